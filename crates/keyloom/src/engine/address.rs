@@ -1,0 +1,157 @@
+//! Where a cell is: a space, an area in it, and a key in that.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest key in bytes, on every engine: DynamoDB's sort key holds 1,024, and a container
+/// around the key needs room.
+pub const KEY_BYTES_MAX: usize = 900;
+
+/// The longest value in bytes, on every engine: a DynamoDB item holds 400 KB with its names.
+pub const VALUE_BYTES_MAX: usize = 380 * 1024;
+
+/// The longest name of a space or an area, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// An isolated keyspace, and the largest unit of atomicity.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Space(Arc<str>);
+
+impl Space {
+    /// A space by its name: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    pub fn new(name: &str) -> Result<Self> {
+        if name.is_empty() || !is_plain_name(name) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "a space's name is 1 to 64 letters, digits, '.', '_' or '-'",
+            )
+            .with("space", format_args!("{name:?}")));
+        }
+        Ok(Space(name.into()))
+    }
+
+    /// The space that is used unless another is named.
+    pub fn main() -> Self {
+        Space("main".into())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A part of a space with its own key texts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Area(Arc<str>);
+
+impl Area {
+    /// An area by its name: up to 64 of `A-Z a-z 0-9 . _ -`; the empty name is the default area.
+    pub fn new(name: &str) -> Result<Self> {
+        if !is_plain_name(name) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "an area's name is up to 64 letters, digits, '.', '_' or '-'",
+            )
+            .with("area", format_args!("{name:?}")));
+        }
+        Ok(Area(name.into()))
+    }
+
+    /// The area that collections share unless they declare one.
+    pub fn default_area() -> Self {
+        Area("".into())
+    }
+
+    /// Keyloom's own area, whose name no user can declare.
+    pub fn own() -> Self {
+        Area("~".into())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}]", self.0)
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    name.len() <= NAME_BYTES_MAX
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+/// The place of one cell within a space.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The area.
+    pub area: Area,
+    /// The key: 1 to 900 bytes, of any value.
+    pub key: Bytes,
+}
+
+impl Address {
+    /// The address of `key` in `area`.
+    pub fn new(area: Area, key: impl Into<Bytes>) -> Self {
+        Address { area, key: key.into() }
+    }
+
+    /// Refuses the empty key and keys over the portable limit. Every engine calls this on every
+    /// address that it is given, so that all refuse alike.
+    pub fn check(&self) -> Result<()> {
+        check_key(&self.key)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{}", self.area, ShowKey(&self.key))
+    }
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidKey, "a key has at least one byte"));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::new(ErrorKind::LimitExceeded, "a key has at most 900 bytes")
+            .with("bytes", key.len())
+            .with("key", ShowKey(&key[..64])));
+    }
+    Ok(())
+}
+
+/// Shows a key as text, with bytes that are not printable as `\xNN`.
+pub struct ShowKey<'a>(pub &'a [u8]);
+
+impl fmt::Display for ShowKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() {
+                    write!(f, "\\x{:02x}", u32::from(c))?;
+                } else {
+                    write!(f, "{c}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}

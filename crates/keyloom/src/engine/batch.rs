@@ -1,0 +1,248 @@
+//! The one write primitive: conditions and effects, applied all or not at all.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use super::address::{Address, ShowKey, Space, VALUE_BYTES_MAX};
+use super::capabilities::Capabilities;
+use super::cell::{Cell, Integers, Stamp};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest name of a counter within a cell of integers, in bytes.
+pub const COUNTER_NAME_BYTES_MAX: usize = 255;
+
+/// What must hold at an address for the batch to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// There is no cell.
+    Absent,
+    /// There is a cell of either kind.
+    Present,
+    /// There is a cell, and it still has this stamp.
+    Unchanged(Stamp),
+}
+
+/// What a batch does at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Makes the cell hold these bytes, whatever was there.
+    Put {
+        /// The new stamp.
+        stamp: Stamp,
+        /// The new bytes, at most [`VALUE_BYTES_MAX`].
+        bytes: Bytes,
+    },
+    /// Removes the cell. Removing an absent cell succeeds.
+    Delete,
+    /// Adds to named integers. An absent cell, and an absent name, count as zero. Names that are
+    /// not mentioned keep their values. A cell of bytes rejects the batch.
+    Add {
+        /// The new stamp.
+        stamp: Stamp,
+        /// What to add, each name once.
+        additions: Vec<Addition>,
+    },
+}
+
+/// One addition to one named integer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// The counter, 1 to 255 bytes.
+    pub name: String,
+    /// What is added; negative to subtract.
+    pub delta: i64,
+    /// A sum below this rejects the batch.
+    pub min: Option<i64>,
+    /// A sum above this rejects the batch.
+    pub max: Option<i64>,
+}
+
+/// What a batch asks of one address: a condition, an effect, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where.
+    pub address: Address,
+    /// What must hold, if anything.
+    pub condition: Option<Condition>,
+    /// What is done, if anything.
+    pub effect: Option<Effect>,
+}
+
+/// A cell that must still have its stamp for any batch of the space to be applied: the catalog,
+/// whose stamp is the schema's epoch. It stands apart from the entries, since engines fence in
+/// different ways (a condition, a shared lock, a lease).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The cell; no entry of the batch may name it.
+    pub address: Address,
+    /// The stamp that it must have.
+    pub stamp: Stamp,
+}
+
+/// Conditions and effects on cells of one space, with at most one entry per address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The space of all addresses.
+    pub space: Space,
+    /// What fences the whole batch, if anything.
+    pub fence: Option<Fence>,
+    /// What is asked, in the order in which a failed condition is reported.
+    pub entries: Vec<Entry>,
+}
+
+impl Batch {
+    /// An empty batch without a fence. Committing it succeeds and changes nothing.
+    pub fn new(space: Space) -> Self {
+        Batch { space, fence: None, entries: Vec::new() }
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, address: Address, condition: Option<Condition>, effect: Option<Effect>) {
+        self.entries.push(Entry { address, condition, effect });
+    }
+
+    /// The bytes of all keys and values: what the limits of an engine count.
+    pub fn weight(&self) -> usize {
+        self.entries
+            .iter()
+            .map(|entry| {
+                entry.address.key.len()
+                    + match &entry.effect {
+                        Some(Effect::Put { bytes, .. }) => bytes.len(),
+                        Some(Effect::Add { additions, .. }) => {
+                            additions.iter().map(|a| a.name.len() + 8).sum()
+                        }
+                        Some(Effect::Delete) | None => 0,
+                    }
+            })
+            .sum()
+    }
+
+    /// Refuses what no engine accepts, and what exceeds the given engine. Every engine calls this
+    /// first in `commit`, so that all refuse alike and before anything is written.
+    pub fn check(&self, capabilities: &Capabilities) -> Result<()> {
+        if self.entries.len() > capabilities.batch_entries_max {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "the batch has too many entries for this engine",
+            )
+            .with("entries", self.entries.len())
+            .with("entries at most", capabilities.batch_entries_max)
+            .with("engine", capabilities.engine));
+        }
+        let weight = self.weight();
+        if weight > capabilities.batch_bytes_max {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "the batch is too large for this engine",
+            )
+            .with("bytes", weight)
+            .with("bytes at most", capabilities.batch_bytes_max)
+            .with("engine", capabilities.engine));
+        }
+        let mut seen = HashSet::with_capacity(self.entries.len() + 1);
+        for address in self
+            .fence
+            .iter()
+            .map(|fence| &fence.address)
+            .chain(self.entries.iter().map(|entry| &entry.address))
+        {
+            address.check()?;
+            if !seen.insert(address) {
+                return Err(Error::new(ErrorKind::Internal, "a batch names each address once")
+                    .with("key", ShowKey(&address.key)));
+            }
+        }
+        self.entries.iter().filter_map(|entry| Some((entry, entry.effect.as_ref()?))).try_for_each(
+            |(entry, effect)| {
+                check_effect(effect).map_err(|error| error.with("key", ShowKey(&entry.address.key)))
+            },
+        )
+    }
+}
+
+fn check_effect(effect: &Effect) -> Result<()> {
+    match effect {
+        Effect::Put { bytes, .. } if bytes.len() > VALUE_BYTES_MAX => {
+            Err(Error::new(ErrorKind::LimitExceeded, "a value has at most 389120 bytes (380 KiB)")
+                .with("bytes", bytes.len()))
+        }
+        Effect::Add { additions, .. } => {
+            let mut names = HashSet::new();
+            for addition in additions {
+                if addition.name.is_empty() || addition.name.len() > COUNTER_NAME_BYTES_MAX {
+                    return Err(Error::new(
+                        ErrorKind::LimitExceeded,
+                        "a counter's name has 1 to 255 bytes",
+                    )
+                    .with("bytes", addition.name.len()));
+                }
+                if !names.insert(addition.name.as_str()) {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "an addition names each counter once",
+                    )
+                    .with("counter", &addition.name));
+                }
+            }
+            Ok(())
+        }
+        Effect::Put { .. } | Effect::Delete => Ok(()),
+    }
+}
+
+/// The answer to a commit that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All conditions held and all effects are applied. Holds, for each `Add` in the order of
+    /// the entries, every integer of the cell right after it.
+    Committed(Vec<Integers>),
+    /// Something did not hold, and nothing was applied.
+    Rejected(Rejection),
+}
+
+/// Why a batch was rejected: the fence first, then the first entry in order that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// What failed.
+    pub cause: Cause,
+    /// The cell that is there now, as the check saw it.
+    pub found: Option<Cell>,
+}
+
+/// What failed in a rejected batch. An entry is named by its place in [`Batch::entries`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The fence's cell does not have the stamp.
+    Fence,
+    /// The entry's condition does not hold.
+    Condition {
+        /// The place of the entry.
+        entry: usize,
+    },
+    /// A sum would not fit into 64 bits.
+    Overflow {
+        /// The place of the entry.
+        entry: usize,
+        /// The counter.
+        name: String,
+    },
+    /// A sum would leave its bounds.
+    Bound {
+        /// The place of the entry.
+        entry: usize,
+        /// The counter.
+        name: String,
+    },
+    /// An addition met a cell of bytes.
+    NotIntegers {
+        /// The place of the entry.
+        entry: usize,
+    },
+    /// A cell of integers would grow beyond the limit of a value.
+    TooLarge {
+        /// The place of the entry.
+        entry: usize,
+    },
+}

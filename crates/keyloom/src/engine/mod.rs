@@ -1,0 +1,127 @@
+//! A store of ordered bytes, and the small contract that all of Keyloom is built from.
+//!
+//! An engine knows nothing of records and schemas. Adding one means writing one folder and
+//! calling one suite.
+
+mod address;
+mod batch;
+mod capabilities;
+mod cell;
+pub(crate) mod percent;
+mod range;
+mod recipe;
+
+pub use address::{Address, Area, KEY_BYTES_MAX, NAME_BYTES_MAX, ShowKey, Space, VALUE_BYTES_MAX};
+pub use batch::{
+    Addition, Batch, COUNTER_NAME_BYTES_MAX, Cause, Condition, Effect, Entry, Fence, Outcome,
+    Rejection,
+};
+pub use capabilities::{Capabilities, Reading};
+pub use cell::{Cell, Content, Integers, Stamp};
+pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
+pub use recipe::{Cut, Part, Recipe};
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+
+/// The contract of every engine. The conformance suite states it as tests.
+///
+/// All methods may be called from many tasks at once. Dropping the future of a read has no
+/// effect; dropping the future of a commit leaves it undecided.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// What this engine can do; the same answer each time.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Reads many cells in one round trip.
+    ///
+    /// The answer has one place per address, in order; `None` for an absent cell. An address may
+    /// be asked for twice. No address gives an empty answer. The empty key, and a key over the
+    /// limit, are errors.
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>>;
+
+    /// Reads several ranges in one round trip, each by itself and in the order of bytes.
+    ///
+    /// The answer has one stretch per range, in order, with at most `limit` rows each. Ranges may
+    /// overlap. An empty range gives no row. A limit of 0 gives no row and says whether there
+    /// would be one only as far as it is certain (`more` is then `false`).
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>>;
+
+    /// Scans index entries and fetches the records that they name, in one round trip where the
+    /// engine can.
+    ///
+    /// As `scan`, with for each entry the record at the address that the recipe gives. An entry
+    /// that does not fit the recipe, or whose record is absent, is a row all the same. On an
+    /// engine that reads [`Reading::Snapshot`], entries and records are of one moment.
+    async fn follow(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+        recipe: &Recipe,
+    ) -> Result<Vec<Stretch<Link>>> {
+        follow_in_two_steps(self, space, ranges, limit, direction, recipe).await
+    }
+
+    /// Applies a batch: all conditions hold and all effects are applied, or nothing is.
+    ///
+    /// Conditions see every batch that was acknowledged before, and no effect of their own batch.
+    /// An empty batch is committed. An error says whether the batch did not happen or may have
+    /// happened.
+    async fn commit(&self, batch: Batch) -> Result<Outcome>;
+
+    /// Makes everything durable and releases the store. Later calls fail with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). Closing twice succeeds.
+    async fn close(&self) -> Result<()>;
+}
+
+/// `follow` by one `scan` and one `get`, for engines that cannot do better. Entries and records
+/// are of different moments.
+pub async fn follow_in_two_steps<E: Engine + ?Sized>(
+    engine: &E,
+    space: &Space,
+    ranges: &[Range],
+    limit: usize,
+    direction: Direction,
+    recipe: &Recipe,
+) -> Result<Vec<Stretch<Link>>> {
+    let stretches = engine.scan(space, ranges, limit, direction).await?;
+    let targets: Vec<Vec<Option<Address>>> = stretches
+        .iter()
+        .map(|stretch| stretch.rows.iter().map(|row| target_of(recipe, row)).collect())
+        .collect();
+    let wanted: Vec<Address> = targets.iter().flatten().flatten().cloned().collect();
+    let mut records =
+        if wanted.is_empty() { Vec::new() } else { engine.get(space, &wanted).await? }.into_iter();
+    Ok(stretches
+        .into_iter()
+        .zip(targets)
+        .map(|(stretch, targets)| Stretch {
+            more: stretch.more,
+            rows: stretch
+                .rows
+                .into_iter()
+                .zip(targets)
+                .map(|(entry, target)| Link {
+                    entry,
+                    record: target.as_ref().and_then(|_| records.next().flatten()),
+                    target: target.map(|address| address.key),
+                })
+                .collect(),
+        })
+        .collect())
+}
+
+/// The address that an entry names, if it fits the recipe and the limits of a key.
+pub(crate) fn target_of(recipe: &Recipe, row: &Row) -> Option<Address> {
+    let value = row.cell.bytes()?;
+    recipe.target(&row.key, value).filter(|address| address.check().is_ok())
+}

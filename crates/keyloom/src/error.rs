@@ -1,0 +1,200 @@
+//! The one error of Keyloom.
+//!
+//! An error has a kind that a program may match on, a message that never changes for its kind of
+//! failure, and context that says where and with which value. Every error of a write says what
+//! became of the write ([`Fate`]), and whether the same call may succeed when repeated.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What every fallible call of Keyloom returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in terms that a program can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A schema that cannot be loaded. The context lists every problem, not only the first.
+    InvalidSchema,
+    /// A schema that contradicts the one in the store.
+    IncompatibleSchema,
+    /// A value that does not fit into its place in a key, or a key that fits no template.
+    InvalidKey,
+    /// A record that breaks its schema.
+    InvalidRecord,
+    /// A query that cannot be asked in this form.
+    InvalidQuery,
+    /// A cursor that was altered, or that belongs to another query, space or version.
+    InvalidCursor,
+    /// An argument outside its allowed values, such as an unknown collection or store address.
+    InvalidArgument,
+    /// No index serves the query, and a scan was not asked for.
+    NoIndex,
+    /// The index exists but may not be read yet (building), or not any more (disabled, failed).
+    IndexNotReady,
+    /// The record is not there.
+    NotFound,
+    /// A record with this key is there already.
+    AlreadyExists,
+    /// Another record holds this unique value.
+    UniqueConflict,
+    /// The record changed since it was read.
+    VersionConflict,
+    /// A declared transition does not allow this change.
+    IllegalTransition,
+    /// An addition would overflow, or leave the bounds that were declared for it.
+    OutOfBounds,
+    /// A key, value, batch or result is larger than the limit.
+    LimitExceeded,
+    /// Other writers won every attempt.
+    Contention,
+    /// The schema in the store changed under the call.
+    StaleSchema,
+    /// Another process holds the store.
+    Locked,
+    /// The store was written by a newer or unknown format.
+    UnknownFormat,
+    /// The store turned read-only after an I/O error, or was opened so.
+    ReadOnly,
+    /// What is stored cannot be understood.
+    Corrupt,
+    /// The store was closed.
+    Closed,
+    /// The store cannot be reached, or failed to read or write.
+    Unavailable,
+    /// The closure of a transaction gave up of its own accord.
+    Aborted,
+    /// A defect in Keyloom.
+    Internal,
+}
+
+/// What became of the write that an error belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Nothing was changed. Errors of reads are of this fate too.
+    DidNotHappen,
+    /// The write may or may not be in the store; read before repeating it.
+    MayHaveHappened,
+}
+
+/// The one error. See the [module's](self) description.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    fate: Fate,
+    retryable: bool,
+    message: &'static str,
+    context: Vec<(&'static str, String)>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error that changed nothing. The message is a fixed sentence; values go into
+    /// [`with`](Self::with).
+    pub fn new(kind: ErrorKind, message: &'static str) -> Self {
+        let retryable = matches!(
+            kind,
+            ErrorKind::Contention
+                | ErrorKind::Unavailable
+                | ErrorKind::StaleSchema
+                | ErrorKind::VersionConflict
+        );
+        Error(Box::new(Inner {
+            kind,
+            fate: Fate::DidNotHappen,
+            retryable,
+            message,
+            context: Vec::new(),
+            source: None,
+        }))
+    }
+
+    /// Adds a value to the context, shown as `name: value` in the order of addition.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.0.context.push((name, value.to_string()));
+        self
+    }
+
+    /// Says what became of the write.
+    #[must_use]
+    pub fn with_fate(mut self, fate: Fate) -> Self {
+        self.0.fate = fate;
+        self
+    }
+
+    /// Says whether the same call may succeed when it is repeated.
+    #[must_use]
+    pub fn with_retry(mut self, retryable: bool) -> Self {
+        self.0.retryable = retryable;
+        self
+    }
+
+    /// Keeps the error underneath.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong, to match on.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What became of the write.
+    pub fn fate(&self) -> Fate {
+        self.0.fate
+    }
+
+    /// Whether the same call may succeed when it is repeated. After
+    /// [`Fate::MayHaveHappened`] the repetition must itself be safe to apply twice.
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+
+    /// The fixed sentence of this failure.
+    pub fn message(&self) -> &'static str {
+        self.0.message
+    }
+
+    /// Where, with which value, and what to do, in the order of addition.
+    pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.context.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// The first value of that name in the context.
+    pub fn context_value(&self, name: &str) -> Option<&str> {
+        self.context().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.message)?;
+        for (name, value) in &self.0.context {
+            write!(f, "; {name}: {value}")?;
+        }
+        if self.0.fate == Fate::MayHaveHappened {
+            f.write_str("; the write may have happened")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)?;
+        if let Some(source) = &self.0.source {
+            write!(f, " (caused by: {source})")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}

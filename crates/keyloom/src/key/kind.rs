@@ -1,0 +1,34 @@
+//! The types that a field of a key can have.
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Any string.
+    Text,
+    /// A whole number of up to so many digits (1 to 19): from -10^digits to 10^digits - 1,
+    /// within 64 bits.
+    Integer { digits: u8 },
+    /// A number; NaN and infinities do not exist in JSON.
+    Float,
+    /// `true` or `false`.
+    Boolean,
+    /// One of these strings, in declared order.
+    Enum { values: Vec<String> },
+    /// Milliseconds since 1970 as a whole number, 0 to 9999999999999.
+    Timestamp,
+    /// `2024-01-31T23:59:59.999Z`, exactly so.
+    DateTime,
+    /// 32 lower-case hex digits; with a version, the 13th digit is it and the 17th one of `89ab`.
+    Uuid { version: Option<u8> },
+    /// 26 letters and digits.
+    Id,
+    /// A short code such as `A-X7K9Q2`.
+    Code(CodePattern),
+    /// A place: an object with two numbers of these names, in degrees.
+    Point { lat: String, lon: String },
+}
+
+/// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet
+/// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), everything else for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodePattern(pub(crate) String);
