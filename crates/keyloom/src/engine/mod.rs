@@ -7,6 +7,8 @@ mod address;
 mod batch;
 mod capabilities;
 mod cell;
+pub(crate) mod decide;
+mod memory;
 pub(crate) mod percent;
 mod range;
 mod recipe;
@@ -18,6 +20,7 @@ pub use batch::{
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
+pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
 
