@@ -7,9 +7,12 @@ mod address;
 mod batch;
 mod capabilities;
 mod cell;
+pub mod conformance;
 pub(crate) mod decide;
+mod extension;
 mod memory;
 pub(crate) mod percent;
+pub(crate) mod random;
 mod range;
 mod recipe;
 
@@ -20,6 +23,7 @@ pub use batch::{
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
+pub use extension::EngineExt;
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
