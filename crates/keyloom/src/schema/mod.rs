@@ -4,13 +4,17 @@
 //! a [`Schema`] or to the list of everything that is wrong with it.
 
 mod body;
+mod compile;
 mod condition;
 mod declaration;
+mod json;
+mod load;
 mod model;
 mod problem;
 mod read;
 mod suggest;
 mod table;
+mod toml;
 mod transitions;
 
 pub use declaration::{

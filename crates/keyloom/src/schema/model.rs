@@ -33,7 +33,7 @@ pub(crate) struct Collection {
     pub(crate) key: Template,
     /// The fields of the record's key, in the order of the template's segments.
     pub(crate) key_paths: Vec<Path>,
-    /// Every declared field, and `x.*key` of every map that an index uses.
+    /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,

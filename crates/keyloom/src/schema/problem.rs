@@ -23,6 +23,15 @@ struct Problem {
     trail: Trail,
     side: Side,
     message: String,
+    location: Option<Location>,
+}
+
+/// In which text, and where in it if that is known. A text without a name is one that the
+/// program gave, not a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Location {
+    source: Arc<str>,
+    place: Option<Place>,
 }
 
 /// Everything that is wrong, in the order of discovery.
@@ -36,20 +45,19 @@ pub(crate) struct Place {
     pub(crate) column: usize,
 }
 
-/// Where in which text a name and its value stand.
+/// Where a name and its value begin, if that is known.
 #[derive(Clone, Debug)]
 struct Spot {
     source: Arc<str>,
     places: Option<(Place, Place)>,
 }
 
-/// Where everything that was read stands. A source without a name is a text that the program
-/// gave, without a file.
+/// Where everything that was read stands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<Trail, Spot>);
 
 impl Places {
-    /// Remembers which file a value came from, and where name and value begin in it if known.
+    /// Remembers which text a value came from, and where name and value begin in it if known.
     pub(crate) fn insert(&mut self, trail: Trail, source: &Arc<str>, at: Option<(Place, Place)>) {
         self.0.insert(trail, Spot { source: Arc::clone(source), places: at });
     }
@@ -61,30 +69,59 @@ impl Places {
         }
     }
 
-    /// The spot of the trail, or of the nearest thing above it that has one.
-    fn find(&self, problem: &Problem) -> Option<(&str, Option<Place>)> {
+    /// The place of what the problem is about, or of the nearest thing above that has one.
+    fn find(&self, problem: &Problem) -> Option<Location> {
         let trail = &problem.trail;
         let (length, spot) = (0..=trail.len())
             .rev()
             .find_map(|length| Some((length, self.0.get(&trail[..length])?)))?;
-        let exact = length == trail.len();
+        let is_exact = length == trail.len();
         let place = spot.places.map(|(name, value)| match problem.side {
-            Side::Value if exact => value,
+            Side::Value if is_exact => value,
             _ => name,
         });
-        Some((&spot.source, place))
+        Some(Location { source: Arc::clone(&spot.source), place })
     }
 }
 
 impl Problems {
     /// Adds a problem with the value at the trail.
     pub(crate) fn add(&mut self, trail: Trail, message: impl Into<String>) {
-        self.0.push(Problem { trail, side: Side::Value, message: message.into() });
+        self.push(trail, Side::Value, message.into(), None);
     }
 
     /// Adds a problem with the name at the end of the trail.
     pub(crate) fn add_to_name(&mut self, trail: Trail, message: impl Into<String>) {
-        self.0.push(Problem { trail, side: Side::Name, message: message.into() });
+        self.push(trail, Side::Name, message.into(), None);
+    }
+
+    /// Adds a problem with a text as such, where no value is known yet.
+    pub(crate) fn add_to_text(
+        &mut self,
+        source: &Arc<str>,
+        place: Option<Place>,
+        message: impl Into<String>,
+    ) {
+        let location = Location { source: Arc::clone(source), place };
+        self.push(Trail::new(), Side::Value, message.into(), Some(location));
+    }
+
+    fn push(&mut self, trail: Trail, side: Side, message: String, location: Option<Location>) {
+        self.0.push(Problem { trail, side, message, location });
+    }
+
+    /// Gives a place to every problem that has none yet.
+    pub(crate) fn locate(&mut self, places: &Places) {
+        for problem in &mut self.0 {
+            if problem.location.is_none() {
+                problem.location = places.find(problem);
+            }
+        }
+    }
+
+    /// Adds all of another list.
+    pub(crate) fn extend(&mut self, other: Problems) {
+        self.0.extend(other.0);
     }
 
     /// Whether anything at or under the trail is wrong.
@@ -92,7 +129,7 @@ impl Problems {
         self.0.iter().any(|problem| problem.trail.starts_with(trail))
     }
 
-    /// Whether anything is wrong with exactly what the trail names.
+    /// Whether anything is wrong with what the trail names itself, not with what is under it.
     pub(crate) fn touch_exactly(&self, trail: &[String]) -> bool {
         self.0.iter().any(|problem| problem.trail == trail)
     }
@@ -101,48 +138,35 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// The one error that tells all of them, in the order of the text.
-    pub(crate) fn into_error(self, places: &Places) -> Error {
-        let mut located: Vec<_> =
-            self.0.iter().map(|problem| (places.find(problem), problem)).collect();
-        located.sort_by(|(a, _), (b, _)| a.cmp(b));
+    /// The one error that tells all of them, in the order of the texts.
+    pub(crate) fn into_error(mut self) -> Error {
+        self.0.sort_by(|a, b| a.location.cmp(&b.location));
         let error = Error::new(ErrorKind::InvalidSchema, "the schema has problems");
-        located.into_iter().fold(error, |error, (found, problem)| {
-            error.with("problem", Located { found, problem })
-        })
-    }
-}
-
-/// `keyloom.toml:12:7: collection.approval.key: the sentence`.
-struct Located<'a> {
-    found: Option<(&'a str, Option<Place>)>,
-    problem: &'a Problem,
-}
-
-impl fmt::Display for Located<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.found {
-            None | Some(("", None)) => {}
-            Some(("", Some(place))) => write!(f, "line {place}: ")?,
-            Some((source, None)) => write!(f, "{source}: ")?,
-            Some((source, Some(place))) => write!(f, "{source}:{place}: ")?,
-        }
-        self.problem.fmt(f)
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
+        self.0.iter().fold(error, |error, problem| error.with("problem", problem))
     }
 }
 
 impl fmt::Display for Problem {
+    /// `keyloom.toml:12:7: collection.approval.key: the sentence`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(location) = &self.location {
+            location.fmt(f)?;
+        }
         if !self.trail.is_empty() {
             write!(f, "{}: ", ShowTrail(&self.trail))?;
         }
         f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&*self.source, self.place) {
+            ("", None) => Ok(()),
+            ("", Some(Place { line, column })) => write!(f, "line {line}, column {column}: "),
+            (source, None) => write!(f, "{source}: "),
+            (source, Some(Place { line, column })) => write!(f, "{source}:{line}:{column}: "),
+        }
     }
 }
 
