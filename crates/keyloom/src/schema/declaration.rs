@@ -26,7 +26,8 @@ pub struct SchemaDeclaration {
 pub struct CollectionDeclaration {
     /// The template of the records' keys, such as `approval:record:{id}`.
     pub key: String,
-    /// The area that holds records and entries; the default area when it is empty.
+    /// The area of the records, and of entries whose index names no other; the default area when
+    /// it is empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub area: String,
     /// The declared fields by their paths. Others are free.
@@ -156,6 +157,10 @@ impl PointOf {
 pub struct IndexDeclaration {
     /// The template of its entries' keys.
     pub key: String,
+    /// The area of its entries; that of the collection when not set. Records whose keys are
+    /// arbitrary text, such as ARNs, need their entries elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub area: Option<String>,
     /// What its entries hold: a field's path, `key`, `record`, or `{a, b}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
@@ -246,6 +251,7 @@ impl IndexDeclaration {
     pub fn new(key: impl Into<String>) -> Self {
         IndexDeclaration {
             key: key.into(),
+            area: None,
             holds: None,
             condition: BTreeMap::new(),
             max: None,

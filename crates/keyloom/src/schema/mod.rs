@@ -4,9 +4,11 @@
 //! a [`Schema`] or to the list of everything that is wrong with it.
 
 mod body;
+mod catalog;
 mod compile;
 mod condition;
 mod declaration;
+mod evolution;
 mod json;
 mod load;
 mod model;
@@ -25,7 +27,9 @@ pub use model::Schema;
 #[allow(unused_imports)]
 pub(crate) use {
     body::{BodySchema, Violation},
+    catalog::{Catalog, IndexState},
     condition::{Condition, Test},
+    evolution::{Change, Class, Evolution, Subject, evolve},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind, MAX_DEFAULT},
     transitions::{Transitions, Verdict},
 };

@@ -27,7 +27,7 @@ pub struct Schema {
 #[derive(Clone, Debug)]
 pub(crate) struct Collection {
     pub(crate) name: String,
-    /// Where records and entries are.
+    /// Where the records are.
     pub(crate) area: Area,
     /// The key of a record. It has no `*` and loses nothing: a key decodes to its fields.
     pub(crate) key: Template,
@@ -72,6 +72,8 @@ pub(crate) enum FieldKind {
 pub(crate) struct Index {
     pub(crate) name: String,
     pub(crate) kind: IndexKind,
+    /// Where the entries are: the collection's area, unless declared otherwise.
+    pub(crate) area: Area,
     /// The key of an entry.
     pub(crate) key: Template,
     /// The value of an entry. With the key it determines the record's key.

@@ -134,6 +134,15 @@ impl Problems {
         self.0.iter().any(|problem| problem.trail == trail)
     }
 
+    /// The members of what the trail names that anything is wrong with.
+    pub(crate) fn names_under(&self, trail: &[String]) -> impl Iterator<Item = &str> {
+        self.0
+            .iter()
+            .filter(move |problem| problem.trail.starts_with(trail))
+            .filter_map(|problem| problem.trail.get(trail.len()))
+            .map(String::as_str)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -79,10 +79,21 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
                     return None;
                 }
             };
+            if value.get("type").is_none() && is_nested_path(value) {
+                problems.add(trail, "lacks `type`; a path with dots is written in quotes");
+                return None;
+            }
             let table = Table::new(value, trail, problems)?;
             Some((path.clone(), field(table, problems)?))
         })
         .collect()
+}
+
+/// `stats.running = "integer"` without quotes is a table in a table to TOML.
+fn is_nested_path(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| {
+        members.len() == 1 && members.values().all(|value| value.is_string() || value.is_object())
+    })
 }
 
 fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclaration> {
@@ -149,6 +160,7 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
     let key = table.required_text("key", problems);
     let declaration = IndexDeclaration {
         key: key.clone().unwrap_or_default(),
+        area: table.text("area", problems),
         holds: table.text("holds", problems),
         condition: condition(&mut table, problems),
         max: table.number("max", problems),

@@ -14,16 +14,16 @@ impl Inventory {
     /// Adds all templates of a collection that could be compiled.
     pub(super) fn add_all(
         &mut self,
-        area: &Area,
+        area: Option<&Area>,
         collection: &Trail,
         key: Option<&Template>,
         indexes: &[Found],
     ) {
-        if let Some(key) = key {
+        if let (Some(area), Some(key)) = (area, key) {
             self.0.push((area.clone(), under(collection, "key"), key.clone()));
         }
         for Found { trail, index } in indexes {
-            self.0.push((area.clone(), under(trail, "key"), index.key.clone()));
+            self.0.push((index.area.clone(), under(trail, "key"), index.key.clone()));
         }
     }
 
@@ -39,7 +39,7 @@ impl Inventory {
                     trail.clone(),
                     format!(
                         "`{}` and `{}` of {} could both have the key `{}`; \
-                         change one of them, or put its collection into another area",
+                         change one of them, or put it into another area",
                         template.source,
                         other.source,
                         ShowTrail(other_trail),

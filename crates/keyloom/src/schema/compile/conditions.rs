@@ -55,27 +55,23 @@ fn field_tests(
     trail: &Trail,
     problems: &mut Problems,
 ) -> Vec<Test> {
-    let mut checked = |value: &Value, trail: &Trail| match misfit(field, value) {
-        None => Some(value.clone()),
-        Some(reason) => {
-            problems.add(trail.clone(), format!("{value} cannot be the field's value: {reason}"));
-            None
-        }
-    };
     match declaration {
         TestDeclaration::Equals(value) => {
-            checked(value, trail).map(Test::Equals).into_iter().collect()
+            checked(field, value, trail, problems).map(Test::Equals).into_iter().collect()
         }
         TestDeclaration::OneOf(values) => {
             let values: Vec<Value> =
-                values.iter().filter_map(|value| checked(value, trail)).collect();
+                values.iter().filter_map(|value| checked(field, value, trail, problems)).collect();
             vec![Test::OneOf(values)]
         }
         TestDeclaration::Compare(comparison) => {
+            if is_enum(field) && bounds(comparison).next().is_some() {
+                problems.add(trail.clone(), "an enum is compared by listing its values");
+                return Vec::new();
+            }
             let bounds: Vec<Test> = bounds(comparison)
                 .filter_map(|(name, test, value)| {
-                    let value = checked(value, &under(trail, name))?;
-                    Some(bound(field, test, value))
+                    checked(field, value, &under(trail, name), problems).map(test)
                 })
                 .collect();
             if comparison.present == Some(false) && !bounds.is_empty() {
@@ -90,6 +86,26 @@ fn field_tests(
     }
 }
 
+/// The value, if the field can have it.
+fn checked(
+    field: Option<&Field>,
+    value: &Value,
+    trail: &Trail,
+    problems: &mut Problems,
+) -> Option<Value> {
+    match misfit(field, value) {
+        None => Some(value.clone()),
+        Some(reason) => {
+            problems.add(trail.clone(), format!("{value} cannot be the field's value: {reason}"));
+            None
+        }
+    }
+}
+
+fn is_enum(field: Option<&Field>) -> bool {
+    matches!(field, Some(Field { kind: FieldKind::Key(Kind::Enum { .. }), .. }))
+}
+
 type MakeTest = fn(Value) -> Test;
 
 /// The bounds that are set, each with its name and its test.
@@ -101,17 +117,6 @@ fn bounds(comparison: &Comparison) -> impl Iterator<Item = (&'static str, MakeTe
         ("lte", Test::AtMost, &comparison.lte),
     ];
     all.into_iter().filter_map(|(name, test, value)| Some((name, test, value.as_ref()?)))
-}
-
-/// A bound on an enum follows the declared order of its values, so it becomes a list of them.
-fn bound(field: Option<&Field>, test: MakeTest, value: Value) -> Test {
-    let Some(Field { kind: FieldKind::Key(Kind::Enum { values }), .. }) = field else {
-        return test(value);
-    };
-    let rank_of = |value: &Value| values.iter().position(|known| value == known).map(Value::from);
-    let limit = test(rank_of(&value).unwrap_or_default());
-    let passing = values.iter().map(|known| Value::from(known.as_str()));
-    Test::OneOf(passing.filter(|known| limit.holds(rank_of(known).as_ref())).collect())
 }
 
 /// Why the field can never have this value, if it is declared and cannot.

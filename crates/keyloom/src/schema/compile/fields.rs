@@ -11,7 +11,6 @@ use crate::schema::table::did_you_mean;
 use crate::schema::transitions::Transitions;
 
 /// The fields that could be compiled, and those that could not.
-#[derive(Default)]
 pub(super) struct Fields {
     pub(super) compiled: BTreeMap<Path, Field>,
     /// Declared, but with a problem that was told already.
@@ -42,7 +41,7 @@ pub(super) fn compile(
     trail: &Trail,
     problems: &mut Problems,
 ) -> Fields {
-    let mut fields = Fields::default();
+    let mut fields = Fields { compiled: BTreeMap::new(), broken: broken(trail, problems) };
     for (text, declaration) in declarations {
         let trail = under(trail, text);
         let path = match Path::parse(text) {
@@ -66,6 +65,11 @@ pub(super) fn compile(
     }
     add_map_names(&mut fields);
     fields
+}
+
+/// The fields that could not be read at all.
+fn broken(trail: &Trail, problems: &Problems) -> BTreeSet<Path> {
+    problems.names_under(trail).filter_map(|text| Path::parse(text).ok()).collect()
 }
 
 fn field(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::fields::Fields;
 use super::templates::{is_geohash, told_by};
 use super::{INDEXES_RESERVED, check_name, conditions, holds, templates, under};
+use crate::engine::Area;
 use crate::key::{Path, Template};
 use crate::schema::declaration::{CollectionDeclaration, IndexDeclaration};
 use crate::schema::model::{Index, IndexKind, MAX_DEFAULT};
@@ -17,22 +18,21 @@ pub(super) struct Found {
     pub(super) index: Arc<Index>,
 }
 
-/// What all indexes of a collection share.
-struct Surroundings<'a> {
-    fields: &'a Fields,
-    /// `None` when the key has a problem; what depends on it is then not checked.
-    record_key: Option<&'a Template>,
+/// What all indexes of a collection share. What has a problem of its own is `None`, and what
+/// depends on it is then not checked.
+pub(super) struct Surroundings<'a> {
+    pub(super) fields: &'a Fields,
+    pub(super) record_key: Option<&'a Template>,
+    pub(super) area: Option<&'a Area>,
 }
 
 /// Compiles the indexes of all kinds.
 pub(super) fn compile(
     declaration: &CollectionDeclaration,
     trail: &Trail,
-    fields: &Fields,
-    record_key: Option<&Template>,
+    surroundings: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Vec<Found> {
-    let surroundings = Surroundings { fields, record_key };
     let sections = [
         ("index", IndexKind::Value, &declaration.index),
         ("unique", IndexKind::Unique, &declaration.unique),
@@ -50,7 +50,7 @@ pub(super) fn compile(
             } else {
                 first_of.insert(name, trail.clone());
             }
-            if let Some(index) = index(name, kind, declaration, &trail, &surroundings, problems) {
+            if let Some(index) = index(name, kind, declaration, &trail, surroundings, problems) {
                 found.push(Found { trail, index: Arc::new(index) });
             }
         }
@@ -70,6 +70,10 @@ fn index(
     let fields = surroundings.fields;
     let condition =
         conditions::compile(&declaration.condition, &under(trail, "where"), fields, problems);
+    let area = match &declaration.area {
+        Some(name) => super::area(name, &under(trail, "area"), problems),
+        None => surroundings.area.cloned(),
+    };
     let key_trail = under(trail, "key");
     let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
     check_geohash(kind, &key, &key_trail, problems);
@@ -78,6 +82,9 @@ fn index(
     let record_key = surroundings.record_key?;
     check_reach(kind, declaration, &key, record_key, &key_trail, problems);
     let holds_trail = under(trail, "holds");
+    if problems.touch(&holds_trail) {
+        return None;
+    }
     let declared = declaration.holds.as_deref();
     let holds = holds::compile(declared, record_key, &holds_trail, fields, problems)?;
     let untold = holds::untold(&holds, &key, record_key);
@@ -95,6 +102,7 @@ fn index(
     Some(Index {
         name: name.to_owned(),
         kind,
+        area: area?,
         key,
         holds,
         condition,

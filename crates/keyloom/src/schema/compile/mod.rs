@@ -62,10 +62,10 @@ fn collection(
     if let Some(key) = &key {
         fields.require(key.segments().map(|segment| &segment.path));
     }
-    let indexes = indexes::compile(declaration, trail, &fields, key.as_ref(), problems);
-    if let Some(area) = &area {
-        inventory.add_all(area, trail, key.as_ref(), &indexes);
-    }
+    let surroundings =
+        indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
+    let indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
     let key = key?;
     Some(Collection {
         name: name.to_owned(),
