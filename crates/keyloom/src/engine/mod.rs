@@ -8,6 +8,7 @@ mod batch;
 mod capabilities;
 mod cell;
 pub(crate) mod decide;
+mod embedded;
 mod memory;
 pub(crate) mod percent;
 mod range;
@@ -20,6 +21,9 @@ pub use batch::{
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
+#[doc(hidden)]
+pub use embedded::SyncGate;
+pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
