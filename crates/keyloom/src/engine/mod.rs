@@ -10,6 +10,7 @@ mod cell;
 pub mod conformance;
 pub(crate) mod decide;
 mod extension;
+mod embedded;
 mod memory;
 pub(crate) mod percent;
 pub(crate) mod random;
@@ -24,6 +25,9 @@ pub use batch::{
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
 pub use extension::EngineExt;
+#[doc(hidden)]
+pub use embedded::SyncGate;
+pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
