@@ -35,21 +35,15 @@ pub(super) fn compile(
     }
 }
 
-/// Whether every placeholder names a field that keys can be made of, and names it once.
+/// Whether every placeholder names a field that keys can be made of.
 fn check_paths(pattern: &Pattern, trail: &Trail, fields: &Fields, problems: &mut Problems) -> bool {
-    let mut seen = BTreeSet::new();
     let mut is_sound = true;
     for path in pattern.paths() {
+        if let Some(reason) = unusable(path, fields) {
+            problems.add(trail.clone(), reason);
+            is_sound = false;
+        }
         is_sound &= !fields.broken.contains(path);
-        let message = if !seen.insert(path) {
-            format!("`{{{path}}}` stands twice in the template")
-        } else if let Some(reason) = unusable(path, fields) {
-            reason
-        } else {
-            continue;
-        };
-        problems.add(trail.clone(), message);
-        is_sound = false;
     }
     is_sound
 }
