@@ -27,6 +27,18 @@ impl Inventory {
         }
     }
 
+    /// Whether keys of another template may lie between those of this one: the literal that one
+    /// of them begins with then begins the other.
+    pub(super) fn is_interleaved(&self, area: &Area, template: &Template) -> bool {
+        let first = template.first_literal();
+        self.0.iter().any(|(other_area, _, other)| {
+            let other_first = other.first_literal();
+            other_area == area
+                && other != template
+                && (other_first.starts_with(first) || first.starts_with(other_first))
+        })
+    }
+
     /// Compares each pair within an area, and tells those that share a key.
     pub(super) fn check(&self, problems: &mut Problems) {
         for (position, (area, trail, template)) in self.0.iter().enumerate() {
