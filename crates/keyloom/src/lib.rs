@@ -12,7 +12,7 @@ mod write;
 pub mod engine;
 
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use query::{Cursor, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
