@@ -69,6 +69,20 @@ pub struct Entry {
     pub effect: Option<Effect>,
 }
 
+impl Entry {
+    /// The bytes of the key and of what is put or added.
+    pub fn weight(&self) -> usize {
+        let effect = match &self.effect {
+            Some(Effect::Put { bytes, .. }) => bytes.len(),
+            Some(Effect::Add { additions, .. }) => {
+                additions.iter().map(|addition| addition.name.len() + size_of::<i64>()).sum()
+            }
+            Some(Effect::Delete) | None => 0,
+        };
+        self.address.key.len() + effect
+    }
+}
+
 /// A cell that must still have its stamp for any batch of the space to be applied: the catalog,
 /// whose stamp is the schema's epoch. It stands apart from the entries, since engines fence in
 /// different ways (a condition, a shared lock, a lease).
@@ -104,19 +118,7 @@ impl Batch {
 
     /// The bytes of all keys and values: what the limits of an engine count.
     pub fn weight(&self) -> usize {
-        self.entries
-            .iter()
-            .map(|entry| {
-                entry.address.key.len()
-                    + match &entry.effect {
-                        Some(Effect::Put { bytes, .. }) => bytes.len(),
-                        Some(Effect::Add { additions, .. }) => {
-                            additions.iter().map(|a| a.name.len() + 8).sum()
-                        }
-                        Some(Effect::Delete) | None => 0,
-                    }
-            })
-            .sum()
+        self.entries.iter().map(Entry::weight).sum()
     }
 
     /// Refuses what no engine accepts, and what exceeds the given engine. Every engine calls this
