@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Address, Cell, Direction, Engine, Link, Range, Recipe, Row, Space, Stretch};
+use super::{Address, Cell, Direction, Engine, Link, Range, Recipe, Row, Space, Stretch, Trail};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is often asked of an engine, put together from what every engine can do.
@@ -33,7 +33,8 @@ pub trait EngineExt: Engine {
         direction: Direction,
         recipe: &Recipe,
     ) -> Result<Stretch<Link>> {
-        only(self.follow(space, std::slice::from_ref(range), limit, direction, recipe).await?)
+        let trail = Trail { range: range.clone(), recipe };
+        only(self.follow(space, &[trail], limit, direction).await?)
     }
 
     /// Reads one range to its end, `page` rows a round trip. Each page is of its own moment.

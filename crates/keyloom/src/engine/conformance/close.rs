@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Barrier;
 
-use super::super::{Area, Batch, Direction, Outcome, Range, Recipe};
+use super::super::{Area, Batch, Direction, Outcome, Range, Recipe, Trail};
 use super::runner::{Check, checks};
 use super::subject::{Subject, at, at_once, put, refused, space};
 use crate::error::ErrorKind;
@@ -18,11 +18,12 @@ async fn every_call_fails_once_closed(it: Subject) {
     it.engine.close().await.expect("closing succeeds");
     let range = [Range::all(Area::default_area())];
     let recipe = Recipe { area: Area::default_area(), cuts: Vec::new(), parts: Vec::new() };
+    let trails = [Trail { range: range[0].clone(), recipe: &recipe }];
     let (space, forward) = (space(), Direction::Forward);
     for _ in 0..2 {
         refused(it.engine.get(&space, &[at("k")]).await, ErrorKind::Closed);
         refused(it.engine.scan(&space, &range, 1, forward).await, ErrorKind::Closed);
-        refused(it.engine.follow(&space, &range, 1, forward, &recipe).await, ErrorKind::Closed);
+        refused(it.engine.follow(&space, &trails, 1, forward).await, ErrorKind::Closed);
         refused(it.try_commit(vec![put(at("k"), "w")]).await, ErrorKind::Closed);
         refused(it.engine.commit(Batch::new(space.clone())).await, ErrorKind::Closed);
         it.engine.close().await.expect("closing again succeeds");

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::super::{
     Address, Area, Cut, Direction, EngineExt, KEY_BYTES_MAX, Link, Part, Range, Recipe, Stretch,
-    target_of,
+    Trail, target_of,
 };
 use super::runner::{Check, checks};
 use super::subject::{Subject, add, area, at, bytes_of, put, space};
@@ -170,8 +170,9 @@ async fn ranges_limits_and_directions_are_those_of_scan(it: Subject) {
     for direction in [Direction::Forward, Direction::Backward] {
         for limit in [0, 1, 3, 7, 10, 100] {
             for ranges in [&ranges[..], &ranges[..1], &[]] {
-                let followed =
-                    it.engine.follow(&space(), ranges, limit, direction, &to_record).await;
+                let trail = |range: &Range| Trail { range: range.clone(), recipe: &to_record };
+                let trails: Vec<Trail<'_>> = ranges.iter().map(trail).collect();
+                let followed = it.engine.follow(&space(), &trails, limit, direction).await;
                 let scanned = it.engine.scan(&space(), ranges, limit, direction).await;
                 let (followed, scanned) = (followed.expect("a follow"), scanned.expect("a scan"));
                 assert_eq!(followed.len(), ranges.len());

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::super::random::Random;
 use super::super::{
     Addition, Address, Area, Batch, Condition, Cut, Direction, EngineExt, Entry, Fence, Link, Part,
-    Range, Recipe, Row, Space, Stretch, target_of,
+    Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
 use super::model::Model;
 use super::runner::{Check, checks};
@@ -48,14 +48,16 @@ async fn random_operations_agree_with_the_model(mut it: Subject) {
             }
             _ => {
                 let (ranges, limit, direction) = random_scan(random);
-                let recipe = random_recipe(random);
-                let found = it.engine.follow(&space, &ranges, limit, direction, &recipe).await;
+                let recipes: Vec<Recipe> = ranges.iter().map(|_| random_recipe(random)).collect();
+                let trail = |(range, recipe): (&Range, _)| Trail { range: range.clone(), recipe };
+                let trails: Vec<Trail<'_>> = ranges.iter().zip(&recipes).map(trail).collect();
+                let found = it.engine.follow(&space, &trails, limit, direction).await;
                 let found = found.expect("a follow succeeds");
                 assert_eq!(found.len(), ranges.len());
-                for (range, stretch) in ranges.iter().zip(found) {
+                for (Trail { range, recipe }, stretch) in trails.iter().zip(found) {
                     let rows = model.rows(&space, range, direction);
                     let links: Vec<Link> =
-                        rows.into_iter().map(|row| link(&model, &space, &recipe, row)).collect();
+                        rows.into_iter().map(|row| link(&model, &space, recipe, row)).collect();
                     agree(stretch, &links, limit, &format!("step {step}: follow {range:?}"));
                 }
             }
