@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::super::decide::integers_bytes;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, Outcome, Range, Recipe,
-    Row, Space, Stretch,
+    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, Outcome, Range, Row,
+    Space, Stretch, Trail,
 };
 use crate::error::Result;
 
@@ -120,13 +120,12 @@ impl Engine for Metered {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
         self.count().follows += 1;
-        let found = self.inner.follow(space, ranges, limit, direction, recipe).await?;
+        let found = self.inner.follow(space, trails, limit, direction).await?;
         let mut usage = self.count();
         for link in found.iter().flat_map(|stretch| &stretch.rows) {
             usage.read_row(&link.entry);
@@ -159,7 +158,9 @@ impl Engine for Metered {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use super::super::super::{Addition, Area, Condition, Cut, Effect, Memory, Part, Stamp};
+    use super::super::super::{
+        Addition, Area, Condition, Cut, Effect, Memory, Part, Recipe, Stamp,
+    };
     use super::*;
 
     fn at(key: &'static str) -> Address {
@@ -207,8 +208,8 @@ mod tests {
             cuts: vec![Cut::Fixed(1), Cut::Rest],
             parts: vec![Part::Literal("r".into()), Part::Field(1)],
         };
-        let forward = Direction::Forward;
-        metered.follow(&Space::main(), &ranges[..1], 5, forward, &recipe).await.unwrap();
+        let trail = Trail { range: ranges[0].clone(), recipe: &recipe };
+        metered.follow(&Space::main(), &[trail], 5, Direction::Forward).await.unwrap();
         let read = Usage { cells_read: 2, bytes_read: 3 + 5 + 6, ..Usage::default() };
         assert_eq!(metered.usage(), Usage { follows: 1, ..read });
         assert_eq!((metered.usage().reads(), metered.usage().round_trips()), (1, 1));

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use tokio::sync::RwLock;
 
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Recipe,
-    Row, Space, Stretch,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
+    Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -126,17 +126,16 @@ impl Engine for Mirror {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
         let Pair { left, right, turn } = &*self.pair;
         let _no_commit = turn.read().await;
         same_stretches(
-            &format!("follow {space:?} {ranges:?} limit {limit} {direction:?} {recipe:?}"),
-            left.follow(space, ranges, limit, direction, recipe).await,
-            right.follow(space, ranges, limit, direction, recipe).await,
+            &format!("follow {space:?} {trails:?} limit {limit} {direction:?}"),
+            left.follow(space, trails, limit, direction).await,
+            right.follow(space, trails, limit, direction).await,
         )
     }
 
@@ -173,7 +172,7 @@ impl Engine for Mirror {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use super::super::super::{Area, Condition, Effect, Memory, Stamp};
+    use super::super::super::{Area, Condition, Effect, Memory, Recipe, Stamp};
     use super::*;
 
     fn at(key: &'static str) -> Address {
@@ -210,10 +209,9 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "two engines differ")]
     async fn a_differing_follow_panics() {
-        let all = [Range::all(Area::default_area())];
         let recipe = Recipe { area: Area::default_area(), cuts: vec![], parts: vec![] };
-        let mirror = uneven().await;
-        let _ = mirror.follow(&Space::main(), &all, 10, Direction::Forward, &recipe).await;
+        let trail = Trail { range: Range::all(Area::default_area()), recipe: &recipe };
+        let _ = uneven().await.follow(&Space::main(), &[trail], 10, Direction::Forward).await;
     }
 
     #[tokio::test]

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Recipe, Row,
-    Space, Stretch,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Row, Space,
+    Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 
@@ -152,13 +152,12 @@ impl Engine for Unreliable {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
         self.before_read()?;
-        self.inner.follow(space, ranges, limit, direction, recipe).await
+        self.inner.follow(space, trails, limit, direction).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
