@@ -9,6 +9,7 @@ mod compile;
 mod condition;
 mod declaration;
 mod evolution;
+mod fit;
 mod json;
 mod load;
 mod model;
@@ -16,6 +17,8 @@ mod problem;
 mod read;
 mod suggest;
 mod table;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod transitions;
 

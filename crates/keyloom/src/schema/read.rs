@@ -97,6 +97,20 @@ fn is_nested_path(value: &Value) -> bool {
 }
 
 fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclaration> {
+    /// What other languages call these types.
+    const SYNONYMS: [(&str, &str); 11] = [
+        ("string", "text"),
+        ("str", "text"),
+        ("int", "integer"),
+        ("number", "float"),
+        ("double", "float"),
+        ("bool", "boolean"),
+        ("date", "datetime"),
+        ("time", "timestamp"),
+        ("ulid", "id"),
+        ("location", "point"),
+        ("object", "map"),
+    ];
     const TYPES: [&str; 12] = [
         "text",
         "integer",
@@ -111,7 +125,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         "point",
         "map",
     ];
-    let name = table.required_choice("type", &TYPES, problems)?;
+    let name = table.required_choice("type", &TYPES, &SYNONYMS, problems)?;
     let field_type = match name {
         "text" => Some(FieldType::Text),
         "integer" => {
@@ -132,7 +146,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         "point" => {
             let lat = table.text("lat", problems).unwrap_or_else(|| "lat".to_owned());
             let lon = table.text("lon", problems).unwrap_or_else(|| "lon".to_owned());
-            let of = match table.choice("of", &["field", "record"], problems) {
+            let of = match table.choice("of", &["field", "record"], &[], problems) {
                 Some("record") => PointOf::Record,
                 _ => PointOf::Field,
             };
@@ -149,7 +163,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
 fn enumeration(table: &mut Table<'_>, problems: &mut Problems) -> Option<FieldType> {
     let values = table.required_texts("values", problems);
     let transitions = table.lists("transitions", problems);
-    let illegal = match table.choice("illegal", &["error", "ignore"], problems) {
+    let illegal = match table.choice("illegal", &["error", "ignore"], &[], problems) {
         Some("ignore") => Illegal::Ignore,
         _ => Illegal::Error,
     };

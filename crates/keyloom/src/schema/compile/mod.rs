@@ -35,7 +35,7 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
     let mut inventory = clashes::Inventory::default();
     for (name, declaration) in &declaration.collections {
         let trail = vec!["collection".to_owned(), name.clone()];
-        check_name("collection", name, &COLLECTIONS_RESERVED, &trail, problems);
+        check_name("a collection", name, &COLLECTIONS_RESERVED, &trail, problems);
         if let Some(collection) = collection(name, declaration, &trail, &mut inventory, problems) {
             collections.insert(name.clone(), Arc::new(collection));
         }
