@@ -3,7 +3,7 @@
 use super::indexes::Found;
 use super::under;
 use crate::engine::{Area, ShowKey};
-use crate::key::{Template, common_key};
+use crate::key::{Template, TemplatePart, common_key};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
 /// Every template of a schema, with its area and where it was declared.
@@ -31,7 +31,7 @@ impl Inventory {
     pub(super) fn check(&self, problems: &mut Problems) {
         for (position, (area, trail, template)) in self.0.iter().enumerate() {
             for (other_area, other_trail, other) in &self.0[..position] {
-                if area != other_area {
+                if area != other_area || begin_apart(template, other) {
                     continue;
                 }
                 let Some(key) = common_key(template, other) else { continue };
@@ -48,5 +48,15 @@ impl Inventory {
                 );
             }
         }
+    }
+}
+
+/// Whether the first literals differ, which tells most pairs apart without a search.
+fn begin_apart(a: &Template, b: &Template) -> bool {
+    match (a.parts.first(), b.parts.first()) {
+        (Some(TemplatePart::Literal(a)), Some(TemplatePart::Literal(b))) => {
+            !a.starts_with(b.as_str()) && !b.starts_with(a.as_str())
+        }
+        _ => false,
     }
 }
