@@ -40,7 +40,7 @@ pub enum Effect {
     Add {
         /// The new stamp.
         stamp: Stamp,
-        /// What to add, each name once.
+        /// What to add: at least one, each name once.
         additions: Vec<Addition>,
     },
 }
@@ -167,6 +167,10 @@ fn check_effect(effect: &Effect) -> Result<()> {
         Effect::Put { bytes, .. } if bytes.len() > VALUE_BYTES_MAX => {
             Err(Error::new(ErrorKind::LimitExceeded, "a value has at most 389120 bytes (380 KiB)")
                 .with("bytes", bytes.len()))
+        }
+        // Not every store can hold a cell of no integers (a Redis hash without fields is absent).
+        Effect::Add { additions, .. } if additions.is_empty() => {
+            Err(Error::new(ErrorKind::Internal, "an addition names at least one counter"))
         }
         Effect::Add { additions, .. } => {
             let mut names = HashSet::new();

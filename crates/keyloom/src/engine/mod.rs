@@ -7,7 +7,13 @@ mod address;
 mod batch;
 mod capabilities;
 mod cell;
+pub mod conformance;
+pub(crate) mod decide;
+mod embedded;
+mod extension;
+mod memory;
 pub(crate) mod percent;
+pub(crate) mod random;
 mod range;
 mod recipe;
 
@@ -18,7 +24,12 @@ pub use batch::{
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
-pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
+#[doc(hidden)]
+pub use embedded::SyncGate;
+pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
+pub use extension::EngineExt;
+pub use memory::Memory;
+pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
 
 use async_trait::async_trait;
@@ -63,12 +74,11 @@ pub trait Engine: Send + Sync + 'static {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
-        follow_in_two_steps(self, space, ranges, limit, direction, recipe).await
+        follow_in_two_steps(self, space, trails, limit, direction).await
     }
 
     /// Applies a batch: all conditions hold and all effects are applied, or nothing is.
@@ -88,15 +98,18 @@ pub trait Engine: Send + Sync + 'static {
 pub async fn follow_in_two_steps<E: Engine + ?Sized>(
     engine: &E,
     space: &Space,
-    ranges: &[Range],
+    trails: &[Trail<'_>],
     limit: usize,
     direction: Direction,
-    recipe: &Recipe,
 ) -> Result<Vec<Stretch<Link>>> {
-    let stretches = engine.scan(space, ranges, limit, direction).await?;
+    let ranges: Vec<Range> = trails.iter().map(|trail| trail.range.clone()).collect();
+    let stretches = engine.scan(space, &ranges, limit, direction).await?;
     let targets: Vec<Vec<Option<Address>>> = stretches
         .iter()
-        .map(|stretch| stretch.rows.iter().map(|row| target_of(recipe, row)).collect())
+        .zip(trails)
+        .map(|(stretch, trail)| {
+            stretch.rows.iter().map(|row| target_of(trail.recipe, row)).collect()
+        })
         .collect();
     let wanted: Vec<Address> = targets.iter().flatten().flatten().cloned().collect();
     let mut records =

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::address::{Area, ShowKey};
 use super::cell::Cell;
+use super::recipe::Recipe;
 
 /// The order in which a scan gives keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,6 +113,15 @@ pub struct Row {
     pub key: Bytes,
     /// What is there.
     pub cell: Cell,
+}
+
+/// A range of index entries, and how each of them names its record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trail<'r> {
+    /// The entries.
+    pub range: Range,
+    /// From an entry to its record. A union of indexes has one for each of its ranges.
+    pub recipe: &'r Recipe,
 }
 
 /// One index entry of a `follow`, with the record that it names.

@@ -29,6 +29,6 @@ pub(crate) use overlap::common_key;
 pub(crate) use path::{Path, Step};
 pub(crate) use pattern::{Pattern, PatternPart, Placeholder};
 pub(crate) use recipe::recipe;
-pub(crate) use refusal::KeyRefusal;
+pub(crate) use refusal::{KeyRefusal, shortened};
 pub(crate) use span::{KeyRange, Span};
 pub(crate) use template::{Segment, Template, TemplatePart};

@@ -227,7 +227,7 @@ fn test(value: &Value, trail: Vec<String>, problems: &mut Problems) -> Option<Te
                 return None;
             }
             table.finish("a comparison", problems);
-            Some(TestDeclaration::Compare(comparison))
+            Some(TestDeclaration::Compare(Box::new(comparison)))
         }
         scalar => Some(TestDeclaration::Equals(scalar.clone())),
     }

@@ -3,7 +3,7 @@
 use super::indexes::Found;
 use super::under;
 use crate::engine::{Area, ShowKey};
-use crate::key::{Template, TemplatePart, common_key};
+use crate::key::{Template, common_key};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
 /// Every template of a schema, with its area and where it was declared.
@@ -25,6 +25,14 @@ impl Inventory {
         for Found { trail, index } in indexes {
             self.0.push((index.area.clone(), under(trail, "key"), index.key.clone()));
         }
+    }
+
+    /// Whether keys of another template may lie between those of this one: the literal that one
+    /// of them begins with then begins the other.
+    pub(super) fn is_interleaved(&self, area: &Area, template: &Template) -> bool {
+        self.0.iter().any(|(other_area, _, other)| {
+            other_area == area && other != template && !begin_apart(template, other)
+        })
     }
 
     /// Compares each pair within an area, and tells those that share a key.
@@ -53,10 +61,6 @@ impl Inventory {
 
 /// Whether the first literals differ, which tells most pairs apart without a search.
 fn begin_apart(a: &Template, b: &Template) -> bool {
-    match (a.parts.first(), b.parts.first()) {
-        (Some(TemplatePart::Literal(a)), Some(TemplatePart::Literal(b))) => {
-            !a.starts_with(b.as_str()) && !b.starts_with(a.as_str())
-        }
-        _ => false,
-    }
+    let (a, b) = (a.first_literal(), b.first_literal());
+    !a.starts_with(b) && !b.starts_with(a)
 }

@@ -110,6 +110,8 @@ fn index(
         max,
         claims: declaration.claims || kind == IndexKind::Unique,
         sparse: declaration.sparse,
+        recipe: None,
+        interleaved: true,
     })
 }
 

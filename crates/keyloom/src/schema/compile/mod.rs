@@ -17,6 +17,7 @@ use super::body::BodySchema;
 use super::declaration::{CollectionDeclaration, SchemaDeclaration};
 use super::model::{Collection, Schema};
 use super::problem::{Problems, Trail};
+use super::target::recipe_of;
 use crate::engine::Area;
 use crate::key::{Path, Template};
 
@@ -37,11 +38,28 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
         let trail = vec!["collection".to_owned(), name.clone()];
         check_name("a collection", name, &COLLECTIONS_RESERVED, &trail, problems);
         if let Some(collection) = collection(name, declaration, &trail, &mut inventory, problems) {
-            collections.insert(name.clone(), Arc::new(collection));
+            collections.insert(name.clone(), collection);
         }
     }
     inventory.check(problems);
+    let collections = collections
+        .into_iter()
+        .map(|(name, collection)| (name, Arc::new(prepared(collection, &inventory))))
+        .collect();
     Schema { collections }
+}
+
+/// Works out, once for all queries, what reading needs to know of the collection's templates.
+fn prepared(mut collection: Collection, inventory: &clashes::Inventory) -> Collection {
+    collection.interleaved = inventory.is_interleaved(&collection.area, &collection.key);
+    let indexes = std::mem::take(&mut collection.indexes);
+    for (name, index) in indexes {
+        let mut index = Arc::unwrap_or_clone(index);
+        index.recipe = recipe_of(&collection, &index);
+        index.interleaved = inventory.is_interleaved(&index.area, &index.key);
+        collection.indexes.insert(name, Arc::new(index));
+    }
+    collection
 }
 
 /// The collection, if its key can be used. Its templates join the inventory in any case.
@@ -74,6 +92,7 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        interleaved: true,
         body,
         declaration: declaration.clone(),
     })

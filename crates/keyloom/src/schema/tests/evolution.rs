@@ -1,6 +1,6 @@
 //! What becomes of a stored schema when a process declares another one.
 
-use super::{SYSTEMS, compiled};
+use super::{SYSTEMS, compiled, problems};
 use crate::schema::{Class, Evolution, Schema, evolve};
 
 /// Compares the approvals with themselves after one edit of their text.
@@ -34,7 +34,6 @@ fn takes_effect(edit: (&str, &str)) {
 fn changes_nothing(edit: (&str, &str)) {
     let (stored, _, evolution) = after(edit);
     assert_eq!(evolution.merged, stored.declaration(), "{edit:?}");
-    assert!(!evolution.is_needed());
 }
 
 const CODE: &str = "[collection.approval.unique.code]\nkey = \"approval:code:{code}\"\n";
@@ -168,7 +167,8 @@ fn keys_do_not_change_in_passing() {
         "Incompatible collection.approval.area: \
          the records are in area \"\", not \"x\"; moving them is a migration"
     );
-    assert_eq!(evolution.incompatible().count(), 4, "the records and three indexes");
+    let is_refused = evolution.changes.iter().all(|change| change.class == Class::Incompatible);
+    assert!(is_refused && evolution.changes.len() == 4, "the records and three indexes");
     changes_nothing(area);
 }
 
@@ -269,4 +269,21 @@ fn a_max_only_rises() {
         ["Kept collection.run.index.due: `max` stays 32, as in the store"]
     );
     assert_eq!(evolution.merged, stored.declaration());
+}
+
+#[test]
+fn what_is_new_must_not_clash_with_what_was_kept() {
+    let stored = compiled(SYSTEMS[0]);
+    let declared = compiled(
+        r#"
+        [collection.other]
+        key = "approval:code:{x}"
+        [collection.other.fields]
+        x = "text"
+        "#,
+    );
+    let evolution = evolve(&stored, &declared);
+    assert_eq!(lines(&evolution)[0], "Safe collection.other: is new");
+    let error = Schema::from_declaration(evolution.merged).unwrap_err();
+    assert!(problems(&error)[0].contains("could both have the key `approval:code:"), "{error}");
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, Schema, SchemaDeclaration, TestDeclaration, evolve,
+    Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
+    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration, evolve,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -66,7 +66,7 @@ fn test() -> impl Strategy<Value = TestDeclaration> {
     prop_oneof![
         scalar().prop_map(TestDeclaration::Equals),
         vec(scalar(), 1..3).prop_map(TestDeclaration::OneOf),
-        comparison.prop_map(TestDeclaration::Compare),
+        comparison.prop_map(Box::new).prop_map(TestDeclaration::Compare),
     ]
 }
 
@@ -145,14 +145,14 @@ fn vary(declaration: &mut SchemaDeclaration, choice: usize) {
         2 => drop_one(&mut collection.unique, choice),
         3 => {
             let count = collection.fields.len();
-            if let Some(field) = collection.fields.values_mut().nth(choice % count.max(1)) {
-                if let FieldType::Enum { values, transitions, illegal } = &mut field.field_type {
-                    let extra = format!("extra{}", choice % 3);
-                    if !values.contains(&extra) {
-                        values.push(extra);
-                    }
-                    (*transitions, *illegal) = (None, Illegal::Error);
+            let field = collection.fields.values_mut().nth(choice % count.max(1));
+            let field_type = field.map(|field| &mut field.field_type);
+            if let Some(FieldType::Enum { values, transitions, illegal }) = field_type {
+                let extra = format!("extra{}", choice % 3);
+                if !values.contains(&extra) {
+                    values.push(extra);
                 }
+                (*transitions, *illegal) = (None, Illegal::Error);
             }
         }
         _ => {
@@ -227,10 +227,14 @@ proptest! {
             .prop_flat_map(|system| (variant_of(system), variant_of(system)))
     ) {
         let evolution = evolve(&stored, &declared);
-        prop_assert_eq!(evolution.incompatible().count(), 0);
+        prop_assert!(evolution.changes.iter().all(|change| change.class != Class::Incompatible));
         let merged = Schema::from_declaration(evolution.merged.clone()).unwrap();
-        prop_assert!(!evolve(&merged, &declared).is_needed());
-        prop_assert_eq!(evolution.is_needed(), merged != stored);
+        let is_new = |class| matches!(class, Class::Safe | Class::NeedsBuild);
+        let rest = evolve(&merged, &declared);
+        prop_assert!(!rest.changes.iter().any(|change| is_new(change.class)));
+        prop_assert_eq!(rest.merged, merged.declaration());
+        let has_news = evolution.changes.iter().any(|change| is_new(change.class));
+        prop_assert_eq!(has_news, merged != stored);
         for (name, collection) in &stored.collections {
             for index in collection.indexes.keys() {
                 prop_assert!(merged.collections[name].indexes.contains_key(index));

@@ -1,0 +1,288 @@
+//! What a batch comes to, given the cells that are there: the pure half of every commit.
+//!
+//! Engines that check and write in this process share it, so that they cannot differ in what they
+//! reject, in what they report, or in what an addition leaves behind. An engine calls it while
+//! nothing can change the cells that it looks up, and then applies the writes all at once.
+
+use super::address::{Address, VALUE_BYTES_MAX};
+use super::batch::{Addition, Batch, Cause, Condition, Effect, Entry, Rejection};
+use super::cell::{Cell, Content, Integers};
+use crate::error::Result;
+
+/// What a batch comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Everything holds.
+    Apply {
+        /// What to write, in the order of the entries, each address once.
+        writes: Vec<Write>,
+        /// The integers after each `Add`, in the order of the entries: what
+        /// [`Outcome::Committed`](super::Outcome::Committed) carries.
+        sums: Vec<Integers>,
+    },
+    /// Something does not hold, and nothing may be written.
+    Reject(Rejection),
+}
+
+/// One address and what it holds afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Write {
+    /// Where.
+    pub(crate) address: Address,
+    /// The new cell; `None` to remove what is there, if anything is.
+    pub(crate) cell: Option<Cell>,
+}
+
+/// Decides a batch that [`Batch::check`] accepted.
+///
+/// `look_up` is called once for the fence and once for each address with a condition or an
+/// addition, in the order in which failures are reported, and stops at the first failure. Plain
+/// puts and deletes look nothing up. An error of `look_up` is passed on: nothing is decided.
+pub(crate) fn decide(
+    batch: Batch,
+    mut look_up: impl FnMut(&Address) -> Result<Option<Cell>>,
+) -> Result<Decision> {
+    if let Some(fence) = &batch.fence {
+        let found = look_up(&fence.address)?;
+        if !holds(Condition::Unchanged(fence.stamp), found.as_ref()) {
+            return Ok(Decision::Reject(Rejection { cause: Cause::Fence, found }));
+        }
+    }
+    let mut writes = Vec::with_capacity(batch.entries.len());
+    let mut sums = Vec::new();
+    for (place, Entry { address, condition, effect }) in batch.entries.into_iter().enumerate() {
+        let is_looked_up = condition.is_some() || matches!(effect, Some(Effect::Add { .. }));
+        let found = if is_looked_up { look_up(&address)? } else { None };
+        if condition.is_some_and(|condition| !holds(condition, found.as_ref())) {
+            let cause = Cause::Condition { entry: place };
+            return Ok(Decision::Reject(Rejection { cause, found }));
+        }
+        let cell = match effect {
+            None => continue,
+            Some(Effect::Delete) => None,
+            Some(Effect::Put { stamp, bytes }) => {
+                Some(Cell { stamp, content: Content::Bytes(bytes) })
+            }
+            Some(Effect::Add { stamp, additions }) => {
+                match add(place, found.as_ref(), &additions) {
+                    Ok(sum) => {
+                        sums.push(sum.clone());
+                        Some(Cell { stamp, content: Content::Integers(sum) })
+                    }
+                    Err(cause) => return Ok(Decision::Reject(Rejection { cause, found })),
+                }
+            }
+        };
+        writes.push(Write { address, cell });
+    }
+    Ok(Decision::Apply { writes, sums })
+}
+
+/// Whether a condition holds on what is there.
+fn holds(condition: Condition, found: Option<&Cell>) -> bool {
+    match condition {
+        Condition::Absent => found.is_none(),
+        Condition::Present => found.is_some(),
+        Condition::Unchanged(stamp) => found.is_some_and(|cell| cell.stamp == stamp),
+    }
+}
+
+/// The integers after all additions to one cell, or why they cannot be made.
+fn add(entry: usize, found: Option<&Cell>, additions: &[Addition]) -> Result<Integers, Cause> {
+    let mut sums = match found.map(|cell| &cell.content) {
+        None => Integers::new(),
+        Some(Content::Integers(integers)) => integers.clone(),
+        Some(Content::Bytes(_)) => return Err(Cause::NotIntegers { entry }),
+    };
+    for Addition { name, delta, min, max } in additions {
+        let before = sums.get(name).copied().unwrap_or(0);
+        let Some(sum) = before.checked_add(*delta) else {
+            return Err(Cause::Overflow { entry, name: name.clone() });
+        };
+        if min.is_some_and(|min| sum < min) || max.is_some_and(|max| sum > max) {
+            return Err(Cause::Bound { entry, name: name.clone() });
+        }
+        sums.insert(name.clone(), sum);
+    }
+    if integers_bytes(&sums) > VALUE_BYTES_MAX {
+        return Err(Cause::TooLarge { entry });
+    }
+    Ok(sums)
+}
+
+/// What a cell of integers weighs against [`VALUE_BYTES_MAX`], on every engine and however it
+/// stores them: its names, and 8 bytes for each value.
+pub(crate) fn integers_bytes(integers: &Integers) -> usize {
+    integers.keys().map(|name| name.len() + size_of::<i64>()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+
+    use super::super::{Area, Fence, Space, Stamp};
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+
+    fn stamp(number: u8) -> Stamp {
+        Stamp([number; Stamp::BYTES])
+    }
+
+    fn address(key: &'static str) -> Address {
+        Address::new(Area::default_area(), key)
+    }
+
+    fn bytes_cell(number: u8, bytes: &'static str) -> Cell {
+        Cell { stamp: stamp(number), content: Content::Bytes(Bytes::from_static(bytes.as_bytes())) }
+    }
+
+    fn integers_cell(number: u8, name: &str, value: i64) -> Cell {
+        let integers = Integers::from([(name.to_owned(), value)]);
+        Cell { stamp: stamp(number), content: Content::Integers(integers) }
+    }
+
+    fn put(bytes: &'static str) -> Option<Effect> {
+        Some(Effect::Put { stamp: stamp(9), bytes: Bytes::from_static(bytes.as_bytes()) })
+    }
+
+    fn addition(name: &str, delta: i64) -> Addition {
+        Addition { name: name.to_owned(), delta, min: None, max: None }
+    }
+
+    fn add_all(additions: Vec<Addition>) -> Option<Effect> {
+        Some(Effect::Add { stamp: stamp(9), additions })
+    }
+
+    /// Decides against the given cells, and says which addresses were looked up.
+    fn decided(batch: Batch, cells: &[(&'static str, Cell)]) -> (Decision, Vec<Address>) {
+        let cells: BTreeMap<Address, Cell> =
+            cells.iter().map(|(key, cell)| (address(key), cell.clone())).collect();
+        let looked_up = RefCell::new(Vec::new());
+        let decision = decide(batch, |address| {
+            looked_up.borrow_mut().push(address.clone());
+            Ok(cells.get(address).cloned())
+        });
+        (decision.unwrap(), looked_up.into_inner())
+    }
+
+    fn batch(entries: Vec<(&'static str, Option<Condition>, Option<Effect>)>) -> Batch {
+        let mut batch = Batch::new(Space::main());
+        for (key, condition, effect) in entries {
+            batch.push(address(key), condition, effect);
+        }
+        batch
+    }
+
+    fn cause(decision: Decision) -> Cause {
+        match decision {
+            Decision::Reject(rejection) => rejection.cause,
+            Decision::Apply { .. } => panic!("expected a rejection, but got {decision:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_effects_look_nothing_up() {
+        let (decision, looked_up) =
+            decided(batch(vec![("a", None, put("x")), ("b", None, Some(Effect::Delete))]), &[]);
+        assert!(looked_up.is_empty());
+        let writes = vec![
+            Write { address: address("a"), cell: Some(bytes_cell(9, "x")) },
+            Write { address: address("b"), cell: None },
+        ];
+        assert_eq!(decision, Decision::Apply { writes, sums: Vec::new() });
+    }
+
+    #[test]
+    fn a_condition_and_an_addition_share_one_look_up() {
+        let (decision, looked_up) = decided(
+            batch(vec![
+                ("n", Some(Condition::Unchanged(stamp(1))), add_all(vec![addition("x", 2)])),
+                ("r", Some(Condition::Present), None),
+            ]),
+            &[("n", integers_cell(1, "x", 40)), ("r", bytes_cell(1, "r"))],
+        );
+        assert_eq!(looked_up, [address("n"), address("r")]);
+        let writes = vec![Write { address: address("n"), cell: Some(integers_cell(9, "x", 42)) }];
+        let sums = vec![Integers::from([("x".to_owned(), 42)])];
+        assert_eq!(decision, Decision::Apply { writes, sums });
+    }
+
+    #[test]
+    fn the_fence_fails_first_and_then_the_first_entry() {
+        let entries =
+            vec![("a", Some(Condition::Absent), None), ("b", Some(Condition::Present), None)];
+        let cells = [("a", bytes_cell(1, "a")), ("catalog", bytes_cell(2, "c"))];
+        let mut fenced = batch(entries.clone());
+        fenced.fence = Some(Fence { address: address("catalog"), stamp: stamp(1) });
+        let (decision, looked_up) = decided(fenced.clone(), &cells);
+        assert_eq!(looked_up, [address("catalog")]);
+        let found = Some(bytes_cell(2, "c"));
+        assert_eq!(decision, Decision::Reject(Rejection { cause: Cause::Fence, found }));
+
+        fenced.fence = Some(Fence { address: address("catalog"), stamp: stamp(2) });
+        let (decision, _) = decided(fenced, &cells);
+        assert_eq!(cause(decision), Cause::Condition { entry: 0 });
+        let (decision, _) = decided(batch(entries), &[]);
+        assert_eq!(cause(decision), Cause::Condition { entry: 1 });
+    }
+
+    #[test]
+    fn sums_reach_the_ends_of_64_bits_and_their_bounds_but_not_beyond() {
+        let bounded = |delta, min, max| Addition { min, max, ..addition("x", delta) };
+        let overflow = Cause::Overflow { entry: 0, name: "x".into() };
+        let bound = Cause::Bound { entry: 0, name: "x".into() };
+        for (before, addition, expected) in [
+            (i64::MAX - 1, addition("x", 1), None),
+            (i64::MAX, addition("x", 1), Some(overflow.clone())),
+            (i64::MIN + 1, addition("x", -1), None),
+            (i64::MIN, addition("x", -1), Some(overflow)),
+            (4, bounded(-4, Some(0), None), None),
+            (4, bounded(-5, Some(0), None), Some(bound.clone())),
+            (4, bounded(6, None, Some(10)), None),
+            (4, bounded(7, None, Some(10)), Some(bound)),
+        ] {
+            let (decision, _) = decided(
+                batch(vec![("n", None, add_all(vec![addition.clone()]))]),
+                &[("n", integers_cell(1, "x", before))],
+            );
+            match (decision, expected) {
+                (Decision::Apply { sums, .. }, None) => {
+                    assert_eq!(sums[0]["x"], before + addition.delta);
+                }
+                (Decision::Reject(rejection), Some(cause)) => assert_eq!(rejection.cause, cause),
+                (decision, expected) => panic!("{addition:?}: {decision:?} for {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn adding_to_bytes_or_beyond_the_size_of_a_value_is_rejected() {
+        let (decision, _) = decided(
+            batch(vec![("n", None, add_all(vec![addition("x", 1)]))]),
+            &[("n", bytes_cell(1, "12"))],
+        );
+        assert_eq!(cause(decision), Cause::NotIntegers { entry: 0 });
+
+        // Names of 248 bytes weigh 256 with their values, of which 1,520 fill a value exactly.
+        let additions = |count| (0..count).map(|number| addition(&format!("{number:0248}"), 1));
+        let full = VALUE_BYTES_MAX / 256;
+        let (decision, _) =
+            decided(batch(vec![("n", None, add_all(additions(full).collect()))]), &[]);
+        assert!(matches!(decision, Decision::Apply { .. }));
+        let (decision, _) =
+            decided(batch(vec![("n", None, add_all(additions(full + 1).collect()))]), &[]);
+        assert_eq!(cause(decision), Cause::TooLarge { entry: 0 });
+    }
+
+    #[test]
+    fn a_failed_look_up_decides_nothing() {
+        let batch = batch(vec![("a", Some(Condition::Absent), put("x"))]);
+        let error = decide(batch, |_| Err(Error::new(ErrorKind::Unavailable, "no disk")));
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+}

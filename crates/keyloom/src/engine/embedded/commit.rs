@@ -1,0 +1,228 @@
+//! The one thread that writes.
+//!
+//! Batches that arrive while a group is being made durable wait in a queue, and become the next
+//! group: the more writers, the more batches share a sync. For each group the thread
+//!
+//! 1. decides every batch, in order, on the store and on the batches before it,
+//! 2. writes all changes as one, and syncs once,
+//! 3. brings the cache up to date and publishes the new snapshot,
+//! 4. answers everyone.
+//!
+//! Nothing of a group can be seen or heard of before its step 2 is over. After a failure in
+//! step 2 nobody can know what the disk holds, so that the thread answers every later batch with
+//! an error, and readers keep the last published snapshot.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::super::{Batch, Outcome};
+use super::database::{Database, Survives};
+use super::fault::Fault;
+use super::gate::SyncGate;
+use super::group::Group;
+use super::options::{Durability, Options};
+use super::view::{Published, View, closed};
+use crate::error::{Error, Result};
+
+/// Bounds of a group, so that one slow sync cannot let the next group grow without end. A group
+/// stays well below fjall's memtable of 64 MiB.
+const GROUP_BATCHES_MAX: usize = 1024;
+const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What callers send to the thread.
+pub(super) enum Request {
+    /// Commit a batch that was checked.
+    Commit(Ask),
+    /// Finish, release the store, and say how that went.
+    Close(oneshot::Sender<Result<()>>),
+}
+
+/// A batch and whom to answer.
+pub(super) struct Ask {
+    pub(super) batch: Batch,
+    pub(super) reply: oneshot::Sender<Result<Outcome>>,
+}
+
+/// The state of the thread.
+pub(super) struct CommitThread {
+    requests: Receiver<Request>,
+    database: Database,
+    view: Arc<View>,
+    sync_every: Option<Duration>,
+    sync_gate: Option<SyncGate>,
+    /// When the oldest acknowledged batch that is not synced was acknowledged.
+    unsynced_since: Option<Instant>,
+    fault: Option<Fault>,
+}
+
+impl CommitThread {
+    pub(super) fn new(
+        requests: Receiver<Request>,
+        database: Database,
+        view: Arc<View>,
+        options: &Options,
+    ) -> Self {
+        CommitThread {
+            requests,
+            database,
+            view,
+            sync_every: match options.durability {
+                Durability::Durable => None,
+                Durability::Relaxed { sync_every } => Some(sync_every),
+            },
+            sync_gate: options.sync_gate.clone(),
+            unsynced_since: None,
+            fault: None,
+        }
+    }
+
+    /// Serves requests until one says to close, or until nobody is left to send any.
+    pub(super) fn run(mut self) {
+        loop {
+            let first = self.next_request();
+            self.sync_if_due();
+            match first {
+                Ok(Request::Commit(first)) => {
+                    let (asks, closer) = self.gather(first);
+                    self.commit(asks);
+                    if let Some(closer) = closer {
+                        return self.finish(Some(closer));
+                    }
+                }
+                Ok(Request::Close(closer)) => return self.finish(Some(closer)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.finish(None),
+            }
+        }
+    }
+
+    /// Waits for a request, but not beyond the time of the next sync.
+    fn next_request(&self) -> Result<Request, RecvTimeoutError> {
+        match self.time_to_sync() {
+            Some(time) => self.requests.recv_timeout(time),
+            None => self.requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Everything that waits already, within the bounds of a group.
+    fn gather(&self, first: Ask) -> (Vec<Ask>, Option<oneshot::Sender<Result<()>>>) {
+        let mut bytes = first.batch.weight();
+        let mut asks = vec![first];
+        while asks.len() < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
+            match self.requests.try_recv() {
+                Ok(Request::Commit(ask)) => {
+                    bytes += ask.batch.weight();
+                    asks.push(ask);
+                }
+                Ok(Request::Close(closer)) => return (asks, Some(closer)),
+                Err(_) => break,
+            }
+        }
+        (asks, None)
+    }
+
+    fn commit(&mut self, asks: Vec<Ask>) {
+        let view = Arc::clone(&self.view);
+        let moment = match (&self.fault, view.moment()) {
+            (None, Ok(moment)) => moment,
+            (Some(fault), _) => return refuse(asks, || fault.kept_from_writing()),
+            // Only this thread closes the view, and it ends then.
+            (None, Err(_)) => return refuse(asks, closed),
+        };
+        let mut group = Group::new(moment);
+        let verdicts: Vec<_> =
+            asks.into_iter().map(|ask| (ask.reply, group.add(ask.batch))).collect();
+        let commit = group.commit();
+        if let Err(fault) = self.apply(commit, group.into_changes()) {
+            self.fault = Some(fault);
+        }
+        for (reply, verdict) in verdicts {
+            let outcome = match &self.fault {
+                None => verdict.when_durable(),
+                Some(fault) => Err(verdict.when_failed(fault)),
+            };
+            answer(reply, outcome);
+        }
+    }
+
+    /// Makes the changes of a group durable, and then visible.
+    fn apply(&mut self, commit: u64, changes: Vec<(Bytes, Option<Bytes>)>) -> Result<(), Fault> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if let Some(gate) = &self.sync_gate {
+            gate.pass();
+        }
+        let survives = if self.sync_every.is_some() { Survives::Process } else { Survives::Power };
+        self.database.write(changes.iter().cloned(), survives)?;
+        for (key, stored) in &changes {
+            self.view.cache().change(key, commit, stored.as_deref());
+        }
+        let (snapshot, cells) = (self.database.snapshot(), self.database.cells().clone());
+        self.view.publish(Published::new(commit, snapshot, cells));
+        if survives == Survives::Process {
+            self.unsynced_since.get_or_insert_with(Instant::now);
+        }
+        Ok(())
+    }
+
+    /// How long acknowledged batches may still wait for their sync; `None` when none does.
+    fn time_to_sync(&self) -> Option<Duration> {
+        Some(self.sync_every?.saturating_sub(self.unsynced_since?.elapsed()))
+    }
+
+    fn sync_if_due(&mut self) {
+        if self.time_to_sync().is_some_and(|time| time.is_zero()) {
+            self.sync();
+        }
+    }
+
+    fn sync(&mut self) {
+        if self.unsynced_since.take().is_some()
+            && let Err(fault) = self.database.sync()
+        {
+            self.fault = Some(fault);
+        }
+    }
+
+    /// Leaves a store that opens fast, refuses what still waits, and releases the folder before
+    /// it says so.
+    fn finish(mut self, closer: Option<oneshot::Sender<Result<()>>>) {
+        self.sync();
+        let is_relaxed = self.sync_every.is_some();
+        let closing = match (&self.fault, is_relaxed) {
+            (None, _) => self.database.flush().map_err(|fault| fault.met_by_close()),
+            // What was acknowledged is durable, whatever failed later.
+            (Some(_), false) => Ok(()),
+            (Some(fault), true) => Err(fault.met_by_close()),
+        };
+        self.view.close();
+        let CommitThread { requests, database, .. } = self;
+        drop(database);
+        let mut closers: Vec<_> = closer.into_iter().collect();
+        for request in requests.try_iter() {
+            match request {
+                Request::Commit(ask) => answer(ask.reply, Err(closed())),
+                Request::Close(closer) => closers.push(closer),
+            }
+        }
+        // The first to ask hears of a failure; for the others the store is closed, which it is.
+        let mut outcome = Some(closing);
+        for closer in closers {
+            answer(closer, outcome.take().unwrap_or(Ok(())));
+        }
+    }
+}
+
+fn refuse(asks: Vec<Ask>, why: impl Fn() -> Error) {
+    asks.into_iter().for_each(|ask| answer(ask.reply, Err(why())));
+}
+
+/// Answers a caller, who may have stopped waiting.
+fn answer<T>(reply: oneshot::Sender<T>, value: T) {
+    let _ = reply.send(value);
+}

@@ -1,0 +1,141 @@
+//! fjall as the embedded engine uses it: opened with our settings, written by one thread, and
+//! never trusted to go on after a failure.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fjall::{
+    AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
+};
+
+use super::fault::{self, background_failed};
+use super::folder::Folder;
+use super::options::Options;
+use crate::error::{Error, ErrorKind, Result};
+
+const KEYSPACE: &str = "cells";
+
+/// fjall halts writes, in a loop that no failure ends, at 4 sealed memtables and at 30 runs in
+/// the lowest level. We wait earlier, and look out for failures while we do.
+const SEALED_MEMTABLES_MAX: usize = 2;
+const LOWEST_RUNS_MAX: usize = 20;
+const WAIT_STEP: Duration = Duration::from_millis(1);
+
+/// What a commit is to survive before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Survives {
+    /// The end of this process.
+    Process,
+    /// A loss of power.
+    Power,
+}
+
+impl Survives {
+    /// fdatasync is enough for power: it writes the bytes, and whatever of the file's metadata is
+    /// needed to find them again (its length and its blocks). What it leaves out, such as the
+    /// time of change, recovery does not read. The journal file itself is made durable in its
+    /// folder by fjall when it is created. (Where the platform has no fdatasync, the standard
+    /// library calls what is stronger.)
+    fn mode(self) -> PersistMode {
+        match self {
+            Survives::Process => PersistMode::Buffer,
+            Survives::Power => PersistMode::SyncData,
+        }
+    }
+}
+
+/// One fjall database with one keyspace. Fields are dropped in order, the lock last.
+pub(super) struct Database {
+    cells: Keyspace,
+    fjall: fjall::Database,
+    _folder: Folder,
+}
+
+impl Database {
+    /// Opens what is in the folder, or creates it.
+    pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
+        let at = |error| fault::opening(folder.path(), error);
+        let fjall = fjall::Database::builder(folder.cells_path())
+            .cache_size(options.block_cache_bytes)
+            .manual_journal_persist(true)
+            // fjall's recovery compresses again to check a compressed item, and takes other
+            // bytes for damage: a store must not depend on the version of its compressor.
+            .journal_compression(CompressionType::None)
+            .open()
+            .map_err(at)?;
+        if !folder.is_new() && !fjall.keyspace_exists(KEYSPACE) {
+            return Err(Error::new(ErrorKind::Corrupt, "the store's cells are missing")
+                .with("path", folder.path().display()));
+        }
+        let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options)).map_err(at)?;
+        if folder.is_new() {
+            fjall.persist(PersistMode::SyncAll).map_err(at)?;
+            folder.finish_creation()?;
+        }
+        Ok(Database { cells, fjall, _folder: folder })
+    }
+
+    /// The cells, to be read through a snapshot.
+    pub(super) fn cells(&self) -> &Keyspace {
+        &self.cells
+    }
+
+    /// Everything that was written so far.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.fjall.snapshot()
+    }
+
+    /// Writes cells as one: journal, sync if asked for, then memory, in this order. After an
+    /// error nothing of it is in memory, but the journal may have it; see [`fault::Fault`].
+    pub(super) fn write(
+        &self,
+        changes: impl ExactSizeIterator<Item = (Bytes, Option<Bytes>)>,
+        survives: Survives,
+    ) -> Result<(), fault::Fault> {
+        self.wait_for_room()?;
+        let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), changes.len())
+            .durability(Some(survives.mode()));
+        for (key, stored) in changes {
+            match stored {
+                Some(stored) => batch.insert(&self.cells, key, stored),
+                None => batch.remove(&self.cells, key),
+            }
+        }
+        batch.commit().map_err(fault::writing)
+    }
+
+    /// Makes everything that was written survive a loss of power.
+    pub(super) fn sync(&self) -> Result<(), fault::Fault> {
+        self.fjall.persist(Survives::Power.mode()).map_err(fault::writing)
+    }
+
+    /// Moves everything from the journal and from memory into tables, so that the next open has
+    /// nothing to recover.
+    pub(super) fn flush(&self) -> Result<(), fault::Fault> {
+        self.cells.rotate_memtable().map_err(fault::writing)?;
+        self.wait_while(|| self.cells.sealed_memtable_count() > 0)
+    }
+
+    fn wait_for_room(&self) -> Result<(), fault::Fault> {
+        self.wait_while(|| {
+            self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX
+                || self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX
+        })
+    }
+
+    /// Waits for fjall's own threads. They stop at their first failure and leave a mark that
+    /// every call which writes reports; flushing a buffer is the cheapest of them.
+    fn wait_while(&self, is_busy: impl Fn() -> bool) -> Result<(), fault::Fault> {
+        while is_busy() {
+            self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
+            std::thread::sleep(WAIT_STEP);
+        }
+        Ok(())
+    }
+}
+
+fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .manual_journal_persist(true)
+        .max_memtable_size(options.memtable_bytes)
+}

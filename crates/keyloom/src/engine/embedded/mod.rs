@@ -1,0 +1,172 @@
+//! The engine that keeps everything in one folder: fjall behind one commit thread.
+//!
+//! A commit is acknowledged when the disk has it, and until then nobody sees it. Concurrent
+//! commits share a sync. Reads run on the caller's thread, at the last published snapshot, and
+//! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
+//!
+//! The data path: [`commit`] takes batches, [`group`] decides them, [`layout`] gives them bytes,
+//! [`database`] makes them durable, [`view`] shows them, with [`cache`] in front. [`folder`] says
+//! whose folder it is, and [`fault`] what a failure means.
+
+mod cache;
+mod commit;
+mod database;
+mod fault;
+mod folder;
+mod gate;
+mod group;
+mod layout;
+mod options;
+mod view;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+pub use gate::SyncGate;
+pub use options::{Durability, Options};
+
+use super::{
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
+    Space, Stretch, Trail,
+};
+use crate::error::{Error, ErrorKind, Fate, Result};
+use cache::RecordCache;
+use commit::{Ask, CommitThread, Request};
+use database::Database;
+use folder::Folder;
+use view::{Published, View, closed};
+
+/// A store in one folder of the file system.
+///
+/// One process at a time may have it open. After a failure to write (a full disk, an I/O error)
+/// it is read-only: reads go on, commits fail with [`ErrorKind::ReadOnly`], and opening it again
+/// recovers everything that was acknowledged.
+///
+/// [`close`](Engine::close) leaves a store that opens fast. Dropping the handle does the same,
+/// and blocks the thread for as long as that takes; a process that just ends loses nothing that
+/// was acknowledged, and pays with a slower open.
+pub struct Embedded {
+    capabilities: Capabilities,
+    view: Arc<View>,
+    requests: mpsc::Sender<Request>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Embedded {
+    /// Opens the store in a folder, and creates it where there is none.
+    ///
+    /// Blocks the thread while files are read. A folder that another process has open is refused
+    /// with [`ErrorKind::Locked`]; one that a newer Keyloom wrote, or that holds something else,
+    /// with [`ErrorKind::UnknownFormat`], and stays untouched.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let database = Database::open(Folder::open(path.as_ref())?, &options)?;
+        let first = Published::new(0, database.snapshot(), database.cells().clone());
+        let view = Arc::new(View::new(first, RecordCache::new(options.record_cache_bytes)));
+        let (requests, received) = mpsc::channel();
+        let commit_thread = CommitThread::new(received, database, Arc::clone(&view), &options);
+        let thread = std::thread::Builder::new()
+            .name("keyloom-commit".to_owned())
+            .spawn(|| commit_thread.run())
+            .map_err(|error| {
+                Error::new(ErrorKind::Unavailable, "the commit thread cannot be started")
+                    .with("reason", &error)
+                    .with_source(error)
+            })?;
+        Ok(Embedded {
+            capabilities: Capabilities {
+                engine: "embedded",
+                reading: Reading::Snapshot,
+                batch_entries_max: 10_000,
+                batch_bytes_max: 16 * 1024 * 1024,
+                persistent: true,
+            },
+            view,
+            requests,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What became of a request that the commit thread did not answer. It answers all that it
+    /// takes up, unless it dies of a defect.
+    fn unanswered(&self, fate: Fate) -> Error {
+        if self.view.is_closed() {
+            return closed();
+        }
+        Error::new(ErrorKind::Internal, "the commit thread has ended; open the store again")
+            .with_fate(fate)
+    }
+}
+
+#[async_trait]
+impl Engine for Embedded {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        addresses.iter().try_for_each(Address::check)?;
+        self.view.moment()?.get(space, addresses)
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        let moment = self.view.moment()?;
+        ranges.iter().map(|range| moment.stretch(space, range, limit, direction, Ok)).collect()
+    }
+
+    async fn follow(
+        &self,
+        space: &Space,
+        trails: &[Trail<'_>],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Link>>> {
+        let moment = self.view.moment()?;
+        trails.iter().map(|trail| moment.follow(space, trail, limit, direction)).collect()
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        batch.check(&self.capabilities)?;
+        let (reply, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Commit(Ask { batch, reply }))
+            .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
+        answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+    }
+
+    async fn close(&self) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        if self.requests.send(Request::Close(reply)).is_err() {
+            return Ok(());
+        }
+        answer.await.unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let (reply, _) = oneshot::channel();
+        let _ = self.requests.send(Request::Close(reply));
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread was reported to those who waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("is_closed", &self.view.is_closed()).finish()
+    }
+}

@@ -1,0 +1,84 @@
+//! How an embedded store is opened.
+
+use std::time::Duration;
+
+use super::gate::SyncGate;
+
+const MIB: u64 = 1024 * 1024;
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After the disk has it. What was acknowledged, or seen by any reader, survives the end of
+    /// the process, of the operating system, and of the power supply.
+    Durable,
+    /// Before the disk has it: **not** durable. The operating system has it, so that it survives
+    /// the end of the process; a crash of the operating system or a loss of power may take what
+    /// was acknowledged since the last sync, newest first and whole batches only. When such a
+    /// sync fails, the store turns read-only, and acknowledged batches may be lost.
+    Relaxed {
+        /// How long an acknowledged batch waits for its sync at most.
+        sync_every: Duration,
+    },
+}
+
+/// How an embedded store is opened. The defaults suit a small server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(super) durability: Durability,
+    pub(super) block_cache_bytes: u64,
+    pub(super) record_cache_bytes: u64,
+    pub(super) memtable_bytes: u64,
+    pub(super) sync_gate: Option<SyncGate>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            durability: Durability::Durable,
+            block_cache_bytes: 128 * MIB,
+            record_cache_bytes: 64 * MIB,
+            memtable_bytes: 64 * MIB,
+            sync_gate: None,
+        }
+    }
+}
+
+impl Options {
+    /// When a commit is acknowledged; [`Durability::Durable`] unless set.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Memory for blocks of the files, which serve scans and reads alike; 128 MiB unless set.
+    #[must_use]
+    pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
+        self.block_cache_bytes = bytes;
+        self
+    }
+
+    /// Memory for single cells that were read by their key; 64 MiB unless set, 0 for none.
+    #[must_use]
+    pub fn record_cache_bytes(mut self, bytes: u64) -> Self {
+        self.record_cache_bytes = bytes;
+        self
+    }
+
+    /// How much is collected in memory before it is written to a table; 64 MiB unless set, and at
+    /// most five times as much memory is used. A store keeps the value that it was created with.
+    #[must_use]
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Holds the commit thread before it makes a group durable. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn sync_gate(mut self, gate: SyncGate) -> Self {
+        self.sync_gate = Some(gate);
+        self
+    }
+}

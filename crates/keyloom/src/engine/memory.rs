@@ -1,0 +1,188 @@
+//! The engine that keeps everything in this process, for tests, caches and trials.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::decide::{Decision, Write, decide};
+use super::{
+    Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading,
+    Row, Space, Stretch, Trail, target_of,
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// An engine in memory. It reads snapshots, and forgets everything when it is dropped.
+///
+/// One lock guards all cells: a read holds it shared from its first cell to its last, and a
+/// commit holds it alone from its first check to its last write, so that every answer is of one
+/// moment. No call waits for anything else.
+#[derive(Debug)]
+pub struct Memory {
+    capabilities: Capabilities,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spaces: BTreeMap<Space, BTreeMap<Area, BTreeMap<Bytes, Cell>>>,
+    is_closed: bool,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        let capabilities = Capabilities {
+            engine: "memory",
+            reading: Reading::Snapshot,
+            batch_entries_max: 10_000,
+            batch_bytes_max: 64 * 1024 * 1024,
+            persistent: false,
+        };
+        Memory { capabilities, state: RwLock::default() }
+    }
+
+    /// Writes are applied after everything was decided and cannot panic half-way, so that a
+    /// poisoned lock still guards whole batches.
+    fn read(&self) -> Result<RwLockReadGuard<'_, State>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if state.is_closed { Err(closed()) } else { Ok(state) }
+    }
+
+    fn write(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        let state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.is_closed { Err(closed()) } else { Ok(state) }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::new()
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store was closed")
+}
+
+impl State {
+    fn cells(&self, space: &Space, area: &Area) -> Option<&BTreeMap<Bytes, Cell>> {
+        self.spaces.get(space)?.get(area)
+    }
+
+    fn cell(&self, space: &Space, address: &Address) -> Option<&Cell> {
+        self.cells(space, &address.area)?.get(&address.key)
+    }
+
+    /// The rows of one range, each through `row`.
+    fn stretch<R>(
+        &self,
+        space: &Space,
+        range: &Range,
+        limit: usize,
+        direction: Direction,
+        row: impl Fn(Row) -> R,
+    ) -> Stretch<R> {
+        let cells = self.cells(space, &range.area).filter(|_| limit > 0 && !range.is_empty());
+        let Some(cells) = cells else {
+            return Stretch { rows: Vec::new(), more: false };
+        };
+        let start = Bound::Included(&range.start);
+        let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let found = cells.range::<Bytes, _>((start, end));
+        let to_row =
+            |(key, cell): (&Bytes, &Cell)| row(Row { key: key.clone(), cell: cell.clone() });
+        match direction {
+            Direction::Forward => cut_off(found, limit, to_row),
+            Direction::Backward => cut_off(found.rev(), limit, to_row),
+        }
+    }
+
+    fn apply(&mut self, space: &Space, writes: Vec<Write>) {
+        let areas = self.spaces.entry(space.clone()).or_default();
+        for Write { address, cell } in writes {
+            match cell {
+                Some(cell) => {
+                    areas.entry(address.area).or_default().insert(address.key, cell);
+                }
+                None => {
+                    areas.get_mut(&address.area).and_then(|cells| cells.remove(&address.key));
+                }
+            }
+        }
+    }
+}
+
+/// The first `limit` items as rows, and whether there are more.
+fn cut_off<I: Iterator, R>(
+    mut items: I,
+    limit: usize,
+    to_row: impl Fn(I::Item) -> R,
+) -> Stretch<R> {
+    let rows = items.by_ref().take(limit).map(to_row).collect();
+    Stretch { rows, more: items.next().is_some() }
+}
+
+#[async_trait]
+impl Engine for Memory {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        addresses.iter().try_for_each(Address::check)?;
+        let state = self.read()?;
+        Ok(addresses.iter().map(|address| state.cell(space, address).cloned()).collect())
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        let state = self.read()?;
+        let scan = |range| state.stretch(space, range, limit, direction, |row| row);
+        Ok(ranges.iter().map(scan).collect())
+    }
+
+    async fn follow(
+        &self,
+        space: &Space,
+        trails: &[Trail<'_>],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Link>>> {
+        let state = self.read()?;
+        let follow = |trail: &Trail<'_>| {
+            state.stretch(space, &trail.range, limit, direction, |entry| {
+                let target = target_of(trail.recipe, &entry);
+                let record = target.as_ref().and_then(|target| state.cell(space, target)).cloned();
+                Link { entry, target: target.map(|target| target.key), record }
+            })
+        };
+        Ok(trails.iter().map(follow).collect())
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        batch.check(&self.capabilities)?;
+        let mut state = self.write()?;
+        let space = batch.space.clone();
+        let decision = decide(batch, |address| Ok(state.cell(&space, address).cloned()))?;
+        Ok(match decision {
+            Decision::Apply { writes, sums } => {
+                state.apply(&space, writes);
+                Outcome::Committed(sums)
+            }
+            Decision::Reject(rejection) => Outcome::Rejected(rejection),
+        })
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        Ok(())
+    }
+}

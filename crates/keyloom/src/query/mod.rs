@@ -1,0 +1,14 @@
+//! One question becomes records.
+
+mod cursor;
+mod explain;
+mod page;
+mod plan;
+mod predicate;
+mod walk;
+
+pub use cursor::Cursor;
+pub use page::{Page, Problem, ProblemKind, Stopped};
+pub(crate) use page::{count, documents, has_entry, keys, unreadable};
+pub(crate) use plan::{Plan, plan};
+pub use predicate::{Order, Query};

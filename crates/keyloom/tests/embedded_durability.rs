@@ -1,0 +1,313 @@
+//! Nobody sees what is not durable, and what the folder of an embedded store promises.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod embedded_support;
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use embedded_support::{Child, address, batch, folder_of_child, put, put_effect, say, stamp};
+use keyloom::engine::{
+    Addition, Area, Batch, Cause, Condition, Cut, Direction, Durability, Effect, Embedded,
+    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate,
+};
+use keyloom::{ErrorKind, Fate};
+
+fn options() -> EmbeddedOptions {
+    EmbeddedOptions::default().block_cache_bytes(1 << 20).record_cache_bytes(1 << 20)
+}
+
+async fn text_at(store: &Embedded, key: &str) -> Option<Bytes> {
+    let cells = store.get(&Space::main(), &[address(key)]).await.unwrap();
+    cells[0].as_ref().map(|cell| cell.bytes().unwrap().clone())
+}
+
+async fn keys_of(store: &Embedded) -> Vec<String> {
+    let range = Range::all(Area::default_area());
+    let found = store.scan(&Space::main(), &[range], 10_000, Direction::Forward).await.unwrap();
+    found[0].rows.iter().map(|row| String::from_utf8(row.key.to_vec()).unwrap()).collect()
+}
+
+fn add_one(key: &str) -> Batch {
+    let additions = vec![Addition { name: "n".into(), delta: 1, min: None, max: None }];
+    batch([(key, None, Some(Effect::Add { stamp: stamp(1), additions }))])
+}
+
+/// Whether the future is over after one more look at it. The first look sends the request.
+async fn is_answered<F: Future + ?Sized>(mut future: Pin<&mut F>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+}
+
+#[tokio::test]
+async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    store.commit(put("seen", "1")).await.unwrap();
+
+    gate.shut();
+    let mut commit = store.commit(put("held", "seen"));
+    assert!(!is_answered(commit.as_mut()).await);
+    gate.wait_until_reached();
+
+    assert_eq!(text_at(&store, "held").await, None);
+    assert_eq!(keys_of(&store).await, ["seen"]);
+    let recipe =
+        Recipe { area: Area::default_area(), cuts: vec![Cut::Rest], parts: vec![Part::Field(0)] };
+    let ranges = [Range::all(Area::default_area())];
+    let links = store.follow(&Space::main(), &ranges, 9, Direction::Backward, &recipe).await;
+    assert_eq!(links.unwrap()[0].rows.len(), 1);
+    assert!(!is_answered(commit.as_mut()).await);
+
+    gate.open();
+    assert_eq!(commit.await.unwrap(), Outcome::Committed(Vec::new()));
+    assert_eq!(text_at(&store, "held").await.unwrap(), "seen");
+    assert_eq!(keys_of(&store).await, ["held", "seen"]);
+}
+
+#[tokio::test]
+async fn no_answer_that_rests_on_a_held_batch_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    gate.shut();
+    let mut first = store.commit(put("first", ""));
+    assert!(!is_answered(first.as_mut()).await);
+    gate.wait_until_reached();
+
+    // These wait in the queue, and become one group.
+    let claim = |value| batch([("key", Some(Condition::Absent), Some(put_effect(value)))]);
+    let mut winner = store.commit(claim("winner"));
+    let mut loser = store.commit(claim("loser"));
+    let mut witness = store.commit(batch([("key", Some(Condition::Present), None)]));
+    let mut adder = store.commit(add_one("sum"));
+    let mut second_adder = store.commit(add_one("sum"));
+    assert!(!is_answered(winner.as_mut()).await);
+    assert!(!is_answered(loser.as_mut()).await);
+    assert!(!is_answered(witness.as_mut()).await);
+    assert!(!is_answered(adder.as_mut()).await);
+    assert!(!is_answered(second_adder.as_mut()).await);
+    gate.let_one_through();
+    first.await.unwrap();
+    gate.wait_until_reached();
+
+    assert!(!is_answered(loser.as_mut()).await, "a rejection revealed the winner");
+    assert!(!is_answered(witness.as_mut()).await, "a condition revealed the winner");
+    assert_eq!(text_at(&store, "key").await, None);
+
+    gate.open();
+    assert_eq!(winner.await.unwrap(), Outcome::Committed(Vec::new()));
+    let Outcome::Rejected(rejection) = loser.await.unwrap() else { panic!("two winners") };
+    assert_eq!(rejection.cause, Cause::Condition { entry: 0 });
+    assert_eq!(rejection.found.unwrap().bytes().unwrap(), "winner");
+    assert_eq!(witness.await.unwrap(), Outcome::Committed(Vec::new()));
+    let sum = |n| Outcome::Committed(vec![BTreeMap::from([("n".to_owned(), n)])]);
+    assert_eq!(adder.await.unwrap(), sum(1));
+    assert_eq!(second_adder.await.unwrap(), sum(2));
+    assert_eq!(text_at(&store, "key").await.unwrap(), "winner");
+}
+
+#[tokio::test]
+async fn a_key_that_several_batches_of_a_group_change_keeps_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    gate.shut();
+    let mut first = store.commit(put("first", ""));
+    assert!(!is_answered(first.as_mut()).await);
+    gate.wait_until_reached();
+    let deletion = batch([("gone", None, Some(Effect::Delete))]);
+    let mut commits = [put("key", "1"), put("gone", "1"), put("key", "2"), deletion]
+        .map(|batch| store.commit(batch));
+    for commit in &mut commits {
+        assert!(!is_answered(commit.as_mut()).await);
+    }
+    gate.open();
+    first.await.unwrap();
+    for commit in commits {
+        assert_eq!(commit.await.unwrap(), Outcome::Committed(Vec::new()));
+    }
+    assert_eq!(text_at(&store, "key").await.unwrap(), "2");
+    assert_eq!(text_at(&store, "gone").await, None);
+    drop(store);
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(keys_of(&store).await, ["first", "key"]);
+}
+
+#[tokio::test]
+async fn after_a_kill_nothing_that_was_seen_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Child::start("held_writer_process", folder.path());
+    let mut seen = Vec::new();
+    loop {
+        let line = child.line().expect("the writer ended early");
+        if line == "held" {
+            break;
+        }
+        seen.push(line.strip_prefix("seen ").unwrap().to_owned());
+    }
+    child.kill();
+    assert_eq!(seen.len(), 20);
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    let found = keys_of(&store).await;
+    for key in seen {
+        assert!(found.contains(&key), "{key} was seen and is missing");
+    }
+}
+
+/// Not a test of its own: the process that the test above kills.
+#[tokio::test]
+async fn held_writer_process() {
+    let Some(folder) = folder_of_child() else { return };
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder, options().sync_gate(gate.clone())).unwrap();
+    for number in 0..20 {
+        let key = format!("key {number}");
+        store.commit(put(&key, "")).await.unwrap();
+        assert!(text_at(&store, &key).await.is_some());
+        say(&format!("seen {key}"));
+    }
+    gate.shut();
+    let mut held = store.commit(put("held", ""));
+    assert!(!is_answered(held.as_mut()).await);
+    gate.wait_until_reached();
+    assert_eq!(text_at(&store, "held").await, None);
+    say("held");
+    held.await.unwrap();
+}
+
+#[tokio::test]
+async fn relaxed_commits_are_acknowledged_before_the_sync_and_survive_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Child::start("relaxed_writer_process", folder.path());
+    assert_eq!(child.line().unwrap(), "acknowledged");
+    child.kill();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(keys_of(&store).await.len(), 50);
+}
+
+/// Not a test of its own: the process that the test above kills.
+#[tokio::test]
+async fn relaxed_writer_process() {
+    let Some(folder) = folder_of_child() else { return };
+    let relaxed = Durability::Relaxed { sync_every: Duration::from_secs(3600) };
+    let store = Embedded::open(folder, options().durability(relaxed)).unwrap();
+    for number in 0..50 {
+        store.commit(put(&format!("key {number}"), "")).await.unwrap();
+    }
+    say("acknowledged");
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn a_relaxed_store_syncs_in_time_and_closes() {
+    let folder = tempfile::tempdir().unwrap();
+    let relaxed = Durability::Relaxed { sync_every: Duration::from_millis(1) };
+    let store = Embedded::open(folder.path(), options().durability(relaxed)).unwrap();
+    for number in 0..200 {
+        store.commit(put(&format!("key {number}"), "")).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(keys_of(&store).await.len(), 200);
+}
+
+#[tokio::test]
+async fn closing_releases_the_folder_and_ends_every_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    store.commit(put("key", "value")).await.unwrap();
+    store.close().await.unwrap();
+    store.close().await.unwrap();
+    let error = store.commit(put("other", "")).await.unwrap_err();
+    assert_eq!((error.kind(), error.fate()), (ErrorKind::Closed, Fate::DidNotHappen));
+    let error = store.get(&Space::main(), &[address("key")]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    let ranges = [Range::all(Area::default_area())];
+    let error = store.scan(&Space::main(), &ranges, 1, Direction::Forward).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+
+    let again = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(text_at(&again, "key").await.unwrap(), "value");
+    assert_eq!(keys_of(&again).await, ["key"]);
+}
+
+#[tokio::test]
+async fn a_second_open_is_refused_in_this_process_and_in_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    let error = Embedded::open(folder.path(), options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.context_value("path").is_some());
+    let mut child = Child::start("second_process", folder.path());
+    assert_eq!(child.line().unwrap(), "refused: Locked");
+    drop(store);
+    let mut child = Child::start("second_process", folder.path());
+    assert_eq!(child.line().unwrap(), "opened");
+}
+
+/// Not a test of its own: the other process of the test above.
+#[tokio::test]
+async fn second_process() {
+    let Some(folder) = folder_of_child() else { return };
+    match Embedded::open(folder, options()) {
+        Ok(_) => say("opened"),
+        Err(error) => say(&format!("refused: {:?}", error.kind())),
+    }
+}
+
+/// Every file below a folder with its bytes.
+fn picture(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(picture(&path));
+            files.insert(path, Vec::new());
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            files.insert(path, bytes);
+        }
+    }
+    files
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_format_is_refused_and_stays_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    store.commit(put("key", "value")).await.unwrap();
+    drop(store);
+    let format = folder.path().join("FORMAT");
+    let text = std::fs::read_to_string(&format).unwrap();
+    std::fs::write(&format, text.replacen("format 1", "format 2", 1)).unwrap();
+    let before = picture(folder.path());
+    let error = Embedded::open(folder.path(), options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+    assert_eq!(error.context_value("found"), Some("\"keyloom embedded format 2\""));
+    assert!(picture(folder.path()) == before, "the folder was changed");
+    std::fs::write(&format, text).unwrap();
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(text_at(&store, "key").await.unwrap(), "value");
+}
+
+#[tokio::test]
+async fn a_folder_with_something_else_is_refused_and_stays_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
+    let before = picture(folder.path());
+    let error = Embedded::open(folder.path(), options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+    assert_eq!(picture(folder.path()), before);
+}
