@@ -111,7 +111,7 @@ fn problems_of_several_files_name_their_own_file() {
     let error = Schema::from_files([&a, &b, &c]).unwrap_err();
     let at = |file: &Path, rest: &str| format!("{}{rest}", file.display());
     let clash = "`note:{id}` and `note:{x}` of collection.memo.key could both have the key \
-                 `note:00000000000000000000000000`; change one of them, or put it into another \
+                 `note:aaaaaaaaaaaaaaaaaaaaaaaaaa`; change one of them, or put it into another \
                  area";
     assert_eq!(
         problems(&error),
@@ -131,4 +131,16 @@ fn a_file_that_is_none_is_told() {
     assert_eq!(missing.context_value("file"), Some("no/such/schema.toml"));
     let strange = Schema::from_file("schema.yaml").unwrap_err();
     assert_eq!(strange.message(), "a schema file ends in .toml or .json");
+}
+
+#[test]
+fn the_examples_of_the_guide_compile() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/schema.md");
+    let text = fs::read_to_string(guide).unwrap();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() > 5, "the guide shows its examples as TOML");
+    for example in examples {
+        Schema::from_toml(example).unwrap_or_else(|error| panic!("{error}\n{example}"));
+    }
 }
