@@ -79,7 +79,7 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
                     return None;
                 }
             };
-            if value.get("type").is_none() && is_nested_path(value) {
+            if is_nested_path(value) {
                 problems.add(trail, "lacks `type`; a path with dots is written in quotes");
                 return None;
             }
@@ -89,10 +89,28 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
         .collect()
 }
 
-/// `stats.running = "integer"` without quotes is a table in a table to TOML.
+/// `stats.running = "integer"` without quotes is a table in a table to TOML: none of its names is
+/// an option of a field.
 fn is_nested_path(value: &Value) -> bool {
+    const OPTIONS: [&str; 12] = [
+        "type",
+        "generate",
+        "required",
+        "digits",
+        "values",
+        "transitions",
+        "illegal",
+        "version",
+        "pattern",
+        "lat",
+        "lon",
+        "of",
+    ];
     value.as_object().is_some_and(|members| {
-        members.len() == 1 && members.values().all(|value| value.is_string() || value.is_object())
+        !members.is_empty()
+            && members.iter().all(|(name, value)| {
+                !OPTIONS.contains(&name.as_str()) && (value.is_string() || value.is_object())
+            })
     })
 }
 
