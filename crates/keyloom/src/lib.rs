@@ -7,3 +7,8 @@ mod key;
 pub mod engine;
 
 pub use error::{Error, ErrorKind, Fate, Result};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;
