@@ -22,3 +22,8 @@ pub use schema::{
 pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
 pub use typed::Record;
 pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

@@ -1,9 +1,16 @@
 //! What single writes promise, on both engines.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
 
 use std::sync::Arc;
 
-use keyloom::engine::{Address, Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space};
+use keyloom::engine::{
+    Address, Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space,
+};
 use keyloom::{Collection, Effect, ErrorKind, Fate, Query, Schema, Store};
 use serde_json::{Value, json};
 
@@ -79,7 +86,8 @@ impl Subject {
     /// Every key and value of an area, as text.
     async fn keys_in(&self, area: &str) -> Vec<(String, String)> {
         let range = Range::all(Area::new(area).unwrap());
-        let found = self.engine.scan(&Space::main(), &[range], 1_000, Direction::Forward).await.unwrap();
+        let found =
+            self.engine.scan(&Space::main(), &[range], 1_000, Direction::Forward).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         found[0].rows.iter().map(|row| (text(&row.key), text(row.cell.bytes().unwrap()))).collect()
     }
@@ -96,12 +104,15 @@ async fn an_insert_writes_every_key_and_a_delete_removes_them_all() {
         let post = json!({"userId": "ana", "postId": "p1", "at": 1_700_000_000_000_u64, "tags": ["x", "y", "x"]});
         posts.insert(&post).await.unwrap();
         let held = r#"{"postId":"p1","userId":"ana"}"#;
-        assert_eq!(it.keys_in("").await, [
-            ("shared:posts:by_tag:x:p1".to_owned(), held.to_owned()),
-            ("shared:posts:by_tag:y:p1".to_owned(), held.to_owned()),
-            ("shared:posts:recent:1700000000000:p1".to_owned(), held.to_owned()),
-            ("user:ana:posts:p1".to_owned(), post.to_string()),
-        ]);
+        assert_eq!(
+            it.keys_in("").await,
+            [
+                ("shared:posts:by_tag:x:p1".to_owned(), held.to_owned()),
+                ("shared:posts:by_tag:y:p1".to_owned(), held.to_owned()),
+                ("shared:posts:recent:1700000000000:p1".to_owned(), held.to_owned()),
+                ("user:ana:posts:p1".to_owned(), post.to_string()),
+            ]
+        );
         assert!(posts.delete(("ana", "p1")).await.unwrap().is_some());
         assert!(it.keys().await.is_empty());
         assert!(posts.delete(("ana", "p1")).await.unwrap().is_none());
@@ -112,9 +123,11 @@ async fn an_insert_writes_every_key_and_a_delete_removes_them_all() {
 async fn a_replacement_moves_only_what_changed() {
     for it in Subject::all().await {
         let users = it.collection("user").await;
-        let first = users.insert(&json!({"userId": "ana", "email": "a@x", "plan": "free"})).await.unwrap();
+        let first =
+            users.insert(&json!({"userId": "ana", "email": "a@x", "plan": "free"})).await.unwrap();
         assert_eq!(it.keys().await, ["index:email:a@x", "user:ana"]);
-        let moved = users.replace(&json!({"userId": "ana", "email": "b@x", "plan": "paid"})).await.unwrap();
+        let moved =
+            users.replace(&json!({"userId": "ana", "email": "b@x", "plan": "paid"})).await.unwrap();
         assert_eq!(moved.effect, Effect::Replaced);
         assert_eq!(moved.version().revision(), first.version().revision() + 1);
         assert_eq!(it.keys().await, ["index:email:b@x", "index:paying:ana", "user:ana"]);
@@ -137,7 +150,10 @@ async fn a_unique_conflict_names_index_value_and_holder_and_changes_nothing() {
             users.insert(&json!({"userId": "ben", "email": "a@x"})).await.unwrap_err(),
             users.upsert(&json!({"userId": "ben", "email": "a@x"})).await.unwrap_err(),
         ] {
-            assert_eq!((error.kind(), error.fate()), (ErrorKind::UniqueConflict, Fate::DidNotHappen));
+            assert_eq!(
+                (error.kind(), error.fate()),
+                (ErrorKind::UniqueConflict, Fate::DidNotHappen)
+            );
             assert_eq!(error.context_value("index"), Some("email"));
             assert_eq!(error.context_value("value"), Some("\"a@x\""));
             assert_eq!(error.context_value("held by"), Some("user:ana"));
@@ -146,7 +162,8 @@ async fn a_unique_conflict_names_index_value_and_holder_and_changes_nothing() {
         // Two users' posts with the same id never overwrite each other's shared entry.
         let posts = it.collection("post").await;
         posts.insert(&json!({"userId": "ana", "postId": "p", "at": 5})).await.unwrap();
-        let clash = posts.insert(&json!({"userId": "ben", "postId": "p", "at": 5})).await.unwrap_err();
+        let clash =
+            posts.insert(&json!({"userId": "ben", "postId": "p", "at": 5})).await.unwrap_err();
         assert_eq!(clash.kind(), ErrorKind::UniqueConflict);
         assert_eq!(clash.context_value("held by"), Some("user:ana:posts:p"));
     }
@@ -164,7 +181,10 @@ async fn an_old_version_never_fits_a_record_that_was_created_again() {
         assert_ne!(first, second);
         let error = users.replace_if(&json!({"userId": "ana", "n": 1}), first).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::VersionConflict);
-        assert_eq!(users.delete_if("ana", first).await.unwrap_err().kind(), ErrorKind::VersionConflict);
+        assert_eq!(
+            users.delete_if("ana", first).await.unwrap_err().kind(),
+            ErrorKind::VersionConflict
+        );
         users.delete_if("ana", second).await.unwrap();
         assert_eq!(users.delete_if("ana", second).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
@@ -178,7 +198,10 @@ async fn insert_replace_and_upsert_differ_in_what_they_expect() {
         assert_eq!(users.replace(&ana).await.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(users.upsert(&ana).await.unwrap().effect, Effect::Created);
         assert_eq!(users.upsert(&ana).await.unwrap().effect, Effect::Unchanged);
-        assert_eq!(users.upsert(&json!({"userId": "ana", "n": 1})).await.unwrap().effect, Effect::Replaced);
+        assert_eq!(
+            users.upsert(&json!({"userId": "ana", "n": 1})).await.unwrap().effect,
+            Effect::Replaced
+        );
         assert_eq!(users.insert(&ana).await.unwrap_err().kind(), ErrorKind::AlreadyExists);
     }
 }
@@ -194,8 +217,14 @@ async fn a_late_event_is_ignored_and_moves_nothing() {
         let late = executions.upsert(&event("RUNNING")).await.unwrap();
         assert_eq!(late.effect, Effect::Ignored);
         assert_eq!(executions.get(arn).await.unwrap().unwrap().value["status"], "SUCCEEDED");
-        assert_eq!(it.keys_in("executions").await, [(arn.to_owned(), event("SUCCEEDED").to_string())]);
-        let entry = format!("execution:status:SUCCEEDED:2024-05-06T07:08:09.010Z:{}", arn.replace(':', "%3A"));
+        assert_eq!(
+            it.keys_in("executions").await,
+            [(arn.to_owned(), event("SUCCEEDED").to_string())]
+        );
+        let entry = format!(
+            "execution:status:SUCCEEDED:2024-05-06T07:08:09.010Z:{}",
+            arn.replace(':', "%3A")
+        );
         assert_eq!(it.keys_in("execution-indexes").await, [(entry, format!("{arn:?}"))]);
     }
 }
@@ -210,13 +239,47 @@ async fn records_that_break_their_schema_are_refused_before_anything_is_written(
             (users.insert(&json!("ana")).await, ErrorKind::InvalidRecord, None),
             (users.insert(&json!({"email": "a"})).await, ErrorKind::InvalidRecord, Some("userId")),
             (users.insert(&json!({"userId": 7})).await, ErrorKind::InvalidRecord, Some("userId")),
-            (users.insert(&json!({"userId": "a", "plan": "gold"})).await, ErrorKind::InvalidRecord, Some("plan")),
-            (users.insert(&json!({"userId": "a", "email": long})).await, ErrorKind::InvalidKey, None),
-            (posts.insert(&json!({"userId": "a", "postId": "p", "at": -1})).await, ErrorKind::InvalidRecord, Some("at")),
-            (posts.insert(&json!({"userId": "a", "postId": "p", "at": 10_000_000_000_000_u64})).await, ErrorKind::InvalidRecord, Some("at")),
-            (posts.insert(&json!({"userId": "a", "postId": "p", "tags": ["1", "2", "3", "4", "5"]})).await, ErrorKind::LimitExceeded, None),
-            (posts.insert(&json!({"userId": "a", "postId": "p", "tags": "x"})).await, ErrorKind::InvalidRecord, Some("tags")),
-            (users.insert(&json!({"userId": "a", "text": "x".repeat(400_000)})).await, ErrorKind::LimitExceeded, None),
+            (
+                users.insert(&json!({"userId": "a", "plan": "gold"})).await,
+                ErrorKind::InvalidRecord,
+                Some("plan"),
+            ),
+            (
+                users.insert(&json!({"userId": "a", "email": long})).await,
+                ErrorKind::InvalidKey,
+                None,
+            ),
+            (
+                posts.insert(&json!({"userId": "a", "postId": "p", "at": -1})).await,
+                ErrorKind::InvalidRecord,
+                Some("at"),
+            ),
+            (
+                posts
+                    .insert(&json!({"userId": "a", "postId": "p", "at": 10_000_000_000_000_u64}))
+                    .await,
+                ErrorKind::InvalidRecord,
+                Some("at"),
+            ),
+            (
+                posts
+                    .insert(
+                        &json!({"userId": "a", "postId": "p", "tags": ["1", "2", "3", "4", "5"]}),
+                    )
+                    .await,
+                ErrorKind::LimitExceeded,
+                None,
+            ),
+            (
+                posts.insert(&json!({"userId": "a", "postId": "p", "tags": "x"})).await,
+                ErrorKind::InvalidRecord,
+                Some("tags"),
+            ),
+            (
+                users.insert(&json!({"userId": "a", "text": "x".repeat(400_000)})).await,
+                ErrorKind::LimitExceeded,
+                None,
+            ),
         ];
         for (refused, kind, field) in refusals {
             let error = refused.unwrap_err();
@@ -257,7 +320,9 @@ async fn of_many_writers_with_one_unique_value_exactly_one_wins() {
         let users = it.collection("user").await;
         let rivals = (0..32).map(|n| {
             let users = users.clone();
-            tokio::spawn(async move { users.insert(&json!({"userId": format!("u{n}"), "email": "one@x"})).await })
+            tokio::spawn(async move {
+                users.insert(&json!({"userId": format!("u{n}"), "email": "one@x"})).await
+            })
         });
         let mut won = 0;
         for rival in rivals.collect::<Vec<_>>() {
@@ -284,7 +349,10 @@ async fn interleaved_templates_do_not_see_each_other() {
         }
         let everyone = users.page(&Query::new().scan().take(4)).await.unwrap();
         assert_eq!(everyone.records.len(), 4);
-        let rest = users.page(&Query::new().scan().take(4).from_cursor(everyone.next.unwrap())).await.unwrap();
+        let rest = users
+            .page(&Query::new().scan().take(4).from_cursor(everyone.next.unwrap()))
+            .await
+            .unwrap();
         assert_eq!((rest.records.len(), rest.next.is_none()), (2, true));
         for user in ["a", "a:posts:p0", "b", "\u{0}"] {
             let own = posts.page(&Query::new().equal("userId", user).take(100)).await.unwrap();
@@ -299,7 +367,10 @@ async fn a_record_that_cannot_be_read_does_not_hide_the_others() {
     for it in Subject::all().await {
         let posts = it.collection("post").await;
         for n in 0..5 {
-            posts.insert(&json!({"userId": "ana", "postId": format!("p{n}"), "at": n})).await.unwrap();
+            posts
+                .insert(&json!({"userId": "ana", "postId": format!("p{n}"), "at": n}))
+                .await
+                .unwrap();
         }
         let at = |key: &str| Address::new(Area::default_area(), key.to_owned());
         let mut batch = keyloom::engine::Batch::new(Space::main());
