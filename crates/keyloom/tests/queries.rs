@@ -212,9 +212,19 @@ proptest! {
             let tagged = Query::new().equal("tags.*", "x:y").take(take);
             let wanted = expected(&items, |item| item.tags.contains(&"x:y"), |_, _| std::cmp::Ordering::Equal);
             prop_assert_eq!(walk(&collection, &tagged).await, wanted);
-            let filtered = Query::new().scan().equal("kind", "a").filter("rank", Test::Less(json!(rank))).take(take);
-            let wanted = expected(&items, |item| item.kind == "a" && item.rank < rank, |_, _| std::cmp::Ordering::Equal);
-            prop_assert_eq!(walk(&collection, &filtered).await, wanted);
+            // Served by whichever index has the kind first; the filter only drops.
+            let filtered =
+                Query::new().equal("kind", "a").filter("rank", Test::Less(json!(rank))).take(take);
+            let same = |_: &Item, _: &Item| std::cmp::Ordering::Equal;
+            let wanted = expected(&items, |item| item.kind == "a" && item.rank < rank, same);
+            let mut found = walk(&collection, &filtered).await;
+            found.sort_unstable();
+            prop_assert_eq!(found, wanted);
+            let scanned = Query::new().scan().equal("at", low).take(take);
+            prop_assert_eq!(
+                walk(&collection, &scanned).await,
+                expected(&items, |item| item.at == low, same)
+            );
             Ok(())
         })?;
     }
@@ -285,12 +295,10 @@ direction: backward"
             "\
 index item.name_down: idx:down:{kind}:{name sorted desc}:{id}
   fixed: kind
-  range: idx:down:a~ .. idx:down:a\u{7f}
+  range: idx:down:a: .. idx:down:a;
   read: follow, 1 round trip
 direction: forward
 filter: rank < 3"
-                .replace("a~ ..", "a: ..")
-                .replace("a\u{7f}", "a;")
         );
         let carried = explain(Query::new().order("rank", Order::Descending)).await;
         assert!(carried.contains("carry the record"), "{carried}");
