@@ -1,15 +1,29 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
-#[allow(dead_code, unused, clippy::todo)]
 mod key;
-#[allow(dead_code)]
+mod query;
+mod record;
 mod schema;
+mod store;
+mod typed;
+mod write;
 
 pub mod engine;
 
 pub use error::{Error, ErrorKind, Fate, Result};
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use record::{Document, Version};
 pub use schema::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
+    TestDeclaration,
 };
+pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
+pub use typed::Record;
+pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

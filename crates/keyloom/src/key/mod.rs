@@ -8,6 +8,8 @@
 mod automaton;
 mod class;
 mod codec;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod geohash;
 mod kind;
 mod overlap;
@@ -29,6 +31,6 @@ pub(crate) use overlap::common_key;
 pub(crate) use path::{Path, Step};
 pub(crate) use pattern::{Pattern, PatternPart, Placeholder};
 pub(crate) use recipe::recipe;
-pub(crate) use refusal::KeyRefusal;
+pub(crate) use refusal::{KeyRefusal, shortened};
 pub(crate) use span::{KeyRange, Span};
 pub(crate) use template::{Segment, Template, TemplatePart};

@@ -62,6 +62,14 @@ impl Template {
         Ok(Template { source: pattern.source.clone(), parts, automaton })
     }
 
+    /// What every key begins with.
+    pub(crate) fn first_literal(&self) -> &str {
+        match self.parts.first() {
+            Some(TemplatePart::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
     /// The segments, in order.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.parts.iter().filter_map(|part| match part {

@@ -48,6 +48,11 @@ impl Codec {
         *self != Codec::Text
     }
 
+    /// Whether it can be asked which values begin with a text.
+    pub(crate) fn has_prefixes(&self) -> bool {
+        self.write_prefix("", false, None, &mut Vec::new()).is_ok()
+    }
+
     /// The order of two values of this codec, as their ascending encodings have it. Values that
     /// the codec would refuse come first and are equal to one another.
     pub(crate) fn compare(&self, a: &Value, b: &Value) -> Ordering {

@@ -1,0 +1,300 @@
+//! The schema of a space as this process knows it: loaded from the catalog, obeyed by every
+//! writer, reloaded when the fence says that it has changed.
+
+use std::sync::{Arc, RwLock};
+
+use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::evolution::{Change, Class, Evolution, evolve};
+use super::model::{Collection, Index, Schema};
+use crate::engine::{
+    Address, Area, Batch, Condition, Direction, Effect, Engine, Fence, Outcome, Row, Space,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Version, random_bytes};
+
+/// How often a schema change is tried when other processes change the schema too.
+const APPLY_ATTEMPTS: usize = 16;
+
+/// The catalog's key in Keyloom's own area.
+const CATALOG_KEY: &[u8] = b"catalog";
+
+/// One state of the schema.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The catalog's version; `None` while the space has no catalog.
+    version: Option<Version>,
+    pub(crate) catalog: Catalog,
+    pub(crate) schema: Schema,
+}
+
+impl Loaded {
+    /// What every batch is fenced with. A space without a catalog has no collections to write.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        self.version.map(|version| Fence { address: catalog_address(), stamp: version.stamp() })
+    }
+
+    pub(crate) fn state(&self, collection: &str, index: &str) -> &IndexState {
+        self.catalog.state(collection, index)
+    }
+
+    /// Whether writers keep the entries of the index up to date.
+    pub(crate) fn is_maintained(&self, collection: &Collection, index: &Index) -> bool {
+        matches!(
+            self.state(&collection.name, &index.name),
+            IndexState::Ready | IndexState::Building
+        )
+    }
+
+    /// Refuses to read an index that is not complete.
+    pub(crate) fn check_readable(&self, collection: &Collection, index: &Index) -> Result<()> {
+        let (message, reason) = match self.state(&collection.name, &index.name) {
+            IndexState::Ready => return Ok(()),
+            IndexState::Building => {
+                ("the index is still building; build it before it is read", None)
+            }
+            IndexState::Disabled => ("the index is disabled", None),
+            IndexState::Failed { reason } => ("the index could not be built", Some(reason)),
+        };
+        let error = Error::new(ErrorKind::IndexNotReady, message)
+            .with("collection", &collection.name)
+            .with("index", &index.name);
+        Err(match reason {
+            Some(reason) => error.with("reason", reason),
+            None => error,
+        })
+    }
+}
+
+/// What became of a schema that was applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// How it differs from the one that was in the store.
+    pub changes: Vec<Change>,
+    /// The indexes that must be built before they can be read: collection and index.
+    pub to_build: Vec<(String, String)>,
+}
+
+/// A space of an engine, with its schema.
+pub(crate) struct Live {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) space: Space,
+    loaded: RwLock<Option<Arc<Loaded>>>,
+    /// What this process declared, and therefore relies on.
+    declared: RwLock<Vec<Schema>>,
+}
+
+impl Live {
+    pub(crate) fn new(engine: Arc<dyn Engine>, space: Space) -> Self {
+        Live { engine, space, loaded: RwLock::new(None), declared: RwLock::new(Vec::new()) }
+    }
+
+    /// The schema as last seen; the first call reads it.
+    pub(crate) async fn loaded(&self) -> Result<Arc<Loaded>> {
+        let known = read(&self.loaded).clone();
+        match known {
+            Some(loaded) => Ok(loaded),
+            None => self.reload().await,
+        }
+    }
+
+    /// Reads the schema again, and fails if it breaks what this process declared.
+    pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
+        let loaded = Arc::new(self.read_catalog().await?);
+        for declared in read(&self.declared).iter() {
+            refuse_incompatible(&evolve(&loaded.schema, declared).changes)?;
+        }
+        *write(&self.loaded) = Some(loaded.clone());
+        Ok(loaded)
+    }
+
+    async fn read_catalog(&self) -> Result<Loaded> {
+        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let Some(cell) = cell else {
+            return Ok(Loaded {
+                version: None,
+                catalog: Catalog::new(CursorSecret(random_bytes())),
+                schema: Schema::default(),
+            });
+        };
+        let bytes = cell
+            .bytes()
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
+        let catalog = Catalog::from_bytes(bytes)?;
+        let schema = catalog.compile()?;
+        Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
+    }
+
+    /// Makes the stored schema contain the declared one.
+    pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
+        declared.check_against(self.engine.capabilities())?;
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.reload().await?;
+            let Evolution { changes, merged: union } = evolve(&loaded.schema, declared);
+            refuse_incompatible(&changes)?;
+            if loaded.version.is_some() && union == loaded.catalog.schema {
+                self.remember(declared);
+                return Ok(Applied { changes, to_build: loaded.catalog.building() });
+            }
+            let schema = Schema::from_declaration(union.clone())?;
+            schema.check_against(self.engine.capabilities())?;
+            let mut catalog = loaded.catalog.clone();
+            catalog.schema = union;
+            for (collection, index) in new_indexes(&loaded.schema, &schema) {
+                // A collection that nobody knew has no writers, so that it can be looked at
+                // beforehand. Writers of a known one must first learn of the index.
+                let fresh = !loaded.schema.collections.contains_key(&collection.name);
+                let state = match fresh && self.is_empty(collection).await? {
+                    true => IndexState::Ready,
+                    false => IndexState::Building,
+                };
+                catalog.set_state(&collection.name, &index.name, state);
+            }
+            if self.put_catalog(&loaded, catalog).await? {
+                self.remember(declared);
+                self.settle_empty().await?;
+                let to_build = self.loaded().await?.catalog.building();
+                return Ok(Applied { changes, to_build });
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Sets the state of an index, whatever else changes meanwhile.
+    pub(crate) async fn set_state(
+        &self,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<()> {
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.reload().await?;
+            loaded.schema.collection(collection)?.index(index)?;
+            if *loaded.state(collection, index) == state {
+                return Ok(());
+            }
+            let mut catalog = loaded.catalog.clone();
+            catalog.set_state(collection, index, state.clone());
+            if self.put_catalog(&loaded, catalog).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Building indexes of collections without records are complete: every writer that may come
+    /// maintains them already.
+    async fn settle_empty(&self) -> Result<()> {
+        let loaded = self.loaded().await?;
+        for (collection, index) in loaded.catalog.building() {
+            if self.is_empty(loaded.schema.collection(&collection)?).await? {
+                self.set_state(&collection, &index, IndexState::Ready).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_empty(&self, collection: &Collection) -> Result<bool> {
+        Ok(self.next_record(collection, None).await?.is_none())
+    }
+
+    /// The first record of a collection after a key, in key order.
+    pub(crate) async fn next_record(
+        &self,
+        collection: &Collection,
+        after: Option<&[u8]>,
+    ) -> Result<Option<Row>> {
+        let mut range = collection.record_range()?;
+        if let Some(key) = after {
+            range = range.after(key, Direction::Forward);
+        }
+        loop {
+            let stretch = self
+                .engine
+                .scan(&self.space, std::slice::from_ref(&range), 1, Direction::Forward)
+                .await?
+                .pop();
+            let Some(row) = stretch.and_then(|stretch| stretch.rows.into_iter().next()) else {
+                return Ok(None);
+            };
+            if collection.key.decode(&row.key).is_some() {
+                return Ok(Some(row));
+            }
+            range = collection.key.skip(&range, &row.key, Direction::Forward);
+        }
+    }
+
+    /// Replaces the catalog unless it changed meanwhile; `false` when it did.
+    async fn put_catalog(&self, loaded: &Loaded, mut catalog: Catalog) -> Result<bool> {
+        catalog.epoch += 1;
+        let version = loaded.version.map_or_else(Version::first, Version::next);
+        let condition = match loaded.version {
+            Some(version) => Condition::Unchanged(version.stamp()),
+            None => Condition::Absent,
+        };
+        let mut batch = Batch::new(self.space.clone());
+        let put = Effect::Put { stamp: version.stamp(), bytes: catalog.to_bytes()?.into() };
+        batch.push(catalog_address(), Some(condition), Some(put));
+        match self.engine.commit(batch).await? {
+            Outcome::Committed(_) => {
+                self.reload().await?;
+                Ok(true)
+            }
+            Outcome::Rejected(_) => Ok(false),
+        }
+    }
+
+    fn remember(&self, declared: &Schema) {
+        let mut all = write(&self.declared);
+        if !all.contains(declared) {
+            all.push(declared.clone());
+        }
+    }
+}
+
+fn refuse_incompatible(changes: &[Change]) -> Result<()> {
+    let mut broken = changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
+    if broken.peek().is_none() {
+        return Ok(());
+    }
+    let error = Error::new(
+        ErrorKind::IncompatibleSchema,
+        "the declared schema contradicts the one in the store",
+    );
+    Err(broken.fold(error, |error, change| error.with("change", change)))
+}
+
+fn new_indexes<'s>(
+    stored: &'s Schema,
+    union: &'s Schema,
+) -> impl Iterator<Item = (&'s Arc<Collection>, &'s Arc<Index>)> {
+    union.collections.values().flat_map(move |collection| {
+        let known = stored.collections.get(&collection.name);
+        collection
+            .indexes
+            .values()
+            .filter(move |index| {
+                !known.is_some_and(|known| known.indexes.contains_key(&index.name))
+            })
+            .map(move |index| (collection, index))
+    })
+}
+
+pub(crate) fn catalog_address() -> Address {
+    Address::new(Area::own(), CATALOG_KEY)
+}
+
+/// The locks are held for moments only, by code that does not panic: a poisoned one still holds
+/// a whole value.
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

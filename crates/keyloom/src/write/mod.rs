@@ -1,0 +1,17 @@
+//! One change becomes one batch.
+
+mod assemble;
+mod entries;
+mod operations;
+mod retry;
+mod transaction;
+
+pub(crate) use assemble::{After, Before, Change, Refused};
+pub(crate) use entries::{Image, Lenience, entries_of, entry_keys_of};
+pub(crate) use operations::{
+    Current, commit, delete, insert, key_of_values, record_key, replace, upsert,
+};
+pub use operations::{Effect, Written};
+pub use retry::Retry;
+pub use transaction::Transaction;
+pub(crate) use transaction::run;
