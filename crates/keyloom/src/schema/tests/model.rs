@@ -171,6 +171,24 @@ fn a_program_may_declare_what_a_file_would() {
 }
 
 #[test]
+fn equal_schemas_have_equal_bytes_whatever_the_order_of_their_text() {
+    let bytes = |text: &str| {
+        serde_json::to_string(&Schema::from_json(text).unwrap().declaration()).unwrap()
+    };
+    let one = r#"{ "collection": {
+        "a": { "key": "a:{x}", "fields": { "x": "text", "y": "id" },
+               "body": { "required": ["x"], "properties": { "y": {}, "x": { "type": "string" } } } },
+        "b": { "key": "b" }
+    } }"#;
+    let two = r#"{ "collection": {
+        "b": { "key": "b" },
+        "a": { "body": { "properties": { "x": { "type": "string" }, "y": {} }, "required": ["x"] },
+               "fields": { "y": { "type": "id" }, "x": { "type": "text" } }, "key": "a:{x}" }
+    } }"#;
+    assert_eq!(bytes(one), bytes(two));
+}
+
+#[test]
 fn a_program_is_told_what_is_wrong_without_a_place() {
     let declaration = SchemaDeclaration {
         collections: [("note".into(), CollectionDeclaration::new("note:{id}"))].into(),
