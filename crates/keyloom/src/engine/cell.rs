@@ -29,7 +29,7 @@ pub type Integers = BTreeMap<String, i64>;
 
 /// What a cell holds. The kind never changes silently: adding to bytes is rejected, while a put
 /// replaces whatever was there.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Bytes exactly as the layout says, with nothing around them.
     Bytes(Bytes),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::decide::{Decision, Write, decide};
 use super::{
     Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading,
-    Recipe, Row, Space, Stretch, target_of,
+    Row, Space, Stretch, Trail, target_of,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -152,19 +152,19 @@ impl Engine for Memory {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
         let state = self.read()?;
-        let link = |entry: Row| {
-            let target = target_of(recipe, &entry);
-            let record = target.as_ref().and_then(|target| state.cell(space, target)).cloned();
-            Link { entry, target: target.map(|target| target.key), record }
+        let follow = |trail: &Trail<'_>| {
+            state.stretch(space, &trail.range, limit, direction, |entry| {
+                let target = target_of(trail.recipe, &entry);
+                let record = target.as_ref().and_then(|target| state.cell(space, target)).cloned();
+                Link { entry, target: target.map(|target| target.key), record }
+            })
         };
-        let follow = |range| state.stretch(space, range, limit, direction, link);
-        Ok(ranges.iter().map(follow).collect())
+        Ok(trails.iter().map(follow).collect())
     }
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {

@@ -7,12 +7,16 @@ mod address;
 mod batch;
 mod capabilities;
 mod cell;
+pub mod conformance;
 pub(crate) mod decide;
 mod embedded;
+mod extension;
 mod memory;
 pub(crate) mod percent;
+pub(crate) mod random;
 mod range;
 mod recipe;
+mod wrappers;
 
 pub use address::{Address, Area, KEY_BYTES_MAX, NAME_BYTES_MAX, ShowKey, Space, VALUE_BYTES_MAX};
 pub use batch::{
@@ -24,9 +28,11 @@ pub use cell::{Cell, Content, Integers, Stamp};
 #[doc(hidden)]
 pub use embedded::SyncGate;
 pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
+pub use extension::EngineExt;
 pub use memory::Memory;
-pub use range::{Direction, Link, Range, Row, Stretch, after_prefix, successor};
+pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
+pub use wrappers::{CommitFault, Injected, Metered, Mirror, Torn, Unreliable, Usage};
 
 use async_trait::async_trait;
 
@@ -70,12 +76,11 @@ pub trait Engine: Send + Sync + 'static {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
-        follow_in_two_steps(self, space, ranges, limit, direction, recipe).await
+        follow_in_two_steps(self, space, trails, limit, direction).await
     }
 
     /// Applies a batch: all conditions hold and all effects are applied, or nothing is.
@@ -95,15 +100,18 @@ pub trait Engine: Send + Sync + 'static {
 pub async fn follow_in_two_steps<E: Engine + ?Sized>(
     engine: &E,
     space: &Space,
-    ranges: &[Range],
+    trails: &[Trail<'_>],
     limit: usize,
     direction: Direction,
-    recipe: &Recipe,
 ) -> Result<Vec<Stretch<Link>>> {
-    let stretches = engine.scan(space, ranges, limit, direction).await?;
+    let ranges: Vec<Range> = trails.iter().map(|trail| trail.range.clone()).collect();
+    let stretches = engine.scan(space, &ranges, limit, direction).await?;
     let targets: Vec<Vec<Option<Address>>> = stretches
         .iter()
-        .map(|stretch| stretch.rows.iter().map(|row| target_of(recipe, row)).collect())
+        .zip(trails)
+        .map(|(stretch, trail)| {
+            stretch.rows.iter().map(|row| target_of(trail.recipe, row)).collect()
+        })
         .collect();
     let wanted: Vec<Address> = targets.iter().flatten().flatten().cloned().collect();
     let mut records =

@@ -1,13 +1,34 @@
 //! Bytes whose order is meaning: paths into records, codecs, templates and ranges.
+//!
+//! A [`Pattern`] is what a person wrote, a [`Template`] is that with types. A template turns
+//! values into a key and back ([`template`], [`codec`]), into ranges ([`span`]), knows which bytes
+//! begin none of its keys ([`automaton`]), whether it shares a key with another ([`overlap`]), and
+//! how an index entry's key becomes the record's ([`recipe`]).
 
+mod automaton;
+mod class;
+mod codec;
+mod geohash;
 mod kind;
 mod overlap;
 mod path;
 mod pattern;
+mod recipe;
+mod refusal;
+mod span;
 mod template;
+#[cfg(test)]
+mod tests;
+mod typing;
 
+pub(crate) use codec::Codec;
+pub(crate) use codec::alphabet::{CODE_ALPHABET, ID_ALPHABET};
+pub(crate) use geohash::{geohash_bounds, geohash_encode};
 pub(crate) use kind::{CodePattern, Kind};
 pub(crate) use overlap::common_key;
 pub(crate) use path::{Path, Step};
 pub(crate) use pattern::{Pattern, PatternPart, Placeholder};
-pub(crate) use template::{Codec, KeyRange, KeyRefusal, Segment, Span, Template, TemplatePart};
+pub(crate) use recipe::recipe;
+pub(crate) use refusal::KeyRefusal;
+pub(crate) use span::{KeyRange, Span};
+pub(crate) use template::{Segment, Template, TemplatePart};

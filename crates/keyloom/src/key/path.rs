@@ -22,24 +22,131 @@ pub(crate) struct Path(pub(crate) Vec<Step>);
 
 impl Path {
     /// Reads a path; the error is a sentence that says what is wrong with it.
-    pub(crate) fn parse(_text: &str) -> Result<Self, String> {
-        todo!()
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("a path needs at least one name".into());
+        }
+        let steps: Vec<Step> = text
+            .split('.')
+            .map(Step::parse)
+            .collect::<Result<_, _>>()
+            .map_err(|reason| format!("the path `{text}` is not valid: {reason}"))?;
+        if !matches!(steps.first(), Some(Step::Name(_))) {
+            return Err(format!("the path `{text}` is not valid: it must begin with a name"));
+        }
+        if steps.iter().filter(|step| !matches!(step, Step::Name(_))).count() > 1 {
+            return Err(format!(
+                "the path `{text}` is not valid: it may walk over one array or map only"
+            ));
+        }
+        if steps.iter().rev().skip(1).any(|step| *step == Step::EachKey) {
+            return Err(format!("the path `{text}` is not valid: `*key` can only be its end"));
+        }
+        Ok(Path(steps))
     }
 
     /// The path up to `*` (exclusive), if it has one: the array or map that it walks over.
     pub(crate) fn star(&self) -> Option<Path> {
-        todo!()
+        let place = self.0.iter().position(|step| !matches!(step, Step::Name(_)))?;
+        Some(Path(self.0[..place].to_vec()))
     }
 
     /// The value at a path without `*`; `None` when it, or anything above it, is missing.
     /// A present `null` is `Some(Null)`.
-    pub(crate) fn get<'v>(&self, _record: &'v Value) -> Option<&'v Value> {
-        todo!()
+    pub(crate) fn get<'v>(&self, record: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(record, |at, step| match step {
+            Step::Name(name) => at.as_object()?.get(name),
+            Step::Each | Step::EachKey => None,
+        })
+    }
+}
+
+impl Step {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("a name is empty".into()),
+            "*" => Ok(Step::Each),
+            "*key" => Ok(Step::EachKey),
+            name => match name
+                .chars()
+                .find(|&c| matches!(c, '{' | '}' | '*') || c.is_whitespace() || c.is_control())
+            {
+                Some(found) => Err(format!("a name cannot contain {found:?}")),
+                None => Ok(Step::Name(name.into())),
+            },
+        }
     }
 }
 
 impl fmt::Display for Path {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, step) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str(".")?;
+            }
+            f.write_str(match step {
+                Step::Name(name) => name,
+                Step::Each => "*",
+                Step::EachKey => "*key",
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_it_was_read() {
+        for text in ["a", "stats.running", "tags.*", "steps.*.timeoutAt", "steps.*key", "a-b.c$"] {
+            assert_eq!(Path::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn paths_that_cannot_be_walked_are_refused() {
+        for (text, reason) in [
+            ("", "at least one name"),
+            ("a..b", "a name is empty"),
+            (".a", "a name is empty"),
+            ("*", "begin with a name"),
+            ("*key", "begin with a name"),
+            ("a.*.b.*", "one array or map only"),
+            ("a.*.*key", "one array or map only"),
+            ("a.*key.b", "can only be its end"),
+            ("a.b*", "cannot contain '*'"),
+            ("a b", "cannot contain ' '"),
+            ("a{", "cannot contain '{'"),
+        ] {
+            let error = Path::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_star_is_where_the_path_spreads() {
+        let star = |text: &str| Path::parse(text).unwrap().star().map(|path| path.to_string());
+        assert_eq!(star("a.b"), None);
+        assert_eq!(star("a.b.*"), Some("a.b".into()));
+        assert_eq!(star("a.*.c"), Some("a".into()));
+        assert_eq!(star("a.*key"), Some("a".into()));
+    }
+
+    #[test]
+    fn missing_and_null_are_different() {
+        let record = json!({"a": {"b": 1, "n": null}, "list": [1]});
+        let get = |text: &str| Path::parse(text).unwrap().get(&record).cloned();
+        assert_eq!(get("a.b"), Some(json!(1)));
+        assert_eq!(get("a.n"), Some(Value::Null));
+        assert_eq!(get("a.c"), None);
+        assert_eq!(get("a.b.c"), None);
+        assert_eq!(get("a.n.c"), None);
+        assert_eq!(get("list.*"), None);
     }
 }

@@ -1,45 +1,18 @@
-//! A typed key template: values to bytes and back, and ranges of them.
+//! A typed key template: values to bytes and back.
 
-use std::cmp::Ordering;
-use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::kind::{CodePattern, Kind};
+use super::automaton::Automaton;
+use super::codec::Codec;
+use super::kind::Kind;
 use super::path::Path;
 use super::pattern::Pattern;
-use crate::engine::{Area, Direction, Range};
-
-/// How the value of one segment is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Codec {
-    Text,
-    SortedText,
-    Integer { digits: u8 },
-    Float,
-    Boolean,
-    Enum { values: Vec<String> },
-    Timestamp,
-    DateTime,
-    Uuid { version: Option<u8> },
-    Id,
-    Code(CodePattern),
-    Geohash { chars: u8, lat: String, lon: String },
-    Raw,
-}
-
-impl Codec {
-    /// Whether byte order is value order, so that ranges and orders can be asked for.
-    pub(crate) fn is_ordered(&self) -> bool {
-        todo!()
-    }
-
-    /// The order of two values of this codec, as their ascending encodings have it.
-    pub(crate) fn compare(&self, _a: &Value, _b: &Value) -> Ordering {
-        todo!()
-    }
-}
+use super::refusal::{KeyRefusal, check_length};
+use super::typing;
+use crate::engine::{Direction, Range, after_prefix};
 
 /// One typed placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +21,8 @@ pub(crate) struct Segment {
     pub(crate) codec: Codec,
     pub(crate) desc: bool,
     /// The byte that ends the segment, which its text therefore escapes: the first byte of the
-    /// literal that follows; for a trailing segment the last byte of the literal before it, if
-    /// that is punctuation.
+    /// literal that follows; for a trailing segment the last byte of the literal before it. Only
+    /// ASCII punctuation is a separator.
     pub(crate) separator: Option<u8>,
 }
 
@@ -61,52 +34,32 @@ pub(crate) enum TemplatePart {
 }
 
 /// A typed key template.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Template {
     pub(crate) source: String,
     pub(crate) parts: Vec<TemplatePart>,
+    /// Recognises the keys of the template, and tells which bytes no key begins with.
+    pub(super) automaton: Arc<Automaton>,
 }
 
-/// Why a value does not fit into a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyRefusal {
-    /// The field; `None` when the key as a whole is at fault (too long, empty).
-    pub(crate) path: Option<Path>,
-    /// The value as JSON, shortened when very long.
-    pub(crate) value: String,
-    /// A sentence without a final stop, e.g. "a timestamp is 0 to 9999999999999 milliseconds".
-    pub(crate) reason: String,
-}
-
-/// What is asked of the one segment that is not fixed by an equality.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Span {
-    /// Values between two bounds, in the order of values (not of bytes).
-    Between(Bound<Value>, Bound<Value>),
-    /// Text that begins with this; for `Text`, `SortedText` (ascending), `Raw`, `Id`, `Geohash`.
-    Prefix(String),
-}
-
-/// Keys from `start` on, below `end`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyRange {
-    pub(crate) start: Bytes,
-    pub(crate) end: Option<Bytes>,
-}
-
-impl KeyRange {
-    pub(crate) fn in_area(self, area: Area) -> Range {
-        Range { area, start: self.start, end: self.end }
+/// The automaton follows from the parts.
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.parts == other.parts
     }
 }
+
+impl Eq for Template {}
 
 impl Template {
     /// Types a pattern. All problems are given, each a sentence.
     pub(crate) fn new(
-        _pattern: &Pattern,
-        _kind_of: impl Fn(&Path) -> Option<Kind>,
+        pattern: &Pattern,
+        kind_of: impl Fn(&Path) -> Option<Kind>,
     ) -> Result<Self, Vec<String>> {
-        todo!()
+        let parts = typing::type_parts(pattern, kind_of)?;
+        let automaton = Arc::new(Automaton::of(&parts));
+        Ok(Template { source: pattern.source.clone(), parts, automaton })
     }
 
     /// The segments, in order.
@@ -118,33 +71,96 @@ impl Template {
     }
 
     /// The key for one value per segment, in order.
-    pub(crate) fn encode(&self, _values: &[&Value]) -> Result<Bytes, KeyRefusal> {
-        todo!()
+    pub(crate) fn encode(&self, values: &[&Value]) -> Result<Bytes, KeyRefusal> {
+        let expected = self.segments().count();
+        if values.len() != expected {
+            let reason = format!("this key has {expected} fields, and {} came", values.len());
+            return Err(KeyRefusal::of_key(values, reason));
+        }
+        let key = self.write_up_to(values)?;
+        check_length(key.len()).map_err(|reason| KeyRefusal::of_key(values, reason))?;
+        Ok(key.into())
     }
 
     /// The values that made the key; `None` when it is not a key of this template.
-    pub(crate) fn decode(&self, _key: &[u8]) -> Option<Vec<Value>> {
-        todo!()
-    }
-
-    /// The keys whose first segments equal `equal` and whose next one lies in `span`.
-    /// With as many values as segments, the one key.
-    pub(crate) fn range(
-        &self,
-        _equal: &[&Value],
-        _span: Option<&Span>,
-    ) -> Result<KeyRange, KeyRefusal> {
-        todo!()
+    pub(crate) fn decode(&self, key: &[u8]) -> Option<Vec<Value>> {
+        check_length(key.len()).ok()?;
+        let mut rest = key;
+        let mut values = Vec::with_capacity(self.parts.len().div_ceil(2));
+        for (place, part) in self.parts.iter().enumerate() {
+            match part {
+                TemplatePart::Literal(literal) => rest = rest.strip_prefix(literal.as_bytes())?,
+                TemplatePart::Segment(segment) => {
+                    let last = place + 1 == self.parts.len();
+                    let (value, tail) =
+                        segment.codec.read(rest, segment.desc, segment.separator, last)?;
+                    values.push(value);
+                    rest = tail;
+                }
+            }
+        }
+        rest.is_empty().then_some(values)
     }
 
     /// The prefix that every key with these first values has, with the literal after them.
-    pub(crate) fn prefix(&self, _equal: &[&Value]) -> Result<Bytes, KeyRefusal> {
-        todo!()
+    pub(crate) fn prefix(&self, equal: &[&Value]) -> Result<Bytes, KeyRefusal> {
+        let segments = self.segments().count();
+        if equal.len() > segments {
+            let reason = format!("this key has {segments} fields, and {} came", equal.len());
+            return Err(KeyRefusal::of_key(equal, reason));
+        }
+        let prefix = self.write_up_to(equal)?;
+        // An empty prefix is one: that of every key.
+        check_length(prefix.len().max(1)).map_err(|reason| KeyRefusal::of_key(equal, reason))?;
+        Ok(prefix.into())
+    }
+
+    /// Everything up to the first segment for which there is no value.
+    fn write_up_to(&self, values: &[&Value]) -> Result<Vec<u8>, KeyRefusal> {
+        let mut key = Vec::with_capacity(self.source.len().max(64));
+        let mut values = values.iter();
+        for part in &self.parts {
+            match part {
+                TemplatePart::Literal(literal) => key.extend_from_slice(literal.as_bytes()),
+                TemplatePart::Segment(segment) => match values.next() {
+                    Some(value) => segment.write(value, &mut key)?,
+                    None => break,
+                },
+            }
+        }
+        Ok(key)
     }
 
     /// What is left of `range` after a key in it that belongs to another template: jumps over
     /// every key that shares the shortest prefix that no key of this template begins with.
-    pub(crate) fn skip(&self, _range: &Range, _foreign: &[u8], _direction: Direction) -> Range {
-        todo!()
+    pub(crate) fn skip(&self, range: &Range, foreign: &[u8], direction: Direction) -> Range {
+        let Some(dead) = self.automaton.shortest_dead_prefix(foreign) else {
+            return range.after(foreign, direction);
+        };
+        match (direction, after_prefix(dead)) {
+            (Direction::Forward, Some(start)) => {
+                Range { start: start.max(range.start.clone()), ..range.clone() }
+            }
+            (Direction::Forward, None) => Range { end: Some(range.start.clone()), ..range.clone() },
+            (Direction::Backward, _) => {
+                let end = Bytes::copy_from_slice(dead);
+                let end =
+                    range.end.as_ref().map_or(end.clone(), |old| end.clone().min(old.clone()));
+                Range { end: Some(end), ..range.clone() }
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Appends a value.
+    pub(super) fn write(&self, value: &Value, out: &mut Vec<u8>) -> Result<(), KeyRefusal> {
+        self.codec
+            .write(value, self.desc, self.separator, out)
+            .map_err(|reason| self.refuse(value, reason))
+    }
+
+    pub(super) fn refuse(&self, value: &Value, reason: String) -> KeyRefusal {
+        KeyRefusal::of_field(&self.path, value, reason)
     }
 }

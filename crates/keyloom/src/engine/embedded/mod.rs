@@ -31,8 +31,8 @@ pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
 use super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Recipe,
-    Row, Space, Stretch,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
+    Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 use cache::RecordCache;
@@ -127,13 +127,12 @@ impl Engine for Embedded {
     async fn follow(
         &self,
         space: &Space,
-        ranges: &[Range],
+        trails: &[Trail<'_>],
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Vec<Stretch<Link>>> {
         let moment = self.view.moment()?;
-        ranges.iter().map(|range| moment.follow(space, range, limit, direction, recipe)).collect()
+        trails.iter().map(|trail| moment.follow(space, trail, limit, direction)).collect()
     }
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {

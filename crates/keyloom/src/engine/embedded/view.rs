@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 use fjall::{Keyspace, Readable, Snapshot};
 
-use super::super::{Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, target_of};
+use super::super::{Address, Cell, Direction, Link, Range, Row, Space, Stretch, Trail, target_of};
 use super::cache::RecordCache;
 use super::{fault, layout};
 use crate::error::{Error, ErrorKind, Result};
@@ -150,14 +150,13 @@ impl Moment<'_> {
     pub(super) fn follow(
         &self,
         space: &Space,
-        range: &Range,
+        trail: &Trail<'_>,
         limit: usize,
         direction: Direction,
-        recipe: &Recipe,
     ) -> Result<Stretch<Link>> {
         let mut buffer = Vec::new();
-        self.stretch(space, range, limit, direction, |entry| {
-            let target = target_of(recipe, &entry);
+        self.stretch(space, &trail.range, limit, direction, |entry| {
+            let target = target_of(trail.recipe, &entry);
             let record = match &target {
                 Some(target) => {
                     layout::stored_key(space, &target.area, &target.key, &mut buffer);

@@ -1,0 +1,61 @@
+//! Closing: what was acknowledged counts, and later calls say that the store is closed.
+
+use std::sync::Arc;
+
+use tokio::sync::Barrier;
+
+use super::super::{Area, Batch, Direction, Outcome, Range, Recipe, Trail};
+use super::runner::{Check, checks};
+use super::subject::{Subject, at, at_once, put, refused, space};
+use crate::error::ErrorKind;
+
+pub(super) fn checks() -> Vec<Check> {
+    checks![every_call_fails_once_closed, writers_and_a_close_at_once]
+}
+
+async fn every_call_fails_once_closed(it: Subject) {
+    it.apply(vec![put(at("k"), "v")]).await;
+    it.engine.close().await.expect("closing succeeds");
+    let range = [Range::all(Area::default_area())];
+    let recipe = Recipe { area: Area::default_area(), cuts: Vec::new(), parts: Vec::new() };
+    let trails = [Trail { range: range[0].clone(), recipe: &recipe }];
+    let (space, forward) = (space(), Direction::Forward);
+    for _ in 0..2 {
+        refused(it.engine.get(&space, &[at("k")]).await, ErrorKind::Closed);
+        refused(it.engine.scan(&space, &range, 1, forward).await, ErrorKind::Closed);
+        refused(it.engine.follow(&space, &trails, 1, forward).await, ErrorKind::Closed);
+        refused(it.try_commit(vec![put(at("k"), "w")]).await, ErrorKind::Closed);
+        refused(it.engine.commit(Batch::new(space.clone())).await, ErrorKind::Closed);
+        it.engine.close().await.expect("closing again succeeds");
+    }
+}
+
+/// Each commit is either acknowledged or refused as closed; nothing hangs and nothing is unclear.
+async fn writers_and_a_close_at_once(it: Subject) {
+    const WRITERS: usize = 8;
+    let start = Arc::new(Barrier::new(WRITERS + 1));
+    let writers = (0..WRITERS).map(|writer| {
+        let (engine, start) = (it.engine.clone(), start.clone());
+        async move {
+            start.wait().await;
+            for number in 0.. {
+                let mut batch = Batch::new(space());
+                batch.entries.push(put(at(format!("{writer}:{}", number % 10)), "v"));
+                match engine.commit(batch).await {
+                    Ok(outcome) => assert_eq!(outcome, Outcome::Committed(Vec::new())),
+                    refusal => {
+                        refused(refusal, ErrorKind::Closed);
+                        return;
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let writers = at_once(writers);
+    let close = async {
+        start.wait().await;
+        it.engine.close().await.expect("closing succeeds");
+    };
+    tokio::join!(writers, close);
+}

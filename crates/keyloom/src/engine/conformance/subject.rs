@@ -1,0 +1,191 @@
+//! The engine under test, and short words for what checks ask of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::super::random::Random;
+use super::super::{
+    Addition, Address, Area, Batch, Cause, Cell, Condition, Content, Direction, Effect, Engine,
+    EngineExt, Entry, Integers, Outcome, Range, Reading, Rejection, Row, Space, Stamp,
+};
+use crate::error::{Error, ErrorKind, Fate, Result};
+
+/// What a check works with: a fresh engine, random numbers of the run's seed, and how many times
+/// more than usual to do.
+pub(super) struct Subject {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) random: Random,
+    pub(super) scale: usize,
+}
+
+impl Subject {
+    /// Whether every answer of the engine is of one moment.
+    pub(super) fn reads_snapshots(&self) -> bool {
+        self.engine.capabilities().reading == Reading::Snapshot
+    }
+
+    /// Commits and expects no error.
+    pub(super) async fn commit(&self, entries: Vec<Entry>) -> Outcome {
+        self.try_commit(entries).await.expect("a commit succeeds")
+    }
+
+    /// Commits and expects no rejection. The answer is the integers after each addition.
+    pub(super) async fn apply(&self, entries: Vec<Entry>) -> Vec<Integers> {
+        match self.commit(entries).await {
+            Outcome::Committed(sums) => sums,
+            Outcome::Rejected(rejection) => panic!("a batch was rejected: {rejection:?}"),
+        }
+    }
+
+    /// Commits and expects a rejection.
+    pub(super) async fn rejection(&self, entries: Vec<Entry>) -> Rejection {
+        match self.commit(entries).await {
+            Outcome::Rejected(rejection) => rejection,
+            Outcome::Committed(_) => panic!("a batch was committed that had to be rejected"),
+        }
+    }
+
+    /// Commits, expects a rejection for this cause with this cell found, and that the area is as
+    /// it was before.
+    pub(super) async fn rejects(&self, entries: Vec<Entry>, cause: Cause, found: Option<Cell>) {
+        let before = self.everything().await;
+        assert_eq!(self.rejection(entries).await, Rejection { cause, found });
+        assert_eq!(self.everything().await, before, "a rejected batch changed something");
+    }
+
+    /// Commits, expects an error of this kind that did not happen, and that the area is as it was
+    /// before.
+    pub(super) async fn refuses(&self, entries: Vec<Entry>, kind: ErrorKind) {
+        let before = self.everything().await;
+        refused(self.try_commit(entries).await, kind);
+        assert_eq!(self.everything().await, before, "a refused batch changed something");
+    }
+
+    pub(super) async fn try_commit(&self, entries: Vec<Entry>) -> Result<Outcome> {
+        self.engine.commit(Batch { space: space(), fence: None, entries }).await
+    }
+
+    /// The cell at an address.
+    pub(super) async fn cell(&self, address: &Address) -> Option<Cell> {
+        self.engine.get_one(&space(), address).await.expect("a get succeeds")
+    }
+
+    /// The cells of a range, over as many pages as the engine needs.
+    pub(super) async fn rows(&self, range: &Range, direction: Direction) -> Vec<Row> {
+        self.engine.scan_all(&space(), range, 1000, direction).await.expect("a scan succeeds")
+    }
+
+    /// The keys of a range, over as many pages as the engine needs.
+    pub(super) async fn keys(&self, range: &Range, direction: Direction) -> Vec<Bytes> {
+        self.rows(range, direction).await.into_iter().map(|row| row.key).collect()
+    }
+
+    /// Every cell of the area that [`at`] gives.
+    pub(super) async fn everything(&self) -> Vec<Row> {
+        self.rows(&Range::all(Area::default_area()), Direction::Forward).await
+    }
+}
+
+/// The space of all checks that do not name another.
+pub(super) fn space() -> Space {
+    Space::new("suite").expect("a valid name")
+}
+
+/// An area by its name.
+pub(super) fn area(name: &str) -> Area {
+    Area::new(name).expect("a valid name")
+}
+
+/// A key of the default area.
+pub(super) fn at(key: impl AsRef<[u8]>) -> Address {
+    Address::new(Area::default_area(), Bytes::copy_from_slice(key.as_ref()))
+}
+
+/// A stamp that no other call gave.
+pub(super) fn stamp() -> Stamp {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut bytes = [0; Stamp::BYTES];
+    bytes[16..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    Stamp(bytes)
+}
+
+/// An entry that only asks.
+pub(super) fn when(address: Address, condition: Condition) -> Entry {
+    Entry { address, condition: Some(condition), effect: None }
+}
+
+/// An entry that puts bytes with a new stamp.
+pub(super) fn put(address: Address, value: impl AsRef<[u8]>) -> Entry {
+    let bytes = Bytes::copy_from_slice(value.as_ref());
+    Entry { address, condition: None, effect: Some(Effect::Put { stamp: stamp(), bytes }) }
+}
+
+/// An entry that removes a cell.
+pub(super) fn delete(address: Address) -> Entry {
+    Entry { address, condition: None, effect: Some(Effect::Delete) }
+}
+
+/// An entry that adds to named integers without bounds.
+pub(super) fn add(address: Address, deltas: &[(&str, i64)]) -> Entry {
+    adding(address, deltas.iter().map(|(name, delta)| addition(name, *delta)).collect())
+}
+
+/// An entry that makes these additions.
+pub(super) fn adding(address: Address, additions: Vec<Addition>) -> Entry {
+    Entry { address, condition: None, effect: Some(Effect::Add { stamp: stamp(), additions }) }
+}
+
+/// An addition without bounds.
+pub(super) fn addition(name: &str, delta: i64) -> Addition {
+    Addition { name: name.to_owned(), delta, min: None, max: None }
+}
+
+/// The entry, on a condition.
+pub(super) fn only_if(condition: Condition, entry: Entry) -> Entry {
+    Entry { condition: Some(condition), ..entry }
+}
+
+/// The cell that an entry with a put leaves behind.
+pub(super) fn cell_after(entry: &Entry) -> Cell {
+    match &entry.effect {
+        Some(Effect::Put { stamp, bytes }) => {
+            Cell { stamp: *stamp, content: Content::Bytes(bytes.clone()) }
+        }
+        other => panic!("only a put determines its cell, not {other:?}"),
+    }
+}
+
+/// The bytes of a cell, which must be there and hold bytes.
+pub(super) fn bytes_of(cell: Option<&Cell>) -> &Bytes {
+    cell.expect("a cell is there").bytes().expect("the cell holds bytes")
+}
+
+/// Named integers.
+pub(super) fn integers(values: &[(&str, i64)]) -> Integers {
+    values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+/// Expects an error of this kind that changed nothing.
+pub(super) fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind) -> Error {
+    let error = result.expect_err("the call has to be refused");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.fate(), Fate::DidNotHappen, "{error}");
+    error
+}
+
+/// Runs tasks at the same time and gives their answers in order.
+pub(super) async fn at_once<T: Send + 'static>(
+    tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let handles: Vec<_> = tasks.into_iter().map(tokio::spawn).collect();
+    let mut answers = Vec::with_capacity(handles.len());
+    for handle in handles {
+        match handle.await {
+            Ok(answer) => answers.push(answer),
+            Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        }
+    }
+    answers
+}

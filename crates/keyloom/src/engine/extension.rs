@@ -1,0 +1,73 @@
+//! Conveniences on top of the contract, the same for every engine.
+
+use async_trait::async_trait;
+
+use super::{Address, Cell, Direction, Engine, Link, Range, Recipe, Row, Space, Stretch, Trail};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What is often asked of an engine, put together from what every engine can do.
+#[async_trait]
+pub trait EngineExt: Engine {
+    /// Reads one cell.
+    async fn get_one(&self, space: &Space, address: &Address) -> Result<Option<Cell>> {
+        only(self.get(space, std::slice::from_ref(address)).await?)
+    }
+
+    /// Reads one range, as far as `limit` and the engine go.
+    async fn scan_one(
+        &self,
+        space: &Space,
+        range: &Range,
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Stretch<Row>> {
+        only(self.scan(space, std::slice::from_ref(range), limit, direction).await?)
+    }
+
+    /// Follows the entries of one range, as far as `limit` and the engine go.
+    async fn follow_one(
+        &self,
+        space: &Space,
+        range: &Range,
+        limit: usize,
+        direction: Direction,
+        recipe: &Recipe,
+    ) -> Result<Stretch<Link>> {
+        let trail = Trail { range: range.clone(), recipe };
+        only(self.follow(space, &[trail], limit, direction).await?)
+    }
+
+    /// Reads one range to its end, `page` rows a round trip. Each page is of its own moment.
+    async fn scan_all(
+        &self,
+        space: &Space,
+        range: &Range,
+        page: usize,
+        direction: Direction,
+    ) -> Result<Vec<Row>> {
+        let mut left = range.clone();
+        let mut rows = Vec::new();
+        loop {
+            let stretch = self.scan_one(space, &left, page.max(1), direction).await?;
+            rows.extend(stretch.rows);
+            match rows.last() {
+                Some(last) if stretch.more => left = left.after(&last.key, direction),
+                Some(_) | None => return Ok(rows),
+            }
+        }
+    }
+}
+
+impl<E: Engine + ?Sized> EngineExt for E {}
+
+/// The answer to the one question of a call.
+fn only<T>(answers: Vec<T>) -> Result<T> {
+    let count = answers.len();
+    let mut answers = answers.into_iter();
+    match (answers.next(), answers.next()) {
+        (Some(answer), None) => Ok(answer),
+        _ => Err(Error::new(ErrorKind::Internal, "an engine answers each question once")
+            .with("questions", 1)
+            .with("answers", count)),
+    }
+}

@@ -1,0 +1,266 @@
+//! Segments of a fixed width: one mechanism, an alphabet for each position.
+//!
+//! | type | width | ascending | descending |
+//! | --- | --- | --- | --- |
+//! | boolean | 1 | `1` for true | `0` |
+//! | timestamp | 13 | `1674950787234` | `8325049212765` |
+//! | float | 16 | `bff8000000000000` | `4007ffffffffffff` |
+//! | date-time | 24 | `2024-01-31T23:59:59.999Z` | `7975-98-68T76:40:40.000Z` |
+//! | UUID | 32 | `0f8fad5bd9cb469fa16570867728950e` | `f07052a42634b9605e9a8f7988d76af1` |
+//! | id | 26 | `01HZX…` | `zy` for `01`, and so on |
+//! | code `A-***` | as the pattern | `A-X7K` | `A-4TE` |
+//! | geohash of 6 | as declared | `u4pruy` | `5v9781` |
+//!
+//! Descending exchanges each character with the one as far from the other end of its alphabet;
+//! characters that stand for themselves stay. A fixed width needs no end mark and no escaping.
+
+use serde_json::Value;
+
+use super::alphabet::{self, Alphabet};
+use super::{Codec, calendar, number};
+use crate::key::class::Class;
+use crate::key::geohash::geohash_encode;
+use crate::key::kind::CodePattern;
+
+/// The highest timestamp: the year 2286, and the most that 13 digits hold.
+const TIMESTAMP_MAX: u64 = 9_999_999_999_999;
+
+/// What may stand at one position, and how it is mirrored.
+pub(in crate::key) struct Position {
+    allowed: Class,
+    alphabet: Option<&'static Alphabet>,
+}
+
+impl Position {
+    fn of(alphabet: &'static Alphabet) -> Self {
+        Position { allowed: alphabet.class, alphabet: Some(alphabet) }
+    }
+
+    fn some_of(bytes: &[u8], alphabet: &'static Alphabet) -> Self {
+        Position { allowed: Class::of(bytes), alphabet: Some(alphabet) }
+    }
+
+    fn literal(byte: u8) -> Self {
+        Position { allowed: Class::of(&[byte]), alphabet: None }
+    }
+
+    /// The byte in a key for a byte of the ascending form, and the reverse.
+    fn turn(&self, byte: u8, desc: bool) -> u8 {
+        match self.alphabet {
+            Some(alphabet) if desc => alphabet.mirror(byte),
+            _ => byte,
+        }
+    }
+
+    /// What may stand here in a key.
+    pub(in crate::key) fn written(&self, desc: bool) -> Class {
+        self.allowed.map(|byte| self.turn(byte, desc))
+    }
+}
+
+impl Codec {
+    /// How many bytes every value takes, for codecs of which that is so.
+    pub(in crate::key) fn width(&self) -> Option<usize> {
+        match self {
+            Codec::Boolean => Some(1),
+            Codec::Timestamp => Some(13),
+            Codec::Float => Some(16),
+            Codec::DateTime => Some(calendar::SHAPE.len()),
+            Codec::Uuid { .. } => Some(32),
+            Codec::Id => Some(26),
+            Codec::Code(CodePattern(pattern)) => Some(pattern.len()),
+            Codec::Geohash { chars, .. } => Some(usize::from(*chars)),
+            Codec::Text
+            | Codec::SortedText
+            | Codec::Raw
+            | Codec::Integer { .. }
+            | Codec::Enum { .. } => None,
+        }
+    }
+
+    /// What may stand at a position within the width.
+    pub(in crate::key) fn position(&self, place: usize) -> Position {
+        match self {
+            Codec::Boolean => Position::of(&alphabet::BITS),
+            Codec::Float => Position::of(&alphabet::HEX),
+            Codec::DateTime => match calendar::SHAPE[place] {
+                b'0' => Position::of(&alphabet::DIGITS),
+                literal => Position::literal(literal),
+            },
+            Codec::Uuid { version } => match (place, version) {
+                (12, Some(version)) => {
+                    Position::some_of(&[version_digit(*version)], &alphabet::HEX)
+                }
+                (16, Some(_)) => Position::some_of(b"89ab", &alphabet::HEX),
+                _ => Position::of(&alphabet::HEX),
+            },
+            Codec::Id => Position::of(&alphabet::ID),
+            Codec::Code(CodePattern(pattern)) => match pattern.as_bytes()[place] {
+                b'*' => Position::of(&alphabet::CODE),
+                literal => Position::literal(literal),
+            },
+            Codec::Geohash { .. } => Position::of(&alphabet::GEOHASH),
+            // Timestamps; codecs without a width are never asked.
+            _ => Position::of(&alphabet::DIGITS),
+        }
+    }
+
+    /// Appends a value of a codec with a width.
+    pub(super) fn write_fixed(
+        &self,
+        value: &Value,
+        desc: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let start = out.len();
+        self.write_ascending(value, out)?;
+        self.turn(desc, &mut out[start..]);
+        Ok(())
+    }
+
+    /// Appends the beginning of a text of a codec with a width.
+    pub(super) fn write_fixed_prefix(
+        &self,
+        prefix: &str,
+        desc: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        self.check_characters(prefix)?;
+        let start = out.len();
+        out.extend_from_slice(prefix.as_bytes());
+        self.turn(desc, &mut out[start..]);
+        Ok(())
+    }
+
+    /// The value that these bytes stand for; `None` when none does.
+    pub(super) fn read_fixed(&self, bytes: &[u8], desc: bool) -> Option<Value> {
+        let mut text = bytes.to_vec();
+        self.turn(desc, &mut text);
+        if !text.iter().enumerate().all(|(place, &b)| self.position(place).allowed.contains(b)) {
+            return None;
+        }
+        match self {
+            Codec::Boolean => Some(Value::Bool(text == b"1")),
+            Codec::Timestamp => number::parse_digits(&text).map(Value::from),
+            Codec::Float => {
+                number::parse_hex(&text).and_then(number::float_from_ordered).map(Value::from)
+            }
+            Codec::DateTime if !calendar::exists(&text) => None,
+            _ => String::from_utf8(text).ok().map(Value::String),
+        }
+    }
+
+    fn turn(&self, desc: bool, bytes: &mut [u8]) {
+        if desc {
+            for (place, byte) in bytes.iter_mut().enumerate() {
+                *byte = self.position(place).turn(*byte, true);
+            }
+        }
+    }
+
+    fn write_ascending(&self, value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+        match (self, value) {
+            (Codec::Boolean, Value::Bool(value)) => out.push(b'0' + u8::from(*value)),
+            (Codec::Timestamp, Value::Number(_)) => {
+                let time = value
+                    .as_u64()
+                    .filter(|time| *time <= TIMESTAMP_MAX)
+                    .ok_or_else(|| self.describe())?;
+                number::push_digits(time, 13, out);
+            }
+            (Codec::Float, Value::Number(_)) => {
+                let float = number::float_of(value)
+                    .ok_or("no 64-bit float is exactly this whole number")?;
+                number::push_hex(number::float_to_ordered(float), out);
+            }
+            (Codec::Geohash { chars, lat, lon }, Value::Object(_)) => {
+                let degrees = |name: &str, limit: f64| {
+                    value
+                        .get(name)
+                        .and_then(Value::as_f64)
+                        .filter(|degrees| degrees.abs() <= limit)
+                        .ok_or_else(|| self.describe())
+                };
+                let place = geohash_encode(degrees(lat, 90.0)?, degrees(lon, 180.0)?, *chars);
+                out.extend_from_slice(place.as_bytes());
+            }
+            (Codec::Boolean | Codec::Timestamp | Codec::Float, _) => return Err(self.describe()),
+            (_, Value::String(text)) => {
+                self.check_text(text)?;
+                out.extend_from_slice(text.as_bytes());
+            }
+            _ => return Err(self.describe()),
+        }
+        Ok(())
+    }
+
+    fn check_text(&self, text: &str) -> Result<(), String> {
+        let width = self.width().unwrap_or(usize::MAX);
+        if text.len() < width {
+            let found = text.chars().count();
+            return Err(format!("{}, but this has {found} characters", self.describe()));
+        }
+        self.check_characters(text)?;
+        if *self == Codec::DateTime && !calendar::exists(text.as_bytes()) {
+            return Err(format!("{}, but there is no such moment", self.describe()));
+        }
+        Ok(())
+    }
+
+    /// Whether `text` is the beginning of a text of this codec, as far as single positions say.
+    fn check_characters(&self, text: &str) -> Result<(), String> {
+        let width = self.width().unwrap_or(usize::MAX);
+        if text.len() > width {
+            let found = text.chars().count();
+            return Err(format!("{}, but this has {found} characters", self.describe()));
+        }
+        let wrong = text
+            .bytes()
+            .enumerate()
+            .position(|(place, byte)| !self.position(place).allowed.contains(byte));
+        match wrong {
+            None => Ok(()),
+            Some(place) => {
+                // The byte may lie inside a character; its number is that of the character.
+                let number = text.char_indices().take_while(|(start, _)| *start <= place).count();
+                let found = text.chars().nth(number - 1).unwrap_or_default();
+                Err(format!("{}, but character {number} is {found:?}", self.describe()))
+            }
+        }
+    }
+
+    /// What a value looks like, to begin the reason of a refusal with.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Codec::Text | Codec::SortedText | Codec::Raw => "a text is a string".into(),
+            Codec::Integer { digits } => {
+                let (low, high) = number::integer_limits(*digits);
+                format!("an integer of {digits} digits is a whole number from {low} to {high}")
+            }
+            Codec::Float => "a float is a number".into(),
+            Codec::Boolean => "a boolean is true or false".into(),
+            Codec::Enum { values } => format!("the allowed values are {}", values.join(", ")),
+            Codec::Timestamp => "a timestamp is 0 to 9999999999999 milliseconds".into(),
+            Codec::DateTime => "a date-time is written exactly as 2024-01-31T23:59:59.999Z".into(),
+            Codec::Uuid { version: None } => "a UUID is 32 lower-case hex digits".into(),
+            Codec::Uuid { version: Some(version) } => format!(
+                "a version {version} UUID is 32 lower-case hex digits, the 13th of them {version} \
+                 and the 17th one of 8 9 a b"
+            ),
+            Codec::Id => "an id is 26 letters and digits".into(),
+            Codec::Code(CodePattern(pattern)) => format!(
+                "a code is written as {pattern}, each * one of {}",
+                String::from_utf8_lossy(alphabet::CODE_ALPHABET)
+            ),
+            Codec::Geohash { chars, lat, lon } => format!(
+                "a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180, or a \
+                 geohash of {chars} characters"
+            ),
+        }
+    }
+}
+
+/// Versions are checked when the template is loaded; a digit for those beyond it does not exist.
+fn version_digit(version: u8) -> u8 {
+    char::from_digit(u32::from(version), 16).map_or(b'!', |digit| digit as u8)
+}

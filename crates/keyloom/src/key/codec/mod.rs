@@ -1,0 +1,185 @@
+//! How the value of one segment becomes bytes, and the reverse.
+//!
+//! | codec | bytes | ends by |
+//! | --- | --- | --- |
+//! | text, ascending enum | escaped UTF-8 ([`text`]) | the separator, or the end of the key |
+//! | sorted text, descending enum | escaped or complemented UTF-8 ([`text`]) | its own terminator |
+//! | raw | UTF-8 | the end of the key |
+//! | integer | sign and digits ([`number`]) | its digits |
+//! | all others | characters of fixed alphabets ([`fixed`]) | its width |
+//!
+//! Every codec is a bijection: what is read is written back to the same bytes, because each form
+//! that is not the one that is written is refused. Every codec but text keeps order.
+
+pub(super) mod alphabet;
+mod calendar;
+mod fixed;
+pub(super) mod number;
+pub(super) mod text;
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::kind::CodePattern;
+use crate::engine::percent;
+
+/// How the value of one segment is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Text,
+    SortedText,
+    Integer { digits: u8 },
+    Float,
+    Boolean,
+    Enum { values: Vec<String> },
+    Timestamp,
+    DateTime,
+    Uuid { version: Option<u8> },
+    Id,
+    Code(CodePattern),
+    Geohash { chars: u8, lat: String, lon: String },
+    Raw,
+}
+
+impl Codec {
+    /// Whether byte order is value order, so that ranges and orders can be asked for.
+    pub(crate) fn is_ordered(&self) -> bool {
+        *self != Codec::Text
+    }
+
+    /// The order of two values of this codec, as their ascending encodings have it. Values that
+    /// the codec would refuse come first and are equal to one another.
+    pub(crate) fn compare(&self, a: &Value, b: &Value) -> Ordering {
+        match (self, a, b) {
+            (_, Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Codec::Integer { .. } | Codec::Timestamp, ..) => a.as_i64().cmp(&b.as_i64()),
+            (Codec::Boolean, ..) => a.as_bool().cmp(&b.as_bool()),
+            _ => self.ascending(a).cmp(&self.ascending(b)),
+        }
+    }
+
+    fn ascending(&self, value: &Value) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write(value, false, None, &mut out).ok().map(|()| out)
+    }
+
+    /// The byte that this codec puts behind every value.
+    pub(super) fn terminator(&self, desc: bool) -> Option<u8> {
+        match self {
+            Codec::SortedText if !desc => Some(text::SORTED_END),
+            Codec::SortedText | Codec::Enum { .. } if desc => Some(text::DESCENDING_END),
+            _ => None,
+        }
+    }
+
+    /// Whether only the literal that follows says where a value ends.
+    pub(super) fn needs_separator(&self, desc: bool) -> bool {
+        matches!(self, Codec::Text) || matches!(self, Codec::Enum { .. } if !desc)
+    }
+
+    /// Appends a value; the error is the reason why it does not fit.
+    pub(super) fn write(
+        &self,
+        value: &Value,
+        desc: bool,
+        separator: Option<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        match (self, value) {
+            (Codec::Integer { digits }, _) => {
+                let (low, high) = number::integer_limits(*digits);
+                let integer = value
+                    .as_i64()
+                    .filter(|integer| (low..=high).contains(integer))
+                    .ok_or_else(|| self.describe())?;
+                number::write_integer(if desc { !integer } else { integer }, *digits, out);
+                Ok(())
+            }
+            (Codec::Enum { values }, Value::String(text)) if !values.contains(text) => {
+                Err(self.describe())
+            }
+            (Codec::Text | Codec::SortedText | Codec::Raw | Codec::Enum { .. }, value) => {
+                let text = value.as_str().ok_or_else(|| self.describe())?;
+                self.write_text(text, desc, separator, out);
+                out.extend(self.terminator(desc));
+                Ok(())
+            }
+            _ => self.write_fixed(value, desc, out),
+        }
+    }
+
+    /// Appends what every value that begins with `prefix` begins with.
+    pub(super) fn write_prefix(
+        &self,
+        prefix: &str,
+        desc: bool,
+        separator: Option<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        match self {
+            Codec::Text | Codec::SortedText | Codec::Raw => {
+                self.write_text(prefix, desc, separator, out);
+                Ok(())
+            }
+            Codec::Id
+            | Codec::Code(_)
+            | Codec::Uuid { .. }
+            | Codec::Geohash { .. }
+            | Codec::DateTime => self.write_fixed_prefix(prefix, desc, out),
+            Codec::Integer { .. }
+            | Codec::Float
+            | Codec::Boolean
+            | Codec::Enum { .. }
+            | Codec::Timestamp => {
+                Err("only texts can be asked for by their beginning, and this is not one".into())
+            }
+        }
+    }
+
+    fn write_text(&self, text: &str, desc: bool, separator: Option<u8>, out: &mut Vec<u8>) {
+        match self {
+            Codec::Raw => out.extend_from_slice(text.as_bytes()),
+            Codec::SortedText if !desc => text::write_sorted(text, out),
+            Codec::SortedText | Codec::Enum { .. } if desc => text::write_descending(text, out),
+            _ => percent::escape(text.as_bytes(), separator, out),
+        }
+    }
+
+    /// The value at the start of `key` and what follows it; `None` when no value is written so.
+    /// `last`: whether the segment reaches to the end of the key.
+    pub(super) fn read<'k>(
+        &self,
+        key: &'k [u8],
+        desc: bool,
+        separator: Option<u8>,
+        last: bool,
+    ) -> Option<(Value, &'k [u8])> {
+        if let Codec::Integer { digits } = self {
+            let (integer, rest) = number::read_integer(key, *digits)?;
+            return Some((Value::from(if desc { !integer } else { integer }), rest));
+        }
+        if let Some(width) = self.width() {
+            let (bytes, rest) = key.split_at_checked(width)?;
+            return Some((self.read_fixed(bytes, desc)?, rest));
+        }
+        let end = match self.terminator(desc) {
+            Some(terminator) => key.iter().position(|&byte| byte == terminator)?,
+            None if last => key.len(),
+            None => key.iter().position(|byte| Some(*byte) == separator)?,
+        };
+        let (bytes, rest) = key.split_at(end);
+        let text = match self {
+            Codec::Raw => String::from_utf8(bytes.to_vec()).ok()?,
+            Codec::SortedText if !desc => text::read_sorted(bytes)?,
+            Codec::SortedText | Codec::Enum { .. } if desc => text::read_descending(bytes)?,
+            _ => text::read_plain(bytes, separator)?,
+        };
+        if matches!(self, Codec::Enum { values } if !values.contains(&text)) {
+            return None;
+        }
+        // The terminator belongs to the value.
+        let rest = if self.terminator(desc).is_some() { &rest[1..] } else { rest };
+        Some((Value::String(text), rest))
+    }
+}

@@ -1,0 +1,162 @@
+//! Ranges of keys: first segments fixed, the next one within a span.
+//!
+//! | span of the segment after `p` | range |
+//! | --- | --- |
+//! | none | every key that begins with `p` |
+//! | from `a` | from `p a t` on |
+//! | above `a` | after every key that begins with `p a t` |
+//! | up to `b` | to the end of the keys that begin with `p b t` |
+//! | below `b` | to the first key that begins with `p b t` |
+//! | beginning with `x` | every key that begins with `p x` |
+//!
+//! `t` is the literal behind the segment: with it, no encoding is the beginning of another, so
+//! the keys of one value are one prefix. A segment at the end of the key has no `t`, and there the
+//! key itself stands for its value. Descending segments exchange the two ends.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::refusal::{KeyRefusal, check_length};
+use super::template::{Segment, Template, TemplatePart};
+use crate::engine::{Area, Range, after_prefix, successor};
+
+/// What is asked of the one segment that is not fixed by an equality.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Span {
+    /// Values between two bounds, in the order of values (not of bytes).
+    Between(Bound<Value>, Bound<Value>),
+    /// Text that begins with this; for texts, ids, codes, UUIDs, geohashes and date-times.
+    Prefix(String),
+}
+
+/// Keys from `start` on, below `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub(crate) start: Bytes,
+    pub(crate) end: Option<Bytes>,
+}
+
+impl KeyRange {
+    pub(crate) fn in_area(self, area: Area) -> Range {
+        Range { area, start: self.start, end: self.end }
+    }
+
+    fn of_prefix(prefix: Bytes) -> Self {
+        KeyRange { end: after_prefix(&prefix), start: prefix }
+    }
+
+    fn empty_at(start: Bytes) -> Self {
+        KeyRange { end: Some(start.clone()), start }
+    }
+}
+
+impl Template {
+    /// The keys whose first segments equal `equal` and whose next one lies in `span`.
+    /// With as many values as segments, the one key.
+    pub(crate) fn range(
+        &self,
+        equal: &[&Value],
+        span: Option<&Span>,
+    ) -> Result<KeyRange, KeyRefusal> {
+        let next = self.segment_with_literal(equal.len());
+        match (next, span) {
+            (None, None) => {
+                let key = self.encode(equal)?;
+                Ok(KeyRange { end: Some(successor(&key)), start: key })
+            }
+            (None, Some(_)) => {
+                let reason = "every field of this key is fixed, so none is left for a range";
+                Err(KeyRefusal::of_key(equal, reason.into()))
+            }
+            (Some(_), None) => Ok(KeyRange::of_prefix(self.prefix(equal)?)),
+            (Some((segment, _)), Some(Span::Prefix(text))) => {
+                let mut prefix = self.prefix(equal)?.to_vec();
+                segment
+                    .codec
+                    .write_prefix(text, segment.desc, segment.separator, &mut prefix)
+                    .and_then(|()| check_length(prefix.len().max(1)))
+                    .map_err(|reason| segment.refuse(&Value::from(text.as_str()), reason))?;
+                Ok(KeyRange::of_prefix(prefix.into()))
+            }
+            (Some((segment, literal)), Some(Span::Between(low, high))) => {
+                let (first, last) = if segment.desc { (high, low) } else { (low, high) };
+                let place = Place { prefix: self.prefix(equal)?, segment, literal };
+                let Some(start) = place.start(first)? else {
+                    return Ok(KeyRange::empty_at(place.prefix));
+                };
+                let end = place.end(last)?;
+                Ok(match end {
+                    Some(end) if end < start => KeyRange::empty_at(start),
+                    end => KeyRange { start, end },
+                })
+            }
+        }
+    }
+
+    /// The segment of that number and the literal behind it; `None` as literal when the key ends
+    /// with the segment, the empty one when another segment follows at once.
+    fn segment_with_literal(&self, number: usize) -> Option<(&Segment, Option<&str>)> {
+        let (place, segment) = self
+            .parts
+            .iter()
+            .enumerate()
+            .filter_map(|(place, part)| match part {
+                TemplatePart::Literal(_) => None,
+                TemplatePart::Segment(segment) => Some((place, segment)),
+            })
+            .nth(number)?;
+        let literal = self.parts.get(place + 1).map(|part| match part {
+            TemplatePart::Literal(literal) => literal.as_str(),
+            TemplatePart::Segment(_) => "",
+        });
+        Some((segment, literal))
+    }
+}
+
+/// Where a bounded segment stands.
+struct Place<'t> {
+    prefix: Bytes,
+    segment: &'t Segment,
+    literal: Option<&'t str>,
+}
+
+impl Place<'_> {
+    /// The lowest key that is within; `None` when there is none at all.
+    fn start(&self, bound: &Bound<Value>) -> Result<Option<Bytes>, KeyRefusal> {
+        Ok(match bound {
+            Bound::Unbounded => Some(self.prefix.clone()),
+            Bound::Included(value) => Some(self.at(value)?),
+            Bound::Excluded(value) => self.behind(value)?,
+        })
+    }
+
+    /// The lowest key that is beyond; `None` when there is none.
+    fn end(&self, bound: &Bound<Value>) -> Result<Option<Bytes>, KeyRefusal> {
+        Ok(match bound {
+            Bound::Unbounded => after_prefix(&self.prefix),
+            Bound::Included(value) => self.behind(value)?,
+            Bound::Excluded(value) => Some(self.at(value)?),
+        })
+    }
+
+    /// The first bytes that belong to a value.
+    fn at(&self, value: &Value) -> Result<Bytes, KeyRefusal> {
+        if !self.segment.codec.is_ordered() {
+            let reason = "plain text has no order in keys; declare the segment as `sorted`";
+            return Err(self.segment.refuse(value, reason.into()));
+        }
+        let mut key = self.prefix.to_vec();
+        self.segment.write(value, &mut key)?;
+        key.extend_from_slice(self.literal.unwrap_or_default().as_bytes());
+        check_length(key.len().max(1)).map_err(|reason| self.segment.refuse(value, reason))?;
+        Ok(key.into())
+    }
+
+    /// The first bytes behind those that belong to a value.
+    fn behind(&self, value: &Value) -> Result<Option<Bytes>, KeyRefusal> {
+        let key = self.at(value)?;
+        Ok(if self.literal.is_some() { after_prefix(&key) } else { Some(successor(&key)) })
+    }
+}

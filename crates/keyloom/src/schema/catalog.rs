@@ -1,0 +1,205 @@
+//! The document in the store that every process obeys.
+//!
+//! | member | meaning | example |
+//! | --- | --- | --- |
+//! | `format` | the version of this document | `1` |
+//! | `epoch` | counts the changes; every commit is fenced by it | `7` |
+//! | `cursor_secret` | 32 bytes that sign cursors, in hex | `"9f86d0…"` |
+//! | `schema` | the declaration, spelt as in a schema file | `{"collection": {…}}` |
+//! | `states` | the state of each index, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::declaration::SchemaDeclaration;
+use super::model::Schema;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The only format so far.
+const FORMAT: u64 = 1;
+
+/// The stored schema and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Catalog {
+    format: u64,
+    pub(crate) epoch: u64,
+    pub(crate) cursor_secret: CursorSecret,
+    pub(crate) schema: SchemaDeclaration,
+    pub(crate) states: BTreeMap<String, BTreeMap<String, IndexState>>,
+}
+
+/// Whether an index may be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum IndexState {
+    /// Maintained by every write, but not complete yet.
+    Building,
+    /// Complete.
+    Ready,
+    /// Neither maintained nor read.
+    Disabled,
+    /// The build found something that the index cannot hold.
+    Failed { reason: String },
+}
+
+/// What cursors are signed with. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct CursorSecret(pub(crate) [u8; 32]);
+
+impl Catalog {
+    /// The first catalog of a store, without a collection.
+    pub(crate) fn new(cursor_secret: CursorSecret) -> Self {
+        Catalog {
+            format: FORMAT,
+            epoch: 0,
+            cursor_secret,
+            schema: SchemaDeclaration::default(),
+            states: BTreeMap::new(),
+        }
+    }
+
+    /// The bytes in the store. Equal catalogs give equal bytes.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|source| {
+            Error::new(ErrorKind::Internal, "the catalog cannot be written as JSON")
+                .with_source(source)
+        })
+    }
+
+    /// Reads the bytes in the store. A newer format is refused before anything else is looked
+    /// at, since its members may mean something else.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let document: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
+        match document.get("format").and_then(Value::as_u64) {
+            Some(FORMAT) => serde_json::from_value(document).map_err(corrupt),
+            Some(format) => Err(Error::new(
+                ErrorKind::UnknownFormat,
+                "the store's catalog has a format that this version does not know",
+            )
+            .with("format", format)
+            .with("known", FORMAT)),
+            None => Err(Error::new(ErrorKind::Corrupt, "the store's catalog has no format")),
+        }
+    }
+
+    /// The schema in the store, ready for use.
+    pub(crate) fn compile(&self) -> Result<Schema> {
+        Schema::from_declaration(self.schema.clone()).map_err(corrupt)
+    }
+
+    /// The state of an index. One without a state was never built.
+    pub(crate) fn state(&self, collection: &str, index: &str) -> &IndexState {
+        self.states
+            .get(collection)
+            .and_then(|states| states.get(index))
+            .unwrap_or(&IndexState::Building)
+    }
+
+    /// Remembers the state of an index.
+    pub(crate) fn set_state(&mut self, collection: &str, index: &str, state: IndexState) {
+        self.states.entry(collection.to_owned()).or_default().insert(index.to_owned(), state);
+    }
+}
+
+fn corrupt(source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(ErrorKind::Corrupt, "the store's catalog cannot be understood")
+        .with("reason", &source)
+        .with_source(source)
+}
+
+impl fmt::Debug for CursorSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CursorSecret(hidden)")
+    }
+}
+
+impl Serialize for CursorSecret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        serializer.serialize_str(&hex)
+    }
+}
+
+impl<'de> Deserialize<'de> for CursorSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hex = String::deserialize(deserializer)?;
+        from_hex(&hex)
+            .map(CursorSecret)
+            .ok_or_else(|| serde::de::Error::custom("the cursor secret is not 64 hex digits"))
+    }
+}
+
+fn from_hex(hex: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> =
+        hex.chars().map(|digit| digit.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits
+        .chunks(2)
+        .map(|pair| Some(pair.first()? << 4 | pair.get(1)?))
+        .collect::<Option<_>>()?;
+    bytes.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let mut secret = [0x1f; 32];
+        secret[0] = 0xf0;
+        let mut catalog = Catalog::new(CursorSecret(secret));
+        catalog.epoch = 7;
+        catalog.set_state("approval", "code", IndexState::Ready);
+        let reason = "two records have the code A-X7K9Q2".to_owned();
+        catalog.set_state("approval", "requester", IndexState::Failed { reason });
+        catalog
+    }
+
+    #[test]
+    fn a_catalog_is_read_as_it_was_written() {
+        let bytes = catalog().to_bytes().unwrap();
+        assert_eq!(
+            String::from_utf8(bytes.clone()).unwrap(),
+            format!(
+                "{{\"format\":1,\"epoch\":7,\"cursor_secret\":\"f0{}\",\
+                 \"schema\":{{\"collection\":{{}}}},\"states\":{{\"approval\":{{\
+                 \"code\":{{\"state\":\"ready\"}},\"requester\":{{\"state\":\"failed\",\
+                 \"reason\":\"two records have the code A-X7K9Q2\"}}}}}}}}",
+                "1f".repeat(31)
+            )
+        );
+        assert_eq!(Catalog::from_bytes(&bytes).unwrap(), catalog());
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_whatever_else_it_holds() {
+        let error = Catalog::from_bytes(br#"{"format": 2, "shards": []}"#).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+        assert_eq!(error.context_value("format"), Some("2"));
+    }
+
+    #[test]
+    fn what_is_no_catalog_is_corrupt() {
+        let mut short = serde_json::to_value(catalog()).unwrap();
+        short["cursor_secret"] = "f0".into();
+        let mut odd = serde_json::to_value(catalog()).unwrap();
+        odd["cursor_secret"] = "0".repeat(63).into();
+        let mut misspelt = serde_json::to_value(catalog()).unwrap();
+        misspelt["schema"]["collections"] = Value::Null;
+        for document in [short, odd, misspelt, Value::Null] {
+            let error = Catalog::from_bytes(document.to_string().as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{document}");
+        }
+        assert_eq!(Catalog::from_bytes(b"{").unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn the_secret_is_never_shown() {
+        assert!(!format!("{:?}", catalog()).contains("1f1f"));
+    }
+}

@@ -1,0 +1,212 @@
+//! The indexes of a collection, typed and checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::fields::Fields;
+use super::templates::{is_geohash, told_by};
+use super::{INDEXES_RESERVED, check_name, conditions, holds, templates, under};
+use crate::engine::Area;
+use crate::key::{Path, Template};
+use crate::schema::declaration::{CollectionDeclaration, IndexDeclaration};
+use crate::schema::model::{Index, IndexKind, MAX_DEFAULT};
+use crate::schema::problem::{Problems, ShowTrail, Trail};
+
+/// A compiled index and where it was declared.
+pub(super) struct Found {
+    pub(super) trail: Trail,
+    pub(super) index: Arc<Index>,
+}
+
+/// What all indexes of a collection share. What has a problem of its own is `None`, and what
+/// depends on it is then not checked.
+pub(super) struct Surroundings<'a> {
+    pub(super) fields: &'a Fields,
+    pub(super) record_key: Option<&'a Template>,
+    pub(super) area: Option<&'a Area>,
+}
+
+/// Compiles the indexes of all kinds.
+pub(super) fn compile(
+    declaration: &CollectionDeclaration,
+    trail: &Trail,
+    surroundings: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Vec<Found> {
+    let sections = [
+        ("index", IndexKind::Value, &declaration.index),
+        ("unique", IndexKind::Unique, &declaration.unique),
+        ("geo", IndexKind::Geo, &declaration.geo),
+    ];
+    let mut first_of: BTreeMap<&str, Trail> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (section, kind, declarations) in sections {
+        for (name, declaration) in declarations {
+            let trail = under(&under(trail, section), name);
+            check_name("index", name, &INDEXES_RESERVED, &trail, problems);
+            if let Some(first) = first_of.get(name.as_str()) {
+                let first = ShowTrail(first);
+                problems.add_to_name(trail.clone(), format!("has the same name as {first}"));
+            } else {
+                first_of.insert(name, trail.clone());
+            }
+            if let Some(index) = index(name, kind, declaration, &trail, surroundings, problems) {
+                found.push(Found { trail, index: Arc::new(index) });
+            }
+        }
+    }
+    found
+}
+
+/// The index, if it can be used for further checks.
+fn index(
+    name: &str,
+    kind: IndexKind,
+    declaration: &IndexDeclaration,
+    trail: &Trail,
+    surroundings: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Option<Index> {
+    let fields = surroundings.fields;
+    let condition =
+        conditions::compile(&declaration.condition, &under(trail, "where"), fields, problems);
+    let area = match &declaration.area {
+        Some(name) => super::area(name, &under(trail, "area"), problems),
+        None => surroundings.area.cloned(),
+    };
+    let key_trail = under(trail, "key");
+    let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
+    check_geohash(kind, &key, &key_trail, problems);
+    let star = star(&key, &key_trail, problems);
+    let max = max(declaration.max, star.is_some(), &under(trail, "max"), problems);
+    let record_key = surroundings.record_key?;
+    check_reach(kind, declaration, &key, record_key, &key_trail, problems);
+    let holds_trail = under(trail, "holds");
+    if problems.touch(&holds_trail) {
+        return None;
+    }
+    let declared = declaration.holds.as_deref();
+    let holds = holds::compile(declared, record_key, &holds_trail, fields, problems)?;
+    let untold = holds::untold(&holds, &key, record_key);
+    // A missing field of a plain index was told by `check_reach`.
+    if !untold.is_empty() && may_lack_key(kind, declaration) {
+        let names = list(&untold);
+        problems.add(
+            holds_trail,
+            format!(
+                "an entry's key and value together must tell its record, but neither has {names}; \
+                 hold {names} too, or use holds = \"key\""
+            ),
+        );
+    }
+    Some(Index {
+        name: name.to_owned(),
+        kind,
+        area: area?,
+        key,
+        holds,
+        condition,
+        star,
+        max,
+        claims: declaration.claims || kind == IndexKind::Unique,
+        sparse: declaration.sparse,
+    })
+}
+
+fn check_geohash(kind: IndexKind, key: &Template, trail: &Trail, problems: &mut Problems) {
+    let count = key.segments().filter(|segment| is_geohash(segment)).count();
+    match (kind, count) {
+        (IndexKind::Geo, 1) | (IndexKind::Value | IndexKind::Unique, 0) => {}
+        (IndexKind::Geo, 0) => problems.add(
+            trail.clone(),
+            "a geo index needs a geohash of a point, such as `{position geohash 6}`",
+        ),
+        (IndexKind::Geo, _) => problems.add(trail.clone(), "a geo index has one geohash only"),
+        (IndexKind::Unique, _) => problems.add(
+            trail.clone(),
+            "a geohash is shared by all places of a cell, so it cannot be unique; \
+             use a geo index",
+        ),
+        (IndexKind::Value, _) => problems.add(
+            trail.clone(),
+            "a geohash serves nearby searches; declare this under `geo` instead of `index`",
+        ),
+    }
+}
+
+/// The array or map that the template walks over. It can be one only, since entries of two would
+/// multiply.
+fn star(key: &Template, trail: &Trail, problems: &mut Problems) -> Option<Path> {
+    let stars: BTreeSet<Path> = key.segments().filter_map(|segment| segment.path.star()).collect();
+    if stars.len() > 1 {
+        let names = list(&stars.iter().collect::<Vec<_>>());
+        problems.add(
+            trail.clone(),
+            format!("an index walks over one array or map; this one walks over {names}"),
+        );
+    }
+    stars.into_iter().next()
+}
+
+fn max(declared: Option<usize>, has_star: bool, trail: &Trail, problems: &mut Problems) -> usize {
+    match (declared, has_star) {
+        (None, true) => MAX_DEFAULT,
+        (None, false) => 1,
+        (Some(0), true) => {
+            problems.add(trail.clone(), "must be at least 1");
+            1
+        }
+        (Some(max), true) => max,
+        (Some(_), false) => {
+            problems.add(
+                trail.clone(),
+                "only an index that walks over an array or a map (`*`) has a `max`",
+            );
+            1
+        }
+    }
+}
+
+/// Whether entries of two records may have one key, because puts are conditional on absence.
+fn may_lack_key(kind: IndexKind, declaration: &IndexDeclaration) -> bool {
+    kind == IndexKind::Unique || declaration.claims
+}
+
+/// Two records must never write the same entry unless one of them is meant to be refused.
+fn check_reach(
+    kind: IndexKind,
+    declaration: &IndexDeclaration,
+    key: &Template,
+    record_key: &Template,
+    trail: &Trail,
+    problems: &mut Problems,
+) {
+    let told = told_by(key);
+    let missing: Vec<&Path> = record_key
+        .segments()
+        .map(|segment| &segment.path)
+        .filter(|path| !told.contains(path))
+        .collect();
+    let names = list(&missing);
+    if !missing.is_empty() && !may_lack_key(kind, declaration) {
+        problems.add(
+            trail.clone(),
+            format!(
+                "lacks {names} of the record's key, so two records could overwrite each other's \
+                 entry; add it, make the index unique, or say claims = true"
+            ),
+        );
+    }
+    if missing.is_empty() && kind == IndexKind::Unique {
+        problems.add(
+            trail.clone(),
+            "contains the record's whole key, so it forbids nothing; take a field of the key \
+             out, or declare this under `index`",
+        );
+    }
+}
+
+fn list(paths: &[&Path]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    names.join(", ")
+}

@@ -1,0 +1,179 @@
+//! From a declaration to a checked schema.
+//!
+//! Every check goes on after a problem. What a problem touches is left out of later checks, so
+//! that one mistake gives one message and not a cascade.
+
+mod clashes;
+mod conditions;
+mod fields;
+mod holds;
+mod indexes;
+mod templates;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::body::BodySchema;
+use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::model::{Collection, Schema};
+use super::problem::{Problems, Trail};
+use crate::engine::Area;
+use crate::key::{Path, Template};
+
+/// The longest name of a collection or an index, in characters.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Kept for descriptions of the store itself.
+const COLLECTIONS_RESERVED: [&str; 1] = ["keyloom"];
+
+/// Where `holds` and queries speak of the record itself, an index of that name would be ambiguous.
+const INDEXES_RESERVED: [&str; 2] = ["key", "record"];
+
+/// Compiles what can be compiled. The schema is whole if `problems` is empty afterwards.
+pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) -> Schema {
+    let mut collections = BTreeMap::new();
+    let mut inventory = clashes::Inventory::default();
+    for (name, declaration) in &declaration.collections {
+        let trail = vec!["collection".to_owned(), name.clone()];
+        check_name("collection", name, &COLLECTIONS_RESERVED, &trail, problems);
+        if let Some(collection) = collection(name, declaration, &trail, &mut inventory, problems) {
+            collections.insert(name.clone(), Arc::new(collection));
+        }
+    }
+    inventory.check(problems);
+    Schema { collections }
+}
+
+/// The collection, if its key can be used. Its templates join the inventory in any case.
+fn collection(
+    name: &str,
+    declaration: &CollectionDeclaration,
+    trail: &Trail,
+    inventory: &mut clashes::Inventory,
+    problems: &mut Problems,
+) -> Option<Collection> {
+    let area = area(&declaration.area, &under(trail, "area"), problems);
+    let body = body(declaration, trail, problems);
+    if fields_are_unreadable(declaration, trail, problems) {
+        return None;
+    }
+    let mut fields = fields::compile(&declaration.fields, &under(trail, "fields"), problems);
+    let key = record_key(declaration, trail, &fields, problems);
+    if let Some(key) = &key {
+        fields.require(key.segments().map(|segment| &segment.path));
+    }
+    let surroundings =
+        indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
+    let indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
+    let key = key?;
+    Some(Collection {
+        name: name.to_owned(),
+        area: area?,
+        key_paths: paths_of(&key),
+        key,
+        fields: fields.compiled,
+        indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        body,
+        declaration: declaration.clone(),
+    })
+}
+
+fn area(name: &str, trail: &Trail, problems: &mut Problems) -> Option<Area> {
+    if problems.touch(trail) {
+        return None;
+    }
+    match Area::new(name) {
+        Ok(area) => Some(area),
+        Err(_) if name == Area::own().name() => {
+            problems.add(trail.clone(), "the area `~` is Keyloom's own");
+            None
+        }
+        Err(error) => {
+            problems.add(trail.clone(), error.message());
+            None
+        }
+    }
+}
+
+fn body(
+    declaration: &CollectionDeclaration,
+    trail: &Trail,
+    problems: &mut Problems,
+) -> Option<BodySchema> {
+    let schema = declaration.body.as_ref()?;
+    match BodySchema::new(schema) {
+        Ok(body) => Some(body),
+        Err(reason) => {
+            problems.add(under(trail, "body"), reason);
+            None
+        }
+    }
+}
+
+/// Without the fields every template would be full of undeclared names. They are missing when
+/// the table is of the wrong type, or when it may hide behind a misspelt name.
+fn fields_are_unreadable(
+    declaration: &CollectionDeclaration,
+    trail: &Trail,
+    problems: &Problems,
+) -> bool {
+    declaration.fields.is_empty() && problems.touch(trail)
+}
+
+fn record_key(
+    declaration: &CollectionDeclaration,
+    trail: &Trail,
+    fields: &fields::Fields,
+    problems: &mut Problems,
+) -> Option<Template> {
+    let key_trail = under(trail, "key");
+    if problems.touch_exactly(trail) && declaration.key.is_empty() || problems.touch(&key_trail) {
+        return None;
+    }
+    let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
+    let mut is_sound = true;
+    for segment in key.segments() {
+        let path = &segment.path;
+        if path.star().is_some() {
+            problems.add(
+                key_trail.clone(),
+                format!("`{{{path}}}` has many values, but a record has one key"),
+            );
+            is_sound = false;
+        }
+        if templates::is_geohash(segment) {
+            problems.add(
+                key_trail.clone(),
+                format!("a geohash of `{path}` does not tell the place apart from its neighbours; use it in a geo index"),
+            );
+            is_sound = false;
+        }
+    }
+    is_sound.then_some(key)
+}
+
+fn paths_of(template: &Template) -> Vec<Path> {
+    template.segments().map(|segment| segment.path.clone()).collect()
+}
+
+/// The trail of a member.
+fn under(trail: &Trail, name: &str) -> Trail {
+    let mut longer = trail.clone();
+    longer.push(name.to_owned());
+    longer
+}
+
+/// Names appear in messages, in cursors, in web addresses and as Rust methods.
+fn check_name(what: &str, name: &str, reserved: &[&str], trail: &Trail, problems: &mut Problems) {
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let goes_on_well = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if !begins_well || !goes_on_well || name.len() > NAME_CHARACTERS_MAX {
+        problems.add_to_name(
+            trail.clone(),
+            format!("the name of {what} is a letter, then up to 63 letters, digits, '_' or '-'"),
+        );
+    } else if reserved.contains(&name) {
+        problems.add_to_name(trail.clone(), format!("the name `{name}` is reserved"));
+    }
+}

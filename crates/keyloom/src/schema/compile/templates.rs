@@ -1,0 +1,77 @@
+//! Key templates with the types of their fields.
+
+use std::collections::BTreeSet;
+
+use super::fields::Fields;
+use crate::key::{Codec, Path, Pattern, Segment, Template};
+use crate::schema::model::{Field, FieldKind};
+use crate::schema::problem::{Problems, Trail};
+
+/// Types a template. `None` when it cannot be used, or names a field that cannot.
+pub(super) fn compile(
+    source: &str,
+    trail: &Trail,
+    fields: &Fields,
+    problems: &mut Problems,
+) -> Option<Template> {
+    let pattern = match Pattern::parse(source) {
+        Ok(pattern) => pattern,
+        Err(reason) => {
+            problems.add(trail.clone(), reason);
+            return None;
+        }
+    };
+    if !check_paths(&pattern, trail, fields, problems) {
+        return None;
+    }
+    match Template::new(&pattern, |path| fields.compiled.get(path).and_then(Field::key_kind)) {
+        Ok(template) => Some(template),
+        Err(reasons) => {
+            for reason in reasons {
+                problems.add(trail.clone(), reason);
+            }
+            None
+        }
+    }
+}
+
+/// Whether every placeholder names a field that keys can be made of.
+fn check_paths(pattern: &Pattern, trail: &Trail, fields: &Fields, problems: &mut Problems) -> bool {
+    let mut is_sound = true;
+    for path in pattern.paths() {
+        if let Some(reason) = unusable(path, fields) {
+            problems.add(trail.clone(), reason);
+            is_sound = false;
+        }
+        is_sound &= !fields.broken.contains(path);
+    }
+    is_sound
+}
+
+fn unusable(path: &Path, fields: &Fields) -> Option<String> {
+    match fields.compiled.get(path) {
+        Some(Field { kind: FieldKind::Map, .. }) => {
+            Some(format!("`{{{path}}}` is a map; `{{{path}.*key}}` stands for each of its names"))
+        }
+        Some(_) => None,
+        None if fields.broken.contains(path) => None,
+        None => {
+            let hint = fields.hint(path);
+            Some(format!("`{{{path}}}` is not a declared field{hint}"))
+        }
+    }
+}
+
+/// Whether the segment stands for all places of a cell, and so does not give its value back.
+pub(super) fn is_geohash(segment: &Segment) -> bool {
+    matches!(segment.codec, Codec::Geohash { .. })
+}
+
+/// The paths whose values a key of this template gives back.
+pub(super) fn told_by(template: &Template) -> BTreeSet<&Path> {
+    template
+        .segments()
+        .filter(|segment| !is_geohash(segment))
+        .map(|segment| &segment.path)
+        .collect()
+}

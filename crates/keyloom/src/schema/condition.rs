@@ -1,0 +1,125 @@
+//! The condition of a partial index: which records have an entry.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+use crate::key::Path;
+
+/// All of these tests must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Condition {
+    pub(crate) tests: Vec<(Path, Test)>,
+}
+
+/// What is asked of one field. A `null` counts as missing, as it does in indexes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Test {
+    Equals(Value),
+    OneOf(Vec<Value>),
+    Present,
+    Missing,
+    Greater(Value),
+    AtLeast(Value),
+    Less(Value),
+    AtMost(Value),
+}
+
+impl Condition {
+    /// Whether the record has an entry.
+    pub(crate) fn holds(&self, record: &Value) -> bool {
+        self.tests
+            .iter()
+            .all(|(path, test)| test.holds(path.get(record).filter(|value| !value.is_null())))
+    }
+}
+
+impl Test {
+    /// Whether the value of the field, if there is one, passes.
+    pub(crate) fn holds(&self, value: Option<&Value>) -> bool {
+        let Some(value) = value else { return matches!(self, Test::Missing) };
+        let order = |bound: &Value| compare(value, bound);
+        match self {
+            Test::Equals(wanted) => equal(value, wanted),
+            Test::OneOf(wanted) => wanted.iter().any(|wanted| equal(value, wanted)),
+            Test::Present => true,
+            Test::Missing => false,
+            Test::Greater(bound) => order(bound).is_some_and(Ordering::is_gt),
+            Test::AtLeast(bound) => order(bound).is_some_and(Ordering::is_ge),
+            Test::Less(bound) => order(bound).is_some_and(Ordering::is_lt),
+            Test::AtMost(bound) => order(bound).is_some_and(Ordering::is_le),
+        }
+    }
+}
+
+/// Equality in which 3 and 3.0 are the same number.
+fn equal(a: &Value, b: &Value) -> bool {
+    compare(a, b).map_or_else(|| a == b, Ordering::is_eq)
+}
+
+/// The order of two numbers, strings or booleans; `None` for anything else, so that a comparison
+/// across types never holds.
+fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// Whole numbers are compared as such, since a 64-bit float loses digits above 2^53.
+fn compare_numbers(a: &Number, b: &Number) -> Option<Ordering> {
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_compare_by_value_and_never_across_types() {
+        let three = json!(3.0);
+        assert!(Test::Equals(json!(3)).holds(Some(&three)));
+        assert!(Test::OneOf(vec![json!(1), json!(3)]).holds(Some(&three)));
+        assert!(Test::AtLeast(json!(3)).holds(Some(&three)));
+        assert!(!Test::Greater(json!(3)).holds(Some(&three)));
+        assert!(Test::Less(json!(3.5)).holds(Some(&three)));
+        assert!(!Test::Greater(json!(3)).holds(Some(&json!("4"))));
+        assert!(!Test::AtMost(json!("b")).holds(Some(&json!(1))));
+        assert!(Test::AtMost(json!("b")).holds(Some(&json!("a"))));
+    }
+
+    #[test]
+    fn large_integers_are_not_rounded() {
+        let bound = json!(9_007_199_254_740_993_i64);
+        assert!(Test::Less(bound.clone()).holds(Some(&json!(9_007_199_254_740_992_i64))));
+        assert!(!Test::Equals(bound).holds(Some(&json!(9_007_199_254_740_992_i64))));
+        assert!(Test::Greater(json!(i64::MAX)).holds(Some(&json!(u64::MAX))));
+    }
+
+    #[test]
+    fn what_is_missing_passes_only_the_test_for_missing() {
+        let tests = [
+            Test::Equals(json!(null)),
+            Test::OneOf(vec![json!(null)]),
+            Test::Present,
+            Test::Greater(json!(1)),
+            Test::AtLeast(json!(1)),
+            Test::Less(json!(1)),
+            Test::AtMost(json!(1)),
+        ];
+        assert!(tests.iter().all(|test| !test.holds(None)));
+        assert!(Test::Missing.holds(None));
+        assert!(!Test::Missing.holds(Some(&json!(0))));
+    }
+}

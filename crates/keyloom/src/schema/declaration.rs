@@ -1,0 +1,279 @@
+//! What a user declares, as plain data.
+//!
+//! This is the canonical form of a schema: text files and `#[derive(Record)]` end here, the
+//! store's catalog holds it as JSON, and [`compile`](super::compile) turns it into a
+//! [`Schema`](super::Schema). Its JSON has the same spelling as a schema file, so that whoever
+//! reads the catalog sees what the user wrote. Maps are ordered, so that equal schemas serialise
+//! to equal bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::read;
+
+/// All collections of a schema.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SchemaDeclaration {
+    /// Each collection by its name.
+    #[serde(rename = "collection")]
+    pub collections: BTreeMap<String, CollectionDeclaration>,
+}
+
+/// One collection: the records of one type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CollectionDeclaration {
+    /// The template of the records' keys, such as `approval:record:{id}`.
+    pub key: String,
+    /// The area of the records, and of entries whose index names no other; the default area when
+    /// it is empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub area: String,
+    /// The declared fields by their paths. Others are free.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, FieldDeclaration>,
+    /// The value indexes by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub index: BTreeMap<String, IndexDeclaration>,
+    /// The unique indexes by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unique: BTreeMap<String, IndexDeclaration>,
+    /// The geo indexes by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub geo: BTreeMap<String, IndexDeclaration>,
+    /// A JSON Schema that every record must meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FieldDeclaration {
+    /// Its type and what belongs to that type only.
+    #[serde(flatten)]
+    pub field_type: FieldType,
+    /// Whether an insert without this field gets a fresh value.
+    #[serde(skip_serializing_if = "is_false")]
+    pub generate: bool,
+    /// Whether a record without this field is refused. Fields of the record's key always are.
+    #[serde(skip_serializing_if = "is_false")]
+    pub required: bool,
+}
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum FieldType {
+    /// Any string.
+    Text,
+    /// A whole number.
+    Integer {
+        /// The most digits that it may have in a key: 1 to 19.
+        digits: u8,
+    },
+    /// A number.
+    Float,
+    /// `true` or `false`.
+    Boolean,
+    /// One of several strings.
+    Enum {
+        /// The strings, in their order.
+        values: Vec<String>,
+        /// From each value, those that it may change to. A value that is not listed is final.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transitions: Option<BTreeMap<String, Vec<String>>>,
+        /// What becomes of a write that makes another change.
+        #[serde(skip_serializing_if = "Illegal::is_error")]
+        illegal: Illegal,
+    },
+    /// Milliseconds since 1970.
+    Timestamp,
+    /// `2024-01-31T23:59:59.999Z`.
+    Datetime,
+    /// 32 lower-case hex digits.
+    Uuid {
+        /// The version that the value must have; any when not set.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version: Option<u8>,
+    },
+    /// 26 letters and digits.
+    Id,
+    /// A short code such as `A-X7K9Q2`.
+    Code {
+        /// `*` stands for one character of the unambiguous alphabet, all else for itself.
+        pattern: String,
+    },
+    /// A place on Earth.
+    Point {
+        /// The name of the latitude.
+        lat: String,
+        /// The name of the longitude.
+        lon: String,
+        /// Where these two names are members.
+        #[serde(skip_serializing_if = "PointOf::is_field")]
+        of: PointOf,
+    },
+    /// An object whose names are data.
+    Map,
+}
+
+/// What becomes of a write that makes an undeclared transition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Illegal {
+    /// It is refused with an error.
+    #[default]
+    Error,
+    /// It succeeds and changes nothing.
+    Ignore,
+}
+
+impl Illegal {
+    fn is_error(&self) -> bool {
+        *self == Illegal::Error
+    }
+}
+
+/// Which object has the two members of a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PointOf {
+    /// The field of the point's own name.
+    #[default]
+    Field,
+    /// The record itself: `{"id": "x", "lat": 1.0, "lng": 2.0}`.
+    Record,
+}
+
+impl PointOf {
+    fn is_field(&self) -> bool {
+        *self == PointOf::Field
+    }
+}
+
+/// One index of any kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IndexDeclaration {
+    /// The template of its entries' keys.
+    pub key: String,
+    /// The area of its entries; that of the collection when not set. Records whose keys are
+    /// arbitrary text, such as ARNs, need their entries elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub area: Option<String>,
+    /// What its entries hold: a field's path, `key`, `record`, or `{a, b}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<String>,
+    /// Which records have entries: all tests must hold. No test: all records.
+    #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub condition: BTreeMap<String, TestDeclaration>,
+    /// The most entries of one record, for an index that walks over an array or a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<usize>,
+    /// Whether an entry may only be put where there is none.
+    #[serde(skip_serializing_if = "is_false")]
+    pub claims: bool,
+    /// Whether a record that lacks an indexed field simply has no entry (or is refused).
+    #[serde(skip_serializing_if = "is_true")]
+    pub sparse: bool,
+}
+
+/// What an index asks of one field before a record gets an entry.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum TestDeclaration {
+    /// `status = "pending"`.
+    Equals(Value),
+    /// `status = ["pending", "approved"]`.
+    OneOf(Vec<Value>),
+    /// `priority = { gte = 3 }`, `parent = { present = false }`.
+    Compare(Comparison),
+}
+
+/// Bounds and presence; all that are set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Whether the field must be there, or must not. `null` counts as missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present: Option<bool>,
+    /// Greater than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gt: Option<Value>,
+    /// This or greater.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gte: Option<Value>,
+    /// Less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lt: Option<Value>,
+    /// This or less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lte: Option<Value>,
+}
+
+impl CollectionDeclaration {
+    /// A collection with this key template and nothing else yet.
+    pub fn new(key: impl Into<String>) -> Self {
+        CollectionDeclaration { key: key.into(), ..Self::default() }
+    }
+
+    /// Declares a field.
+    #[must_use]
+    pub fn field(mut self, path: impl Into<String>, field: impl Into<FieldDeclaration>) -> Self {
+        self.fields.insert(path.into(), field.into());
+        self
+    }
+}
+
+impl FieldDeclaration {
+    /// Has inserts without this field generate it.
+    #[must_use]
+    pub fn generated(mut self) -> Self {
+        self.generate = true;
+        self
+    }
+
+    /// Has records without this field refused.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+}
+
+impl From<FieldType> for FieldDeclaration {
+    fn from(field_type: FieldType) -> Self {
+        FieldDeclaration { field_type, generate: false, required: false }
+    }
+}
+
+impl IndexDeclaration {
+    /// An index with this key template and every default.
+    pub fn new(key: impl Into<String>) -> Self {
+        IndexDeclaration {
+            key: key.into(),
+            area: None,
+            holds: None,
+            condition: BTreeMap::new(),
+            max: None,
+            claims: false,
+            sparse: true,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SchemaDeclaration {
+    /// Reads the form that `Serialize` writes, which is the form of a schema file, by the one
+    /// reader of schema files.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        read::schema(&value).map_err(serde::de::Error::custom)
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}

@@ -1,0 +1,135 @@
+//! From texts, files and declarations to a checked schema.
+
+use std::fs;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use super::compile::compile;
+use super::declaration::SchemaDeclaration;
+use super::model::Schema;
+use super::problem::{Places, Problems};
+use super::{json, read, toml};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The language of a schema text.
+#[derive(Clone, Copy)]
+enum Language {
+    Toml,
+    Json,
+}
+
+impl Schema {
+    /// Reads and checks a schema in TOML. The error has one `problem` in its context for
+    /// everything that is wrong, each with its line and column.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        Loader::default().text("", Language::Toml, text).finish()
+    }
+
+    /// Reads and checks a schema in JSON, which has the same names and nesting as TOML.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Loader::default().text("", Language::Json, text).finish()
+    }
+
+    /// Reads and checks a schema file: TOML or JSON, by the extension `.toml` or `.json`.
+    pub fn from_file(path: impl AsRef<FilePath>) -> Result<Self> {
+        Self::from_files([path])
+    }
+
+    /// Reads several schema files as one schema. A collection stands in one file only.
+    pub fn from_files(paths: impl IntoIterator<Item = impl AsRef<FilePath>>) -> Result<Self> {
+        let mut loader = Loader::default();
+        for path in paths {
+            let path = path.as_ref();
+            let language = language_of(path)?;
+            let text = fs::read_to_string(path).map_err(|source| {
+                Error::new(ErrorKind::InvalidSchema, "the schema file cannot be read")
+                    .with("file", path.display())
+                    .with("reason", &source)
+                    .with_source(source)
+            })?;
+            loader = loader.text(&path.display().to_string(), language, &text);
+        }
+        loader.finish()
+    }
+
+    /// Checks a declaration that a program made.
+    pub fn from_declaration(declaration: SchemaDeclaration) -> Result<Self> {
+        Loader { declaration, ..Loader::default() }.finish()
+    }
+
+    /// Both schemas as one. A collection that both have must be the same in both.
+    pub fn merge(&self, other: &Schema) -> Result<Self> {
+        let mut merged = self.declaration();
+        let mut problems = Problems::default();
+        for (name, collection) in other.declaration().collections {
+            match merged.collections.get(&name) {
+                Some(existing) if *existing == collection => {}
+                Some(_) => problems.add(trail_of(&name), "is declared differently in two schemas"),
+                None => {
+                    merged.collections.insert(name, collection);
+                }
+            }
+        }
+        if problems.is_empty() {
+            Self::from_declaration(merged)
+        } else {
+            Err(problems.into_error())
+        }
+    }
+}
+
+fn language_of(path: &FilePath) -> Result<Language> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => Ok(Language::Toml),
+        Some("json") => Ok(Language::Json),
+        _ => Err(Error::new(ErrorKind::InvalidSchema, "a schema file ends in .toml or .json")
+            .with("file", path.display())),
+    }
+}
+
+fn trail_of(collection: &str) -> Vec<String> {
+    vec!["collection".to_owned(), collection.to_owned()]
+}
+
+/// Gathers texts, and everything that is wrong with them, until they are compiled as one.
+#[derive(Default)]
+struct Loader {
+    declaration: SchemaDeclaration,
+    places: Places,
+    problems: Problems,
+}
+
+impl Loader {
+    fn text(mut self, source: &str, language: Language, text: &str) -> Self {
+        let source: Arc<str> = source.into();
+        let mut problems = Problems::default();
+        let parsed = match language {
+            Language::Toml => toml::parse(text, &source, &mut problems),
+            Language::Json => json::parse(text, &source, &mut problems),
+        };
+        if let Some((value, places)) = parsed {
+            let declaration = read::schema_as_far_as_possible(&value, &mut problems);
+            for (name, collection) in declaration.collections {
+                if self.declaration.collections.contains_key(&name) {
+                    problems.add_to_name(trail_of(&name), "is declared in another file already");
+                } else {
+                    self.declaration.collections.insert(name, collection);
+                }
+            }
+            // Located now, since another text may have something else at the same path.
+            problems.locate(&places);
+            self.places.extend(places);
+        }
+        self.problems.extend(problems);
+        self
+    }
+
+    fn finish(mut self) -> Result<Schema> {
+        let schema = compile(&self.declaration, &mut self.problems);
+        if self.problems.is_empty() {
+            return Ok(schema);
+        }
+        self.problems.locate(&self.places);
+        Err(self.problems.into_error())
+    }
+}

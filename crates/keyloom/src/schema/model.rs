@@ -1,0 +1,234 @@
+//! A schema after compilation: typed, checked, ready for writes and queries.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::body::BodySchema;
+use super::condition::Condition;
+use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::transitions::Transitions;
+use crate::engine::{Area, Capabilities};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{Kind, Path, Template};
+
+/// The entries of one record in an index that walks over an array or a map, unless it says
+/// otherwise.
+pub(crate) const MAX_DEFAULT: usize = 16;
+
+/// A checked schema. Two schemas are equal when their declarations are.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    pub(crate) collections: BTreeMap<String, Arc<Collection>>,
+}
+
+/// One collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Collection {
+    pub(crate) name: String,
+    /// Where the records are.
+    pub(crate) area: Area,
+    /// The key of a record. It has no `*` and loses nothing: a key decodes to its fields.
+    pub(crate) key: Template,
+    /// The fields of the record's key, in the order of the template's segments.
+    pub(crate) key_paths: Vec<Path>,
+    /// Every declared field, and the names (`x.*key`) of every declared map.
+    pub(crate) fields: BTreeMap<Path, Field>,
+    /// Indexes of all kinds.
+    pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    pub(crate) body: Option<BodySchema>,
+    pub(crate) declaration: CollectionDeclaration,
+}
+
+/// One declared field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) path: Path,
+    pub(crate) kind: FieldKind,
+    /// An insert without it gets a fresh value: an id, a random UUID (version 4), a code, or the
+    /// present time. Never on a path with `*`.
+    pub(crate) generate: bool,
+    /// A record without it is refused: declared so, or a field of the record's key.
+    pub(crate) required: bool,
+    /// Only on an enum.
+    pub(crate) transitions: Option<Transitions>,
+}
+
+/// What a field is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FieldKind {
+    /// A value that keys can be made of.
+    Key(Kind),
+    /// A point whose two members are members of the record itself. The value that keys are made
+    /// of is the record; see [`Field::value`].
+    RecordPoint { lat: String, lon: String },
+    /// An object whose names are data.
+    Map,
+}
+
+/// One index.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub(crate) name: String,
+    pub(crate) kind: IndexKind,
+    /// Where the entries are: the collection's area, unless declared otherwise.
+    pub(crate) area: Area,
+    /// The key of an entry.
+    pub(crate) key: Template,
+    /// The value of an entry. With the key it determines the record's key.
+    pub(crate) holds: Holds,
+    /// Which records have entries; all when there is none.
+    pub(crate) condition: Option<Condition>,
+    /// The array or map that it walks over: one entry for each element. All starred paths of
+    /// `key` share it.
+    pub(crate) star: Option<Path>,
+    /// The most entries of one record: 1 without `star`.
+    pub(crate) max: usize,
+    /// Every put is conditional on absence: always on a unique index, on others as declared.
+    pub(crate) claims: bool,
+    /// A record that lacks an indexed field has no entry; otherwise it is refused.
+    pub(crate) sparse: bool,
+}
+
+/// What an index is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexKind {
+    Value,
+    Unique,
+    /// Exactly one segment is a geohash.
+    Geo,
+}
+
+/// What the entries of an index hold. No path has a `*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// This field as JSON.
+    Field(Path),
+    /// The record's key as a JSON string.
+    Key,
+    /// A JSON object with these fields, in this order, each named by its path as written.
+    Object(Vec<Path>),
+    /// The whole record.
+    Record,
+}
+
+impl Schema {
+    /// Makes sure that every single write of this schema fits into one batch of the engine.
+    pub fn check_against(&self, capabilities: &Capabilities) -> Result<()> {
+        let mut oversized = self
+            .collections
+            .values()
+            .map(|collection| (collection, collection.batch_entries_worst()))
+            .filter(|(_, worst)| *worst > capabilities.batch_entries_max)
+            .peekable();
+        if oversized.peek().is_none() {
+            return Ok(());
+        }
+        let error = Error::new(
+            ErrorKind::InvalidSchema,
+            "one write could need a larger batch than the engine allows",
+        )
+        .with("engine", capabilities.engine)
+        .with("entries allowed", capabilities.batch_entries_max);
+        Err(oversized.fold(error, |error, (collection, worst)| {
+            error.with(
+                "problem",
+                format_args!(
+                    "collection.{}: replacing one record can change {worst} entries; \
+                     lower `max` on the indexes that walk over an array or a map",
+                    collection.name
+                ),
+            )
+        }))
+    }
+
+    /// What this schema was compiled from, in its canonical form.
+    pub fn declaration(&self) -> SchemaDeclaration {
+        SchemaDeclaration {
+            collections: self
+                .collections
+                .iter()
+                .map(|(name, collection)| (name.clone(), collection.declaration.clone()))
+                .collect(),
+        }
+    }
+
+    /// The names of all collections, in order.
+    pub fn collection_names(&self) -> impl Iterator<Item = &str> {
+        self.collections.keys().map(String::as_str)
+    }
+
+    /// The collection of that name; the error lists those that there are.
+    pub(crate) fn collection(&self, name: &str) -> Result<&Arc<Collection>> {
+        self.collections.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.collection_names().collect();
+            Error::new(ErrorKind::InvalidArgument, "the schema has no collection of that name")
+                .with("collection", name)
+                .with("known", known.join(", "))
+        })
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.declaration() == other.declaration()
+    }
+}
+
+impl Collection {
+    /// The most entries of one batch that writes one record: a replacement that changes the
+    /// record and moves every entry.
+    pub(crate) fn batch_entries_worst(&self) -> usize {
+        self.indexes
+            .values()
+            .fold(1, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
+    }
+
+    /// The index of that name; the error lists those that there are.
+    pub(crate) fn index(&self, name: &str) -> Result<&Arc<Index>> {
+        self.indexes.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.indexes.keys().map(String::as_str).collect();
+            Error::new(ErrorKind::InvalidArgument, "the collection has no index of that name")
+                .with("collection", &self.name)
+                .with("index", name)
+                .with("known", known.join(", "))
+        })
+    }
+
+    /// The value that a key is made of, at a path without `*`. `None` when it is missing or
+    /// `null`: the record has no such value.
+    pub(crate) fn value<'v>(&self, path: &Path, record: &'v Value) -> Option<&'v Value> {
+        match self.fields.get(path) {
+            Some(field) => field.value(record),
+            None => path.get(record).filter(|value| !value.is_null()),
+        }
+    }
+}
+
+impl Field {
+    /// The value that a key is made of, for a path without `*`. `None` when it is missing or
+    /// `null`. A point of the record itself is missing when both its members are.
+    pub(crate) fn value<'v>(&self, record: &'v Value) -> Option<&'v Value> {
+        match &self.kind {
+            FieldKind::RecordPoint { lat, lon } => {
+                let has = |name: &str| record.get(name).is_some_and(|value| !value.is_null());
+                (has(lat) || has(lon)).then_some(record)
+            }
+            FieldKind::Key(_) | FieldKind::Map => {
+                self.path.get(record).filter(|value| !value.is_null())
+            }
+        }
+    }
+
+    /// The type for keys, if keys can be made of it.
+    pub(crate) fn key_kind(&self) -> Option<Kind> {
+        match &self.kind {
+            FieldKind::Key(kind) => Some(kind.clone()),
+            FieldKind::RecordPoint { lat, lon } => {
+                Some(Kind::Point { lat: lat.clone(), lon: lon.clone() })
+            }
+            FieldKind::Map => None,
+        }
+    }
+}

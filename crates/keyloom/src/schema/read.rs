@@ -1,0 +1,265 @@
+//! From a tree of values to a declaration. One reader serves TOML, JSON, the catalog and
+//! `#[derive(Record)]`, so that all of them have one spelling and the same messages.
+//!
+//! The reader goes on after a problem: it leaves out what it cannot understand and reads the
+//! rest, so that a user sees everything at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::declaration::{
+    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
+    PointOf, SchemaDeclaration, TestDeclaration,
+};
+use super::problem::Problems;
+use super::table::{Table, type_name};
+
+/// The digits of an integer unless declared: every 64-bit number fits.
+pub(crate) const DIGITS_DEFAULT: u8 = 19;
+
+/// Reads a whole schema, or tells everything that is wrong with its form.
+pub(crate) fn schema(value: &Value) -> Result<SchemaDeclaration, Problems> {
+    let mut problems = Problems::default();
+    let declaration = schema_as_far_as_possible(value, &mut problems);
+    if problems.is_empty() { Ok(declaration) } else { Err(problems) }
+}
+
+/// Reads what can be read of a schema. Whatever a problem touches is left out or defaulted.
+pub(crate) fn schema_as_far_as_possible(
+    value: &Value,
+    problems: &mut Problems,
+) -> SchemaDeclaration {
+    let mut declaration = SchemaDeclaration::default();
+    let Some(mut root) = Table::new(value, Vec::new(), problems) else { return declaration };
+    declaration.collections = root.tables("collection", problems, collection);
+    root.finish("a schema", problems);
+    declaration
+}
+
+fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<CollectionDeclaration> {
+    let declaration = CollectionDeclaration {
+        key: table.required_text("key", problems).unwrap_or_default(),
+        area: table.text("area", problems).unwrap_or_default(),
+        fields: fields(&mut table, problems),
+        index: table.tables("index", problems, index),
+        unique: table.tables("unique", problems, index),
+        geo: table.tables("geo", problems, index),
+        body: body(&mut table, problems),
+    };
+    table.finish("a collection", problems);
+    Some(declaration)
+}
+
+fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, FieldDeclaration> {
+    let Some(value) = table.take("fields") else { return BTreeMap::new() };
+    let Some(fields) = Table::new(value, table.trail_of("fields"), problems) else {
+        return BTreeMap::new();
+    };
+    fields
+        .members()
+        .filter_map(|(path, value)| {
+            let trail = fields.trail_of(path);
+            // `created_at = "timestamp"` is short for `created_at = { type = "timestamp" }`.
+            let long_form;
+            let value = match value {
+                Value::String(name) => {
+                    long_form = serde_json::json!({ "type": name });
+                    &long_form
+                }
+                Value::Object(_) => value,
+                other => {
+                    let found = type_name(other);
+                    problems.add(
+                        trail,
+                        format!(
+                            "must be a type such as \"text\", or a table with `type`, not {found}"
+                        ),
+                    );
+                    return None;
+                }
+            };
+            if value.get("type").is_none() && is_nested_path(value) {
+                problems.add(trail, "lacks `type`; a path with dots is written in quotes");
+                return None;
+            }
+            let table = Table::new(value, trail, problems)?;
+            Some((path.clone(), field(table, problems)?))
+        })
+        .collect()
+}
+
+/// `stats.running = "integer"` without quotes is a table in a table to TOML.
+fn is_nested_path(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| {
+        members.len() == 1 && members.values().all(|value| value.is_string() || value.is_object())
+    })
+}
+
+fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclaration> {
+    const TYPES: [&str; 12] = [
+        "text",
+        "integer",
+        "float",
+        "boolean",
+        "enum",
+        "timestamp",
+        "datetime",
+        "uuid",
+        "id",
+        "code",
+        "point",
+        "map",
+    ];
+    let name = table.required_choice("type", &TYPES, problems)?;
+    let field_type = match name {
+        "text" => Some(FieldType::Text),
+        "integer" => {
+            let digits = table.small_number("digits", problems).unwrap_or(DIGITS_DEFAULT);
+            Some(FieldType::Integer { digits })
+        }
+        "float" => Some(FieldType::Float),
+        "boolean" => Some(FieldType::Boolean),
+        "enum" => enumeration(&mut table, problems),
+        "timestamp" => Some(FieldType::Timestamp),
+        "datetime" => Some(FieldType::Datetime),
+        "uuid" => Some(FieldType::Uuid { version: table.small_number("version", problems) }),
+        "id" => Some(FieldType::Id),
+        "code" => {
+            let pattern = table.required_text("pattern", problems);
+            pattern.map(|pattern| FieldType::Code { pattern })
+        }
+        "point" => {
+            let lat = table.text("lat", problems).unwrap_or_else(|| "lat".to_owned());
+            let lon = table.text("lon", problems).unwrap_or_else(|| "lon".to_owned());
+            let of = match table.choice("of", &["field", "record"], problems) {
+                Some("record") => PointOf::Record,
+                _ => PointOf::Field,
+            };
+            Some(FieldType::Point { lat, lon, of })
+        }
+        _ => Some(FieldType::Map),
+    };
+    let generate = table.boolean("generate", problems).unwrap_or(false);
+    let required = table.boolean("required", problems).unwrap_or(false);
+    table.finish(&format!("a field of type {name}"), problems);
+    Some(FieldDeclaration { field_type: field_type?, generate, required })
+}
+
+fn enumeration(table: &mut Table<'_>, problems: &mut Problems) -> Option<FieldType> {
+    let values = table.required_texts("values", problems);
+    let transitions = table.lists("transitions", problems);
+    let illegal = match table.choice("illegal", &["error", "ignore"], problems) {
+        Some("ignore") => Illegal::Ignore,
+        _ => Illegal::Error,
+    };
+    Some(FieldType::Enum { values: values?, transitions, illegal })
+}
+
+fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclaration> {
+    let key = table.required_text("key", problems);
+    let declaration = IndexDeclaration {
+        key: key.clone().unwrap_or_default(),
+        area: table.text("area", problems),
+        holds: table.text("holds", problems),
+        condition: condition(&mut table, problems),
+        max: table.number("max", problems),
+        claims: table.boolean("claims", problems).unwrap_or(false),
+        sparse: table.boolean("sparse", problems).unwrap_or(true),
+    };
+    table.finish("an index", problems);
+    key.map(|_| declaration)
+}
+
+fn condition(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, TestDeclaration> {
+    let Some(value) = table.take("where") else { return BTreeMap::new() };
+    let Some(tests) = Table::new(value, table.trail_of("where"), problems) else {
+        return BTreeMap::new();
+    };
+    tests
+        .members()
+        .filter_map(|(path, value)| {
+            let test = test(value, tests.trail_of(path), problems)?;
+            Some((path.clone(), test))
+        })
+        .collect()
+}
+
+fn test(value: &Value, trail: Vec<String>, problems: &mut Problems) -> Option<TestDeclaration> {
+    match value {
+        Value::Null => {
+            problems.add(trail, "cannot be compared with null; use { present = false }");
+            None
+        }
+        Value::Array(values) => {
+            if values.is_empty() || values.iter().any(|value| !is_scalar(value)) {
+                problems.add(trail, "must list one or more strings, numbers or booleans");
+                return None;
+            }
+            Some(TestDeclaration::OneOf(values.clone()))
+        }
+        Value::Object(_) => {
+            let mut table = Table::new(value, trail, problems)?;
+            let comparison = Comparison {
+                present: table.boolean("present", problems),
+                gt: table.scalar("gt", problems),
+                gte: table.scalar("gte", problems),
+                lt: table.scalar("lt", problems),
+                lte: table.scalar("lte", problems),
+            };
+            if table.is_empty() {
+                let trail = table.trail().clone();
+                problems.add(trail, "needs at least one of `present`, `gt`, `gte`, `lt`, `lte`");
+                return None;
+            }
+            table.finish("a comparison", problems);
+            Some(TestDeclaration::Compare(comparison))
+        }
+        scalar => Some(TestDeclaration::Equals(scalar.clone())),
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
+}
+
+/// A JSON Schema as a table, or as a string that holds its JSON.
+fn body(table: &mut Table<'_>, problems: &mut Problems) -> Option<Value> {
+    let value = table.take("body")?;
+    let trail = table.trail_of("body");
+    match value {
+        Value::Object(_) => Some(sorted(value)),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(schema @ Value::Object(_)) => Some(sorted(&schema)),
+            Ok(other) => {
+                let found = type_name(&other);
+                problems.add(trail, format!("must hold a JSON object, not {found}"));
+                None
+            }
+            Err(error) => {
+                problems.add(trail, format!("is not JSON: {error}"));
+                None
+            }
+        },
+        other => {
+            let found = type_name(other);
+            problems
+                .add(trail, format!("must be a table, or a string that holds JSON, not {found}"));
+            None
+        }
+    }
+}
+
+/// The same value with the names of every object in order, so that equal schemas serialise to
+/// equal bytes. The order of names means nothing in a JSON Schema.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let ordered: BTreeMap<&String, &Value> = members.iter().collect();
+            let members = ordered.into_iter().map(|(name, value)| (name.clone(), sorted(value)));
+            Value::Object(members.collect())
+        }
+        Value::Array(elements) => Value::Array(elements.iter().map(sorted).collect()),
+        scalar => scalar.clone(),
+    }
+}

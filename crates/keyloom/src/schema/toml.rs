@@ -1,0 +1,116 @@
+//! TOML text as the tree of values that the reader understands, with the place of each.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Number, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{Place, Places, Problems, Trail};
+
+/// Parses a text. `None` when it is not TOML, with every reason among the problems.
+pub(crate) fn parse(
+    text: &str,
+    source: &Arc<str>,
+    problems: &mut Problems,
+) -> Option<(Value, Places)> {
+    let lines = Lines::new(text);
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            let place = error.span().map(|span| lines.place(span.start));
+            problems.add_to_text(source, place, format!("not TOML: {}", error.message()));
+        }
+        return None;
+    }
+    let mut places = Places::default();
+    let start = lines.place(0);
+    places.insert(Trail::new(), source, Some((start, start)));
+    let mut converter = Converter { lines, source, places, problems };
+    let value = converter.table(root.get_ref(), &Trail::new());
+    Some((value, converter.places))
+}
+
+struct Converter<'a> {
+    lines: Lines<'a>,
+    source: &'a Arc<str>,
+    places: Places,
+    problems: &'a mut Problems,
+}
+
+impl Converter<'_> {
+    fn table(&mut self, table: &DeTable<'_>, trail: &Trail) -> Value {
+        let mut members = Map::new();
+        for (name, value) in table {
+            let mut trail = trail.clone();
+            trail.push(name.get_ref().clone().into_owned());
+            let at = (self.lines.place(name.span().start), self.lines.place(value.span().start));
+            self.places.insert(trail.clone(), self.source, Some(at));
+            members.insert(name.get_ref().clone().into_owned(), self.value(value, &trail));
+        }
+        Value::Object(members)
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, trail: &Trail) -> Value {
+        match value.get_ref() {
+            DeValue::String(text) => Value::String(text.clone().into_owned()),
+            DeValue::Boolean(boolean) => Value::Bool(*boolean),
+            DeValue::Integer(integer) => {
+                match i64::from_str_radix(integer.as_str(), integer.radix()) {
+                    Ok(number) => Value::from(number),
+                    Err(_) => self.refuse(trail, "is not a 64-bit whole number"),
+                }
+            }
+            DeValue::Float(float) => match float.as_str().parse().ok().and_then(Number::from_f64) {
+                Some(number) => Value::Number(number),
+                None => self.refuse(trail, "is not a finite number"),
+            },
+            DeValue::Datetime(moment) => Value::String(moment.to_string()),
+            DeValue::Array(elements) => {
+                Value::Array(elements.iter().map(|element| self.value(element, trail)).collect())
+            }
+            DeValue::Table(table) => self.table(table, trail),
+        }
+    }
+
+    fn refuse(&mut self, trail: &Trail, message: &str) -> Value {
+        self.problems.add(trail.clone(), message);
+        Value::Null
+    }
+}
+
+/// Where each line of a text begins.
+struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        let after_breaks = text.match_indices('\n').map(|(offset, _)| offset + 1);
+        Lines { text, starts: std::iter::once(0).chain(after_breaks).collect() }
+    }
+
+    /// The line and column of a byte offset, which may lie beyond the end.
+    fn place(&self, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        let before = self.text.get(start..offset).unwrap_or_default();
+        Place { line, column: before.chars().count() + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters_from_one() {
+        let lines = Lines::new("a\näé = 1\n");
+        assert_eq!(lines.place(0), Place { line: 1, column: 1 });
+        assert_eq!(lines.place(2), Place { line: 2, column: 1 });
+        assert_eq!(lines.place(6), Place { line: 2, column: 3 });
+        assert_eq!(lines.place(11), Place { line: 3, column: 1 });
+        assert_eq!(lines.place(99), Place { line: 3, column: 1 });
+    }
+}

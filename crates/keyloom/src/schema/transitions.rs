@@ -1,0 +1,67 @@
+//! Which changes of an enum field are allowed.
+
+use std::collections::BTreeMap;
+
+/// The declared transitions of an enum field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Transitions {
+    /// From each value, those that it may change to. A value that is not listed is final.
+    pub(crate) allowed: BTreeMap<String, Vec<String>>,
+    /// Whether a write that makes another change succeeds without effect, instead of failing.
+    pub(crate) ignore: bool,
+}
+
+/// What becomes of a write that changes the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It goes on.
+    Allowed,
+    /// It succeeds and changes nothing.
+    Ignored,
+    /// It is refused.
+    Illegal,
+}
+
+impl Transitions {
+    /// Judges a change from `old` to `new`. A value may always stay what it is.
+    pub(crate) fn check(&self, old: &str, new: &str) -> Verdict {
+        if old == new || self.after(old).iter().any(|allowed| allowed == new) {
+            Verdict::Allowed
+        } else if self.ignore {
+            Verdict::Ignored
+        } else {
+            Verdict::Illegal
+        }
+    }
+
+    /// What the value may change to, for messages.
+    pub(crate) fn after(&self, old: &str) -> &[String] {
+        self.allowed.get(old).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transitions(ignore: bool) -> Transitions {
+        let allowed = BTreeMap::from([("RUNNING".to_owned(), vec!["SUCCEEDED".to_owned()])]);
+        Transitions { allowed, ignore }
+    }
+
+    #[test]
+    fn a_value_changes_only_as_declared() {
+        let strict = transitions(false);
+        assert_eq!(strict.check("RUNNING", "SUCCEEDED"), Verdict::Allowed);
+        assert_eq!(strict.check("SUCCEEDED", "RUNNING"), Verdict::Illegal);
+        assert_eq!(strict.check("RUNNING", "FAILED"), Verdict::Illegal);
+        assert_eq!(transitions(true).check("SUCCEEDED", "RUNNING"), Verdict::Ignored);
+    }
+
+    #[test]
+    fn staying_is_always_allowed() {
+        for ignore in [false, true] {
+            assert_eq!(transitions(ignore).check("SUCCEEDED", "SUCCEEDED"), Verdict::Allowed);
+        }
+    }
+}
