@@ -25,8 +25,8 @@ fn approvals_are_typed() {
     assert!(id.generate && id.required);
     assert!(!approval.fields[&path("requester_id")].required);
     let status = approval.fields[&path("status")].transitions.as_ref().unwrap();
-    assert_eq!(status.check("pending", "denied"), Verdict::Allowed);
-    assert_eq!(status.check("denied", "pending"), Verdict::Illegal);
+    assert_eq!(status.check("pending", Some("denied")), Verdict::Allowed);
+    assert_eq!(status.check("denied", Some("pending")), Verdict::Illegal);
     let code = approval.index("code").unwrap();
     assert_eq!(code.kind, IndexKind::Unique);
     assert_eq!(code.holds, Holds::Field(path("id")));
