@@ -8,7 +8,9 @@ mod predicate;
 mod walk;
 
 pub use cursor::Cursor;
+pub(crate) use cursor::{Binding, Position};
 pub use page::{Page, Problem, ProblemKind, Stopped};
 pub(crate) use page::{count, documents, has_entry, keys, unreadable};
 pub(crate) use plan::{Plan, plan};
+pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};
