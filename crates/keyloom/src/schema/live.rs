@@ -189,6 +189,20 @@ impl Live {
         ))
     }
 
+    /// Sets the state of an index if nothing of the schema changed since it was loaded; `false`
+    /// when something did.
+    pub(crate) async fn replace_state(
+        &self,
+        loaded: &Loaded,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<bool> {
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, index, state);
+        self.put_catalog(loaded, catalog).await
+    }
+
     /// Building indexes of collections without records are complete: every writer that may come
     /// maintains them already.
     async fn settle_empty(&self) -> Result<()> {
