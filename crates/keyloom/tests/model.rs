@@ -108,7 +108,7 @@ fn torn_memory() {
     let memory = Arc::new(Memory::new());
     let name = "torn_memory";
     let run = Run { name, share: 50, clients: 3, slots: 8, rounds: 4, faults: false };
-    run.run(true, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
+    run.run(false, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
 }
 
 #[test]

@@ -135,13 +135,13 @@ impl Client {
             let slot = self.random.below(self.world.slots);
             match self.random.below(100) {
                 0..42 => self.write(collection, slot).await,
-                42..52 => self.get(collection, slot).await,
-                52..56 => self.get_many(collection).await,
-                56..62 => self.get_by(collection).await,
-                62..80 => self.browse(collection).await,
-                80..84 => self.count(collection).await,
-                84..87 => self.keys(collection).await,
-                87..90 => self.near().await,
+                42..53 => self.get(collection, slot).await,
+                53..57 => self.get_many(collection).await,
+                57..63 => self.get_by(collection).await,
+                63..82 => self.browse(collection).await,
+                82..86 => self.count(collection).await,
+                86..89 => self.keys(collection).await,
+                89 => self.near().await,
                 _ => self.transact().await,
             }
             self.done += 1;
