@@ -24,6 +24,7 @@ mod model {
     pub mod reads;
     pub mod runner;
     pub mod shape;
+    pub mod shared;
     pub mod transactions;
     pub mod values;
     pub mod writes;
@@ -61,45 +62,80 @@ fn on_embedded(run: Run, durability: Durability) {
 #[test]
 fn memory_one_client() {
     let name = "memory_one_client";
-    on_memory(Run { name, share: 280, clients: 1, slots: 24, rounds: 8, faults: false });
+    on_memory(Run {
+        name,
+        share: 280,
+        clients: 1,
+        slots: 24,
+        rounds: 8,
+        faults: false,
+        snapshot: true,
+    });
 }
 
 #[test]
 fn memory_many_clients() {
     let name = "memory_many_clients";
-    on_memory(Run { name, share: 230, clients: 4, slots: 12, rounds: 8, faults: false });
+    on_memory(Run {
+        name,
+        share: 230,
+        clients: 4,
+        slots: 12,
+        rounds: 8,
+        faults: false,
+        snapshot: true,
+    });
 }
 
 #[test]
 fn memory_unreliable_one_client() {
     let name = "memory_unreliable_one_client";
-    on_memory(Run { name, share: 100, clients: 1, slots: 12, rounds: 4, faults: true });
+    on_memory(Run {
+        name,
+        share: 100,
+        clients: 1,
+        slots: 12,
+        rounds: 4,
+        faults: true,
+        snapshot: true,
+    });
 }
 
 #[test]
 fn memory_unreliable_many_clients() {
     let name = "memory_unreliable_many_clients";
-    on_memory(Run { name, share: 60, clients: 3, slots: 8, rounds: 4, faults: true });
+    on_memory(Run {
+        name,
+        share: 60,
+        clients: 3,
+        slots: 8,
+        rounds: 4,
+        faults: true,
+        snapshot: true,
+    });
 }
 
 #[test]
 fn embedded_one_client() {
     let name = "embedded_one_client";
-    let run = Run { name, share: 120, clients: 1, slots: 24, rounds: 8, faults: false };
+    let run =
+        Run { name, share: 120, clients: 1, slots: 24, rounds: 8, faults: false, snapshot: true };
     on_embedded(run, RELAXED);
 }
 
 #[test]
 fn embedded_many_clients() {
     let name = "embedded_many_clients";
-    let run = Run { name, share: 100, clients: 4, slots: 12, rounds: 8, faults: true };
+    let run =
+        Run { name, share: 100, clients: 4, slots: 12, rounds: 8, faults: true, snapshot: true };
     on_embedded(run, RELAXED);
 }
 
 #[test]
 fn embedded_durable() {
     let name = "embedded_durable";
-    let run = Run { name, share: 20, clients: 8, slots: 6, rounds: 4, faults: false };
+    let run =
+        Run { name, share: 20, clients: 8, slots: 6, rounds: 4, faults: false, snapshot: true };
     on_embedded(run, Durability::Durable);
 }
 
@@ -107,7 +143,8 @@ fn embedded_durable() {
 fn torn_memory() {
     let memory = Arc::new(Memory::new());
     let name = "torn_memory";
-    let run = Run { name, share: 50, clients: 3, slots: 8, rounds: 4, faults: false };
+    let run =
+        Run { name, share: 50, clients: 3, slots: 8, rounds: 4, faults: false, snapshot: false };
     run.run(false, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
 }
 
@@ -116,6 +153,7 @@ fn mirror_of_memory_and_embedded() {
     let folder = tempfile::tempdir().unwrap();
     let memory = Arc::new(Memory::new());
     let name = "mirror_of_memory_and_embedded";
-    let run = Run { name, share: 40, clients: 3, slots: 8, rounds: 4, faults: false };
+    let run =
+        Run { name, share: 40, clients: 3, slots: 8, rounds: 4, faults: false, snapshot: true };
     run.run(false, &|_| Arc::new(Mirror::new(memory.clone(), embedded(folder.path(), RELAXED))));
 }

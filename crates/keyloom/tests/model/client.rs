@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::claims::{Claim, Claims, Holder, Move};
 use super::random::Random;
 use super::shape::{LATER, Shape};
+use super::shared::Increments;
 use super::values::{CLIENT, Draw, identity};
 
 /// How many operations are shown when one of them gives a wrong answer.
@@ -26,6 +27,9 @@ pub struct World {
     pub slots: usize,
     /// Whether the engine fails now and then.
     pub faults: bool,
+    /// Whether the engine reads one moment.
+    pub snapshot: bool,
+    pub increments: Increments,
 }
 
 impl World {
@@ -142,6 +146,7 @@ impl Client {
                 82..86 => self.count(collection).await,
                 86..89 => self.keys(collection).await,
                 89 => self.near().await,
+                90..93 => self.share().await,
                 _ => self.transact().await,
             }
             self.done += 1;

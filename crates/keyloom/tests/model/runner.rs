@@ -15,6 +15,7 @@ use super::claims::Claims;
 use super::client::{Client, World, retried};
 use super::random::Random;
 use super::shape::{LATER, schema, schema_later, shapes};
+use super::shared::{Increments, check, prepare};
 
 /// How many operations all tests together do, unless `KEYLOOM_MODEL_OPS` says otherwise.
 const OPERATIONS: u64 = 200_000;
@@ -32,6 +33,8 @@ pub struct Run {
     pub slots: usize,
     pub rounds: u64,
     pub faults: bool,
+    /// Whether the engine reads one moment.
+    pub snapshot: bool,
 }
 
 /// Opens the engine of a run; called again to reopen it after it was closed.
@@ -65,6 +68,8 @@ impl Run {
             clients,
             slots: self.slots,
             faults: self.faults,
+            snapshot: self.snapshot,
+            increments: Increments::default(),
         });
         // One client on one thread does the same at every repetition.
         let mut runtime = match clients {
@@ -92,6 +97,7 @@ impl Run {
         let store = Store::on(engine.clone());
         let first = schema();
         retried(|| store.apply(&first)).await;
+        prepare(&store).await;
         let mut clients = Vec::new();
         for number in 0..world.clients {
             clients.push(Client::new(world.clone(), number, seed, store.clone()).await);
@@ -109,6 +115,7 @@ impl Run {
             for client in &mut clients {
                 client.check_all().await;
             }
+            check(&clients[0].store, &world.increments).await;
         }
         verify(&engine).await;
         let done = clients.iter().map(|client| client.done).sum();
