@@ -6,10 +6,13 @@ mod query;
 mod record;
 mod schema;
 mod store;
-mod typed;
 mod write;
 
+pub mod blocking;
 pub mod engine;
+pub mod typed;
+
+pub use keyloom_derive::{Choice, Record};
 
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
@@ -20,5 +23,5 @@ pub use schema::{
     TestDeclaration,
 };
 pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
-pub use typed::Record;
+pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};
