@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::key::{
     CODE_ALPHABET, CodePattern, Codec, ID_ALPHABET, Kind, Pattern, Segment, Span, Template,
-    TemplatePart,
 };
 
 /// Literals that may follow a text, and ones that may not.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::dice::Dice;
 use super::{Codec, KeyRange, Segment, Span, Template, common_key, recipe};
-use crate::engine::{Area, Direction, KEY_BYTES_MAX, Range, ShowKey};
+use crate::engine::{Area, Direction, KEY_BYTES_MAX, ShowKey};
 
 /// Whatever bytes come, decoding does not panic, and what it accepts is exactly what encoding
 /// gives. The automaton accepts the same keys.
