@@ -3,6 +3,8 @@
 mod error;
 mod key;
 mod query;
+#[cfg(doctest)]
+mod readme;
 mod record;
 mod schema;
 mod store;
