@@ -14,7 +14,7 @@ mod write;
 pub mod engine;
 
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use query::{Cursor, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
@@ -24,3 +24,8 @@ pub use schema::{
 pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
 pub use typed::Record;
 pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

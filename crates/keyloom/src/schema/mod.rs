@@ -9,6 +9,7 @@ mod compile;
 mod condition;
 mod declaration;
 mod evolution;
+mod fit;
 mod json;
 mod live;
 mod load;
@@ -18,6 +19,8 @@ mod read;
 mod suggest;
 mod table;
 mod target;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod transitions;
 

@@ -1,11 +1,13 @@
 //! Many writers at once: conditions and additions are decided one batch after the other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Barrier;
 
 use super::super::{
-    Addition, Batch, Cause, Condition, Direction, Engine, EngineExt, Entry, Outcome, Range,
+    Addition, Area, Batch, Cause, Condition, Direction, Engine, EngineExt, Entry, Fence, Outcome,
+    Range,
 };
 use super::runner::{Check, checks};
 use super::subject::{
@@ -122,42 +124,49 @@ async fn conditions_on_other_keys_prevent_write_skew(it: Subject) {
     }
 }
 
+/// No batch that begins after the fence was moved gets through. Where reads are snapshots, none
+/// that began earlier shows up afterwards either; where they are not, one that was decided before
+/// may still be on its way to its readers, which is why a change of schema there takes a second
+/// pass.
 async fn a_moved_fence_stops_every_writer(it: Subject) {
-    use super::super::Fence;
     for round in 0..ROUNDS * it.scale {
         let old = put(at("catalog"), "old");
         it.apply(vec![old.clone()]).await;
         let fence = Fence { address: at("catalog"), stamp: cell_after(&old).stamp };
         let start = Arc::new(Barrier::new(WRITERS + 1));
+        let is_moved = Arc::new(AtomicBool::new(false));
         let writers = at_once((0..WRITERS).map(|writer| {
-            let (engine, start, fence) = (it.engine.clone(), start.clone(), fence.clone());
+            let (engine, fence) = (it.engine.clone(), fence.clone());
+            let (start, is_moved) = (start.clone(), is_moved.clone());
             async move {
                 start.wait().await;
-                for number in 0..100 {
+                for number in 0.. {
+                    let begins_after = is_moved.load(Ordering::Acquire);
                     let entries = vec![put(at(format!("r{round}:{writer}:{number}")), "v")];
-                    let fence = Some(fence.clone());
-                    match engine.commit(Batch { space: space(), fence, entries }).await {
-                        Ok(Outcome::Committed(_)) => {}
-                        Ok(Outcome::Rejected(rejection)) => {
+                    let batch = Batch { space: space(), fence: Some(fence.clone()), entries };
+                    match engine.commit(batch).await.expect("a commit succeeds") {
+                        Outcome::Committed(_) => assert!(!begins_after, "a fence was ignored"),
+                        Outcome::Rejected(rejection) => {
                             assert_eq!(rejection.cause, Cause::Fence);
                             return number;
                         }
-                        Err(error) => panic!("a commit failed: {error}"),
                     }
+                    tokio::task::yield_now().await;
                 }
-                100
+                0
             }
         }));
-        let all = Range::prefix(super::super::Area::default_area(), format!("r{round}:"));
+        let written = Range::prefix(Area::default_area(), format!("r{round}:"));
         let change = async {
             start.wait().await;
             it.apply(vec![put(at("catalog"), "new")]).await;
-            it.keys(&all, Direction::Forward).await.len()
+            is_moved.store(true, Ordering::Release);
+            it.keys(&written, Direction::Forward).await.len()
         };
         let (committed, seen) = tokio::join!(writers, change);
-        let left = it.keys(&all, Direction::Forward).await.len();
+        let left = it.keys(&written, Direction::Forward).await.len();
         assert_eq!(left, committed.iter().sum::<usize>());
-        assert_eq!(left, seen, "a batch got in behind the moved fence");
+        assert!(!it.reads_snapshots() || left == seen, "a batch got in behind the moved fence");
     }
 }
 
@@ -240,7 +249,7 @@ async fn additions_stay_within_their_bounds(it: Subject) {
                 assert_eq!(rejection.cause, Cause::Bound { entry: 0, name });
             }
         }
-        let sold = Range::prefix(super::super::Area::default_area(), format!("{key}:"));
+        let sold = Range::prefix(Area::default_area(), format!("{key}:"));
         assert_eq!(it.keys(&sold, Direction::Forward).await.len() as i64, STOCK);
     }
 }
@@ -263,7 +272,7 @@ async fn what_is_acknowledged_is_read(it: Subject) {
         let engine = it.engine.clone();
         async move {
             let prefix = format!("{writer:02}:");
-            let range = Range::prefix(super::super::Area::default_area(), prefix.clone());
+            let range = Range::prefix(Area::default_area(), prefix.clone());
             for number in 0..ROUNDS {
                 let address = at(format!("{prefix}{number:04}"));
                 let entry = put(address.clone(), number.to_string());

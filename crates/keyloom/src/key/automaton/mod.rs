@@ -57,7 +57,7 @@ impl Automaton {
     }
 
     /// Whether a key of any length is one of the template.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         bytes
             .iter()
@@ -78,10 +78,12 @@ impl Automaton {
             (0..self.states.len()).filter(|&id| self.states[id].is_end).collect();
         let mut distance = 0;
         while !near.is_empty() {
-            near.retain(|&id| distances[id] == usize::MAX);
-            for &id in &near {
-                distances[id] = distance;
-            }
+            // A state that is found twice counts once; otherwise forks would multiply.
+            near.retain(|&id| {
+                let is_new = distances[id] == usize::MAX;
+                distances[id] = distances[id].min(distance);
+                is_new
+            });
             near = near.iter().flat_map(|&id| sources[id].iter().copied()).collect();
             distance += 1;
         }

@@ -8,6 +8,7 @@
 )]
 
 mod layouts;
+mod properties;
 
 use serde_json::Value;
 
