@@ -48,8 +48,8 @@ const LIVE: &[&str] = &["Live", "Loaded", "Applied"];
 const NARROW: &[(&str, &str, &[&str])] = &[
     // Keys are bytes to an engine and say nothing of cells and batches.
     ("key", "engine", &[
-        "Area", "Cut", "Direction", "KEY_BYTES_MAX", "Part", "Range", "Recipe", "after_prefix",
-        "percent", "successor",
+        "Area", "Cut", "Direction", "KEY_BYTES_MAX", "Part", "Range", "Recipe", "ShowKey",
+        "after_prefix", "percent", "successor",
     ]),
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
     ("record", "engine", &["ShowKey", "Stamp", "VALUE_BYTES_MAX"]),

@@ -219,7 +219,8 @@ fn is_target_root(path: &str, packages: &[&str], files: &BTreeMap<String, String
     let by_place = matches!(inside, "src/lib.rs" | "src/main.rs" | "build.rs")
         || ["src/bin/", "tests/", "examples/", "benches/"]
             .iter()
-            .any(|folder| inside.strip_prefix(folder).is_some_and(|name| !name.contains('/')));
+            .filter_map(|folder| inside.strip_prefix(folder))
+            .any(|name| !name.contains('/') || name.split('/').skip(1).eq(["main.rs"]));
     let manifest = &files[&format!("{package}Cargo.toml")];
     inside.ends_with(".rs") && (by_place || manifest.contains(&format!("path = \"{inside}\"")))
 }
