@@ -81,7 +81,7 @@ async fn the_whole_page() -> Result<()> {
 
     let keys = requests.keys(&mine).await?;
     let count = requests.count(&mine).await?;
-    assert_eq!(keys.records[0], "request:record:+000060");
+    assert_eq!(keys.records[0], "request:record:000060");
     assert_eq!(count, 40);
 
     let some = requests.get_many([1, 2, 999_999]).await?;
