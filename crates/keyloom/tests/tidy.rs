@@ -250,7 +250,8 @@ fn reach(
             reach(&format!("{below}/{module}.rs"), packages, files, reached);
             reach(&format!("{below}/{module}/mod.rs"), packages, files, reached);
         }
-        for quoted in line.split('"').skip(1).step_by(2).filter(|quoted| quoted.ends_with(".rs")) {
+        let quoted = line.split('"').skip(1).step_by(2);
+        for quoted in quoted.filter(|text| text.ends_with(".rs") && text.contains('/')) {
             match quoted.strip_suffix("*.rs") {
                 Some(prefix) => {
                     let prefix = format!("{package}{prefix}");
