@@ -77,7 +77,7 @@ pub enum Fate {
     MayHaveHappened,
 }
 
-/// The one error. See the [module's](self) description.
+/// The one error: a kind to match on, a fixed sentence, and where and with which value.
 pub struct Error(Box<Inner>);
 
 struct Inner {
