@@ -77,7 +77,8 @@ pub enum Fate {
     MayHaveHappened,
 }
 
-/// The one error: a kind to match on, a fixed sentence, and where and with which value.
+/// The one error. It has a kind to match on, a fixed sentence, context that says where and with
+/// which value, and it says what became of the write and whether a retry may help.
 pub struct Error(Box<Inner>);
 
 struct Inner {

@@ -104,18 +104,11 @@ impl<'t> Search<'t> {
 
 /// The byte of a class that is easiest to read, and how strange it is.
 fn most_readable(class: Class) -> Option<(u8, usize)> {
-    const LETTERS_AND_DIGITS: Class =
-        Class::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    const READABLE: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const PRINTABLE: Class = Class::between(0x21, 0x7e);
-    if class.is_empty() {
-        return None;
-    }
-    if class.contains(b'a') {
-        return Some((b'a', 0));
-    }
-    [LETTERS_AND_DIGITS, PRINTABLE]
-        .iter()
-        .enumerate()
-        .find_map(|(strange, &wanted)| Some((class.and(wanted).bytes().last()?, strange)))
+    let readable = READABLE.iter().copied().find(|&byte| class.contains(byte));
+    readable
+        .map(|byte| (byte, 0))
+        .or_else(|| Some((class.and(PRINTABLE).bytes().next()?, 1)))
         .or_else(|| Some((class.bytes().next()?, 2)))
 }

@@ -95,8 +95,8 @@ pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
         .with("bytes", text.len()))
 }
 
-/// Holds a change of a record against the declared transitions. A field that was absent before,
-/// or is absent after, has no transition.
+/// Holds a change of a record against the declared transitions. A field that was absent before
+/// may take any value; one that has a value cannot lose it, which would be a way around them.
 pub(crate) fn check_transitions(
     collection: &Collection,
     old: &Value,
@@ -105,20 +105,19 @@ pub(crate) fn check_transitions(
     let mut passage = Passage::Allowed;
     for field in collection.fields.values() {
         let Some(transitions) = &field.transitions else { continue };
-        let (Some(from), Some(to)) = (text_at(field, old), text_at(field, new)) else { continue };
+        let Some(from) = text_at(field, old) else { continue };
+        let to = text_at(field, new);
         match transitions.check(from, to) {
             Verdict::Allowed => {}
             Verdict::Ignored => passage = Passage::Ignored,
             Verdict::Illegal => {
-                return Err(Error::new(
-                    ErrorKind::IllegalTransition,
-                    "this transition is not declared",
-                )
-                .with("collection", &collection.name)
-                .with("field", &field.path)
-                .with("from", from)
-                .with("to", to)
-                .with("allowed", transitions.after(from).join(", ")));
+                let message = "this transition is not declared";
+                return Err(Error::new(ErrorKind::IllegalTransition, message)
+                    .with("collection", &collection.name)
+                    .with("field", &field.path)
+                    .with("from", from)
+                    .with("to", to.unwrap_or("nothing"))
+                    .with("allowed", transitions.after(from).join(", ")));
             }
         }
     }

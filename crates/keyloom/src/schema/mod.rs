@@ -9,7 +9,6 @@ mod compile;
 mod condition;
 mod declaration;
 mod evolution;
-mod fit;
 mod json;
 mod live;
 mod load;

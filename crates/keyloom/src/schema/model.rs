@@ -55,8 +55,6 @@ pub(crate) struct Field {
     pub(crate) required: bool,
     /// Only on an enum.
     pub(crate) transitions: Option<Transitions>,
-    /// A template of this field alone; see [`Field::misfit`].
-    pub(super) probe: Option<Template>,
 }
 
 /// What a field is.

@@ -121,11 +121,10 @@ fn bounds(comparison: &Comparison) -> impl Iterator<Item = (&'static str, MakeTe
 
 /// Why the field can never have this value, if it is declared and cannot.
 fn misfit(field: Option<&Field>, value: &Value) -> Option<String> {
-    let field = field?;
-    match &field.kind {
+    match &field?.kind {
         FieldKind::Map | FieldKind::Key(Kind::Point { .. }) | FieldKind::RecordPoint { .. } => {
             Some("it is an object; ask for { present = true } or false".to_owned())
         }
-        FieldKind::Key(_) => field.misfit(value),
+        FieldKind::Key(kind) => kind.check(value).err(),
     }
 }

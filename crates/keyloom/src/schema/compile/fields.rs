@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::under;
 use crate::key::{CodePattern, Kind, Path, Step};
 use crate::schema::declaration::{FieldDeclaration, FieldType, Illegal, PointOf};
-use crate::schema::fit::probe_of;
 use crate::schema::model::{Field, FieldKind};
 use crate::schema::problem::{Problems, Trail};
 use crate::schema::table::did_you_mean;
@@ -82,11 +81,12 @@ fn field(
     let kind = kind(path, &declaration.field_type, trail, problems);
     check_flags(path, declaration, trail, problems);
     let transitions = transitions(&declaration.field_type, trail, problems);
-    let kind = kind?;
+    if transitions.is_some() && path.star().is_some() {
+        problems.add(under(trail, "transitions"), "a path with `*` cannot have transitions");
+    }
     Some(Field {
         path: path.clone(),
-        probe: probe_of(path, &kind),
-        kind,
+        kind: kind?,
         generate: declaration.generate,
         required: declaration.required,
         transitions,
@@ -305,7 +305,6 @@ fn add_map_names(fields: &mut Fields) {
                 generate: false,
                 required: false,
                 transitions: None,
-                probe: None,
             });
         }
     }
