@@ -1,6 +1,7 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
+mod index;
 mod key;
 mod query;
 #[cfg(doctest)]
@@ -14,6 +15,10 @@ mod write;
 pub mod engine;
 
 pub use error::{Error, ErrorKind, Fate, Result};
+pub use index::{
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
+};
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
@@ -21,7 +26,9 @@ pub use schema::{
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };
-pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
+pub use store::{
+    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+};
 pub use typed::Record;
 pub use write::{Effect, Retry, Transaction, Written};
 

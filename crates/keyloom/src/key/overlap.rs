@@ -76,6 +76,10 @@ impl<'t> Search<'t> {
             for &(class_b, next_b) in &b.state(pair.1).moves {
                 let Some((byte, strange)) = most_readable(class_a.and(class_b)) else { continue };
                 let next = (next_a, next_b);
+                // A character that both read as part of their texts leads back to this pair.
+                if a.state(next_a).home == Some(pair.0) && b.state(next_b).home == Some(pair.1) {
+                    continue;
+                }
                 let cost = (length, strangeness + strange);
                 let left = self.distances.0[next_a].max(self.distances.1[next_b]);
                 let whole = length.saturating_add(left);

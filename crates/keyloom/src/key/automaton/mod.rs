@@ -24,6 +24,8 @@ pub(super) struct Automaton {
 pub(super) struct State {
     /// Whether a key may end here.
     pub(super) is_end: bool,
+    /// The text that a character is being read for: every way from here leads back to it.
+    pub(super) home: Option<StateId>,
     /// Which bytes lead where. No byte is in two classes.
     pub(super) moves: Vec<(Class, StateId)>,
 }
@@ -32,7 +34,7 @@ impl Automaton {
     /// The automaton of a template.
     pub(super) fn of(parts: &[TemplatePart]) -> Self {
         let mut automaton = Automaton { states: Vec::new(), start: 0 };
-        let end = automaton.add(State { is_end: true, moves: Vec::new() });
+        let end = automaton.add(State { is_end: true, ..State::default() });
         automaton.start = parts.iter().rev().fold(end, |next, part| match part {
             TemplatePart::Literal(literal) => automaton.text(literal.as_bytes(), next),
             TemplatePart::Segment(segment) => automaton.segment(segment, next),
@@ -97,7 +99,7 @@ impl Automaton {
 
     /// A state with these moves.
     fn fork(&mut self, moves: Vec<(Class, StateId)>) -> StateId {
-        self.add(State { is_end: false, moves })
+        self.add(State { moves, ..State::default() })
     }
 
     /// One byte of a class.
