@@ -1,6 +1,6 @@
 //! docs/guide/queries.md
 
-use keyloom::{ErrorKind, Order, Query, Result, Stopped, Test};
+use keyloom::{ErrorKind, Near, Order, Query, Result, Stopped, Test};
 use serde_json::json;
 
 use crate::{blocks_of, guide, store_of};
@@ -20,6 +20,7 @@ async fn the_whole_page() -> Result<()> {
                 "status": if n % 5 == 0 { "closed" } else { "open" },
                 "tags": if n % 10 == 0 { json!(["urgent", "late"]) } else { json!([]) },
                 "days": n % 7,
+                "place": { "lat": 48.85 + n as f64 / 1_000.0, "lon": 2.35 },
             }))
             .await?;
     }
@@ -63,6 +64,13 @@ async fn the_whole_page() -> Result<()> {
         .any("approver", "ana")
         .order("created_at", Order::Descending)
         .take(20);
+
+    let nearby = requests.near(&Near::new(48.8566, 2.3522).within(1_500.0).take(10)).await?;
+    for found in &nearby.records {
+        println!("{:.0} m: {}", found.distance_m, found.record["title"]);
+    }
+    assert_eq!(nearby.records[0].record["id"], 7);
+    assert_eq!(nearby.records.len(), 10);
 
     let first = requests.page(&mine).await?;
     let cursor = first.next.unwrap().to_string();
