@@ -13,7 +13,13 @@ impl Codec {
         match (self, a, b) {
             (_, Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Codec::Integer { .. } | Codec::Timestamp, ..) => a.as_i64().cmp(&b.as_i64()),
+            (Codec::Float, ..) => {
+                let (a, b) = (a.as_f64(), b.as_f64());
+                // JSON has no NaN, so that any two numbers compare.
+                a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+            }
             (Codec::Boolean, ..) => a.as_bool().cmp(&b.as_bool()),
+            // A place has no order of its own: it is that of its geohash.
             _ => self.ascending(a).cmp(&self.ascending(b)),
         }
     }
