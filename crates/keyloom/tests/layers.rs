@@ -11,7 +11,7 @@
 
 mod house;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use house::{File, files_below, report};
 
@@ -83,6 +83,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
 #[test]
 fn layers_look_down_only() {
     let mut faults = Vec::new();
+    let exports = exports();
     for source in sources() {
         let Some(from) = layer_of(source.inside()) else {
             faults.push(format!("{}: it belongs to no layer; give it one", source.file.path));
@@ -90,7 +91,7 @@ fn layers_look_down_only() {
         };
         for sight in source.sights() {
             let place = format!("{}:{}", source.file.path, sight.line);
-            match target(&sight) {
+            match target(&sight, &exports) {
                 Target::Same => {}
                 Target::Unknown => {
                     faults.push(format!("{place}: `{}` is of no layer", sight.path.join("::")));
@@ -118,11 +119,12 @@ fn layers_look_down_only() {
 fn every_permission_is_used() {
     let mut seen: BTreeSet<(&str, &str, String)> = BTreeSet::new();
     let mut layers = BTreeSet::new();
+    let exports = exports();
     for source in sources() {
         let Some(from) = layer_of(source.inside()) else { continue };
         layers.insert(from);
         for sight in source.sights() {
-            if let (Target::Layer(to), Some(name)) = (target(&sight), sight.path.get(1)) {
+            if let (Target::Layer(to), Some(name)) = (target(&sight, &exports), sight.path.get(1)) {
                 seen.insert((from, to, name.clone()));
             }
         }
@@ -312,7 +314,7 @@ impl Source {
         let begin = format!("use {driver}::");
         self.statements()
             .into_iter()
-            .filter_map(|(_, statement)| Some(statement.strip_prefix(&begin)?.to_owned()))
+            .filter_map(|(_, statement)| Some(by_alias(statement.strip_prefix(&begin)?)))
             .flat_map(|rest| expand(&rest))
             .filter_map(|path| path.last().cloned())
             .collect()
@@ -332,7 +334,21 @@ impl Source {
             is_open &= !line.trim_end().ends_with(['{', '}', ';', ',']) || line.contains("pub fn");
             is_open &= !line.trim_end().ends_with(['{', ';']);
         }
+        for (_, signature) in &mut signatures {
+            *signature = without_private_fields(signature);
+        }
         signatures
+    }
+}
+
+/// `pub struct Runtime(Tokio, pub u8);` without what only its own module can reach.
+fn without_private_fields(signature: &str) -> String {
+    match signature.split_once('(') {
+        Some((head, fields)) if head.trim_start().starts_with("pub struct ") => fields
+            .split(',')
+            .filter(|field| field.trim_start().starts_with("pub "))
+            .fold(head.to_owned(), |shown, field| shown + " " + field),
+        _ => signature.to_owned(),
     }
 }
 
@@ -347,6 +363,16 @@ fn expand(text: &str) -> Vec<Vec<String>> {
     }
     let tails = rest.strip_prefix("::").map_or_else(|| vec![Vec::new()], expand);
     tails.into_iter().map(|tail| [vec![name.to_owned()], tail].concat()).collect()
+}
+
+/// `Runtime as Tokio` becomes `Tokio`: the name by which the file knows it.
+fn by_alias(text: &str) -> String {
+    let mut text = text.to_owned();
+    while let Some(place) = text.find(" as ") {
+        let start = text[..place].rfind(|c: char| !c.is_alphanumeric() && c != '_');
+        text.replace_range(start.map_or(0, |start| start + 1)..place + " as ".len(), "");
+    }
+    text
 }
 
 /// The members of a group in braces whose opening brace is gone already.
@@ -388,8 +414,13 @@ fn rank(layer: &str) -> usize {
 }
 
 /// The layer that a path from the root leads to.
-fn target(sight: &Sight) -> Target {
+fn target(sight: &Sight, exports: &BTreeMap<String, String>) -> Target {
     let [first, rest @ ..] = &sight.path[..] else { return Target::Same };
+    // `crate::Error` is `crate::error::Error`.
+    if let Some(module) = exports.get(first) {
+        let path = std::iter::once(module).chain(&sight.path).cloned().collect();
+        return target(&Sight { path, ..*sight }, exports);
+    }
     let name = rest.first().map_or("", String::as_str);
     if first == "schema" && (LIVE.contains(&name) || name == "live") {
         return Target::Layer("live");
@@ -398,6 +429,19 @@ fn target(sight: &Sight) -> Target {
         .iter()
         .find(|(_, module)| module == first)
         .map_or(Target::Unknown, |(layer, _)| Target::Layer(layer))
+}
+
+/// The names that the root exports, each with its module.
+fn exports() -> BTreeMap<String, String> {
+    let root = sources().into_iter().find(|source| source.inside() == "lib.rs").unwrap();
+    root.statements()
+        .into_iter()
+        .filter_map(|(_, statement)| Some(expand(statement.strip_prefix("pub use ")?)))
+        .flatten()
+        // The derive macros have the names of their traits.
+        .filter(|path| path.len() == 2 && path[0] != "keyloom_derive")
+        .map(|path| (path[1].clone(), path[0].clone()))
+        .collect()
 }
 
 /// Whether the line names the crate: `toml::`, or `use toml;`.
