@@ -11,6 +11,7 @@ mod getting_started;
 mod queries;
 mod schema;
 mod transactions;
+mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};
