@@ -1,6 +1,7 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
+mod index;
 mod key;
 mod query;
 mod record;
@@ -15,6 +16,10 @@ pub mod typed;
 pub use keyloom_derive::{Choice, Record};
 
 pub use error::{Error, ErrorKind, Fate, Result};
+pub use index::{
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
+};
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
@@ -22,6 +27,13 @@ pub use schema::{
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };
-pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
+pub use store::{
+    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+};
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

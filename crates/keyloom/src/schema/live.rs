@@ -4,6 +4,7 @@
 use std::sync::{Arc, RwLock};
 
 use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::declaration::SchemaDeclaration;
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
@@ -101,7 +102,7 @@ impl Live {
     pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
         let loaded = Arc::new(self.read_catalog().await?);
         for declared in read(&self.declared).iter() {
-            refuse_incompatible(&evolve(&loaded.schema, declared).changes)?;
+            refuse_incompatible(&evolve(&loaded.schema, declared))?;
         }
         *write(&self.loaded) = Some(loaded.clone());
         Ok(loaded)
@@ -129,16 +130,17 @@ impl Live {
         declared.check_against(self.engine.capabilities())?;
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
-            let Evolution { changes, merged: union } = evolve(&loaded.schema, declared);
-            refuse_incompatible(&changes)?;
-            if loaded.version.is_some() && union == loaded.catalog.schema {
+            let evolution = evolve(&loaded.schema, declared);
+            refuse_incompatible(&evolution)?;
+            let Evolution { changes, merged } = evolution;
+            if loaded.version.is_some() && merged == loaded.catalog.schema {
                 self.remember(declared);
                 return Ok(Applied { changes, to_build: loaded.catalog.building() });
             }
-            let schema = Schema::from_declaration(union.clone())?;
+            let schema = merged_schema(&merged)?;
             schema.check_against(self.engine.capabilities())?;
             let mut catalog = loaded.catalog.clone();
-            catalog.schema = union;
+            catalog.schema = merged;
             for (collection, index) in new_indexes(&loaded.schema, &schema) {
                 // A collection that nobody knew has no writers, so that it can be looked at
                 // beforehand. Writers of a known one must first learn of the index.
@@ -185,6 +187,20 @@ impl Live {
             ErrorKind::Contention,
             "the schema kept changing while it was being changed",
         ))
+    }
+
+    /// Sets the state of an index if nothing of the schema changed since it was loaded; `false`
+    /// when something did.
+    pub(crate) async fn replace_state(
+        &self,
+        loaded: &Loaded,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<bool> {
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, index, state);
+        self.put_catalog(loaded, catalog).await
     }
 
     /// Building indexes of collections without records are complete: every writer that may come
@@ -257,16 +273,28 @@ impl Live {
     }
 }
 
-fn refuse_incompatible(changes: &[Change]) -> Result<()> {
-    let mut broken = changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
+fn refuse_incompatible(evolution: &Evolution) -> Result<()> {
+    let mut broken =
+        evolution.changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
     if broken.peek().is_none() {
         return Ok(());
     }
-    let error = Error::new(
-        ErrorKind::IncompatibleSchema,
-        "the declared schema contradicts the one in the store",
-    );
+    let message = "the declared schema contradicts the one in the store";
+    let error = Error::new(ErrorKind::IncompatibleSchema, message);
     Err(broken.fold(error, |error, change| error.with("change", change)))
+}
+
+/// Two schemas that are fine by themselves may have templates that share a key.
+fn merged_schema(merged: &SchemaDeclaration) -> Result<Schema> {
+    Schema::from_declaration(merged.clone()).map_err(|source| {
+        let message = "the declared schema and what the store keeps do not fit together";
+        let error = Error::new(ErrorKind::IncompatibleSchema, message);
+        let problems = source.context().map(|(_, problem)| problem.to_owned()).collect::<Vec<_>>();
+        problems
+            .into_iter()
+            .fold(error, |error, problem| error.with("problem", problem))
+            .with_source(source)
+    })
 }
 
 fn new_indexes<'s>(

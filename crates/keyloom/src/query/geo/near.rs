@@ -9,7 +9,7 @@ use super::cover::ring;
 use super::sphere::{DISTANCE_M_MAX, Place};
 use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Codec, Path, Segment, Span, shortened};
+use crate::key::{Codec, Segment, Span, shortened};
 use crate::query::cursor::{Binding, Cursor, Position};
 use crate::query::page::{Page, Problem, Reader, Resolved, Stopped, unreadable};
 use crate::query::plan::{Branch, Plan};
