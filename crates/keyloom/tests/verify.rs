@@ -11,13 +11,9 @@ mod index_support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use index_support::{
-    Clients, Dice, dump, is_record, memory_store, peek, plant, schema,
-};
+use index_support::{Clients, Dice, dump, is_record, memory_store, peek, plant, schema};
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory};
-use keyloom::{
-    Finding, FindingKind, Repair, RepairOptions, Store, Verification, VerifyOptions,
-};
+use keyloom::{Finding, FindingKind, Repair, RepairOptions, Store, Verification, VerifyOptions};
 use proptest::prelude::*;
 use serde_json::json;
 

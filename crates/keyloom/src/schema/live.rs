@@ -7,7 +7,7 @@ use super::catalog::{Catalog, CursorSecret, IndexState};
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
-    Address, Area, Batch, Condition, Direction, Effect, Engine, Fence, Outcome, Row, Space,
+    Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, Fence, Outcome, Row, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Version, random_bytes};
@@ -99,29 +99,20 @@ impl Live {
 
     /// Reads the schema again, and fails if it breaks what this process declared.
     pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
-        let loaded = Arc::new(self.read_catalog().await?);
+        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let known = read(&self.loaded).clone();
+        if let (Some(known), Some(cell)) = (known, &cell)
+            && known.version.is_some_and(|version| version.stamp() == cell.stamp)
+        {
+            // Compiling a schema costs far more than reading it.
+            return Ok(known);
+        }
+        let loaded = Arc::new(from_cell(cell)?);
         for declared in read(&self.declared).iter() {
             refuse_incompatible(&evolve(&loaded.schema, declared).changes)?;
         }
         *write(&self.loaded) = Some(loaded.clone());
         Ok(loaded)
-    }
-
-    async fn read_catalog(&self) -> Result<Loaded> {
-        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
-        let Some(cell) = cell else {
-            return Ok(Loaded {
-                version: None,
-                catalog: Catalog::new(CursorSecret(random_bytes())),
-                schema: Schema::default(),
-            });
-        };
-        let bytes = cell
-            .bytes()
-            .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
-        let catalog = Catalog::from_bytes(bytes)?;
-        let schema = catalog.compile()?;
-        Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
     }
 
     /// Makes the stored schema contain the declared one.
@@ -269,6 +260,23 @@ impl Live {
             all.push(declared.clone());
         }
     }
+}
+
+/// The schema that the catalog's cell holds; none at all without a catalog.
+fn from_cell(cell: Option<Cell>) -> Result<Loaded> {
+    let Some(cell) = cell else {
+        return Ok(Loaded {
+            version: None,
+            catalog: Catalog::new(CursorSecret(random_bytes())),
+            schema: Schema::default(),
+        });
+    };
+    let bytes = cell
+        .bytes()
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
+    let catalog = Catalog::from_bytes(bytes)?;
+    let schema = catalog.compile()?;
+    Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
 }
 
 fn refuse_incompatible(changes: &[Change]) -> Result<()> {

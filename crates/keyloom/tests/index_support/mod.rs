@@ -149,7 +149,8 @@ pub fn user(dice: &mut Dice, ids: u64) -> Value {
     }
     if dice.chance(60) {
         let steps = (0..dice.below(4)).map(|n| {
-            let step = if dice.chance(80) { json!({ "at": dice.below(1 << 40) }) } else { json!({}) };
+            let step =
+                if dice.chance(80) { json!({ "at": dice.below(1 << 40) }) } else { json!({}) };
             (format!("{}{n}", dice.pick(&TEXTS)), step)
         });
         record["steps"] = Value::Object(steps.collect());
