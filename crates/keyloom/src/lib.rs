@@ -17,7 +17,7 @@ pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
-pub use query::{Cursor, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
@@ -29,3 +29,8 @@ pub use store::{
 };
 pub use typed::Record;
 pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

@@ -11,7 +11,7 @@ mod index_support;
 use std::sync::Arc;
 
 use index_support::{Clients, dump, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory};
+use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
 use keyloom::{Applied, Error, ErrorKind, IndexState, Query, Schema, Store};
 use serde_json::json;
 
@@ -316,6 +316,11 @@ async fn a_build_under_writers_misses_nothing_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap();
     build_with_writers(Arc::new(engine), 150).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_build_under_writers_misses_nothing_where_batches_are_torn() {
+    build_with_writers(Arc::new(Torn::new(Arc::new(Memory::new()), 1)), 200).await;
 }
 
 /// Two processes build the same index at the same time.

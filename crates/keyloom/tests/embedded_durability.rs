@@ -20,7 +20,7 @@ use bytes::Bytes;
 use embedded_support::{Child, address, batch, folder_of_child, put, put_effect, say, stamp};
 use keyloom::engine::{
     Addition, Area, Batch, Cause, Condition, Cut, Direction, Durability, Effect, Embedded,
-    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate,
+    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate, Trail,
 };
 use keyloom::{ErrorKind, Fate};
 
@@ -65,8 +65,9 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     assert_eq!(keys_of(&store).await, ["seen"]);
     let recipe =
         Recipe { area: Area::default_area(), cuts: vec![Cut::Rest], parts: vec![Part::Field(0)] };
-    let ranges = [Range::all(Area::default_area())];
-    let links = store.follow(&Space::main(), &ranges, 9, Direction::Backward, &recipe).await;
+    let range = Range::all(Area::default_area());
+    let trails = [Trail { range: &range, recipe: &recipe }];
+    let links = store.follow(&Space::main(), &trails, 9, Direction::Backward).await;
     assert_eq!(links.unwrap()[0].rows.len(), 1);
     assert!(!is_answered(commit.as_mut()).await);
 

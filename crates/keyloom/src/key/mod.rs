@@ -8,6 +8,8 @@
 mod automaton;
 mod class;
 mod codec;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod geohash;
 mod kind;
 mod overlap;

@@ -18,6 +18,8 @@ mod read;
 mod suggest;
 mod table;
 mod target;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod transitions;
 

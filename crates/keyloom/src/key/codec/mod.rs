@@ -106,12 +106,23 @@ impl Codec {
             }
             (Codec::Text | Codec::SortedText | Codec::Raw | Codec::Enum { .. }, value) => {
                 let text = value.as_str().ok_or_else(|| self.describe())?;
-                self.write_text(text, desc, separator, out);
-                out.extend(self.terminator(desc));
+                self.write_whole_text(text, desc, separator, out);
                 Ok(())
             }
             _ => self.write_fixed(value, desc, out),
         }
+    }
+
+    /// Appends a text with its terminator, whether or not the codec allows this text.
+    pub(super) fn write_whole_text(
+        &self,
+        text: &str,
+        desc: bool,
+        separator: Option<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        self.write_text(text, desc, separator, out);
+        out.extend(self.terminator(desc));
     }
 
     /// Appends what every value that begins with `prefix` begins with.

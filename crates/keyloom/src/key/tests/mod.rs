@@ -7,7 +7,9 @@
     reason = "tests fail by panicking"
 )]
 
+mod examples;
 mod layouts;
+mod properties;
 
 use serde_json::Value;
 
