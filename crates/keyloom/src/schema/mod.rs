@@ -33,12 +33,9 @@ pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
-    body::{BodySchema, Violation},
-    catalog::Catalog,
     condition::Condition,
-    evolution::{Evolution, Subject, evolve},
     live::{Live, Loaded},
-    model::{Collection, Field, FieldKind, Holds, Index, IndexKind, MAX_DEFAULT},
+    model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::record_key_of,
-    transitions::{Transitions, Verdict},
+    transitions::Verdict,
 };
