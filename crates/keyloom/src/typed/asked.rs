@@ -62,11 +62,11 @@ impl<T, P> From<Asked<T, P>> for Asking<T> {
     }
 }
 
-impl<T, P: Place> Asked<T, P> {
+impl<T, P> Asked<T, P> {
     /// Lowest first.
     pub fn ascending(&self) -> Asked<T, Settled>
     where
-        P::Value: Ordered,
+        P: Place<Value: Ordered>,
     {
         self.asking.clone().ordered(Order::Ascending).into()
     }
@@ -74,7 +74,7 @@ impl<T, P: Place> Asked<T, P> {
     /// Highest first.
     pub fn descending(&self) -> Asked<T, Settled>
     where
-        P::Value: Ordered,
+        P: Place<Value: Ordered>,
     {
         self.asking.clone().ordered(Order::Descending).into()
     }
@@ -82,7 +82,7 @@ impl<T, P: Place> Asked<T, P> {
     /// Latest first.
     pub fn newest(&self) -> Asked<T, Settled>
     where
-        P::Value: Timelike,
+        P: Place<Value: Timelike>,
     {
         self.descending()
     }
@@ -90,7 +90,7 @@ impl<T, P: Place> Asked<T, P> {
     /// Earliest first.
     pub fn oldest(&self) -> Asked<T, Settled>
     where
-        P::Value: Timelike,
+        P: Place<Value: Timelike>,
     {
         self.ascending()
     }
