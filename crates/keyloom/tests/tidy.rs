@@ -258,10 +258,20 @@ fn reach(
     let package = package_of(path, packages);
     let is_root = name == "mod.rs" || is_target_root(path, packages, files);
     let below = if is_root { folder.to_owned() } else { path.trim_end_matches(".rs").to_owned() };
+    // Modules with their bodies here, each with its indentation.
+    let mut inline: Vec<(usize, &str)> = Vec::new();
     for line in text.lines() {
-        if let Some(module) = declared_module(line) {
-            reach(&format!("{below}/{module}.rs"), packages, files, reached);
-            reach(&format!("{below}/{module}/mod.rs"), packages, files, reached);
+        let indentation = line.len() - line.trim_start().len();
+        if line.trim() == "}" {
+            inline.retain(|(opened, _)| *opened < indentation);
+        }
+        if let Some(module) = module_named(line, " {") {
+            inline.push((indentation, module));
+        }
+        if let Some(module) = module_named(line, ";") {
+            let inside: String = inline.iter().map(|(_, name)| format!("{name}/")).collect();
+            reach(&format!("{below}/{inside}{module}.rs"), packages, files, reached);
+            reach(&format!("{below}/{inside}{module}/mod.rs"), packages, files, reached);
         }
         let quoted = line.split('"').skip(1).step_by(2);
         for quoted in quoted.filter(|text| text.ends_with(".rs") && text.contains('/')) {
@@ -280,8 +290,9 @@ fn reach(
     }
 }
 
-fn declared_module(line: &str) -> Option<&str> {
-    let declaration = line.trim().strip_suffix(';')?;
+/// The name in `mod name;` or `mod name {`, by what follows it.
+fn module_named<'l>(line: &'l str, end: &str) -> Option<&'l str> {
+    let declaration = line.trim().strip_suffix(end)?;
     let (visibility, module) = declaration.rsplit_once("mod ")?;
     let is_plain = visibility.is_empty() || visibility.starts_with("pub");
     (is_plain && module.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(module)
