@@ -132,7 +132,7 @@ impl In {
     fn covers(self, file: &File, is_test: bool) -> bool {
         match self {
             In::Everything => true,
-            In::Docs => file.is_markdown(),
+            In::Docs => is_page(file),
             In::Rust => file.is_rust(),
             In::Tests => file.is_rust() && is_test,
             In::Library => file.is_rust() && is_library(&file.path) && !is_test,
@@ -147,6 +147,11 @@ fn ours() -> Vec<File> {
         .retain(|file| !file.path.ends_with("Cargo.lock") && !file.path.ends_with("tests/tidy.rs"));
     assert!(files.len() > 100, "the walk over the repository lost its way");
     files
+}
+
+/// Whether it is a page of documentation.
+fn is_page(file: &File) -> bool {
+    file.path.ends_with(".md")
 }
 
 fn is_library(path: &str) -> bool {
@@ -253,10 +258,20 @@ fn reach(
     let package = package_of(path, packages);
     let is_root = name == "mod.rs" || is_target_root(path, packages, files);
     let below = if is_root { folder.to_owned() } else { path.trim_end_matches(".rs").to_owned() };
+    // Modules with their bodies here, each with its indentation.
+    let mut inline: Vec<(usize, &str)> = Vec::new();
     for line in text.lines() {
-        if let Some(module) = declared_module(line) {
-            reach(&format!("{below}/{module}.rs"), packages, files, reached);
-            reach(&format!("{below}/{module}/mod.rs"), packages, files, reached);
+        let indentation = line.len() - line.trim_start().len();
+        if line.trim() == "}" {
+            inline.retain(|(opened, _)| *opened < indentation);
+        }
+        if let Some(module) = module_named(line, " {") {
+            inline.push((indentation, module));
+        }
+        if let Some(module) = module_named(line, ";") {
+            let inside: String = inline.iter().map(|(_, name)| format!("{name}/")).collect();
+            reach(&format!("{below}/{inside}{module}.rs"), packages, files, reached);
+            reach(&format!("{below}/{inside}{module}/mod.rs"), packages, files, reached);
         }
         let quoted = line.split('"').skip(1).step_by(2);
         for quoted in quoted.filter(|text| text.ends_with(".rs") && text.contains('/')) {
@@ -275,8 +290,9 @@ fn reach(
     }
 }
 
-fn declared_module(line: &str) -> Option<&str> {
-    let declaration = line.trim().strip_suffix(';')?;
+/// The name in `mod name;` or `mod name {`, by what follows it.
+fn module_named<'l>(line: &'l str, end: &str) -> Option<&'l str> {
+    let declaration = line.trim().strip_suffix(end)?;
     let (visibility, module) = declaration.rsplit_once("mod ")?;
     let is_plain = visibility.is_empty() || visibility.starts_with("pub");
     (is_plain && module.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(module)
@@ -285,7 +301,7 @@ fn declared_module(line: &str) -> Option<&str> {
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut faults = Vec::new();
-    for page in ours().iter().filter(|file| file.is_markdown()) {
+    for page in ours().iter().filter(|file| is_page(file)) {
         for (number, target) in links(page) {
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;

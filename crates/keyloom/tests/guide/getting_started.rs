@@ -33,7 +33,7 @@ async fn the_whole_page() -> Result<()> {
     for approval in &page.records {
         println!("{} asks for {}", approval["requester_id"], approval["code"]);
     }
-    assert_eq!(page.records, [by_id.clone()]);
+    assert_eq!(page.records, std::slice::from_ref(&by_id));
 
     let mut changed = by_id.value.clone();
     changed["status"] = json!("approved");

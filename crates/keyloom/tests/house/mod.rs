@@ -19,10 +19,6 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    pub fn is_markdown(&self) -> bool {
-        self.path.ends_with(".md")
-    }
-
     /// The lines with their numbers, from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(place, line)| (place + 1, line))
