@@ -157,7 +157,8 @@ impl Client {
                 draw.record(&world.shapes[collection].name, spot.1, present)
             }
         };
-        let version = if choice % 3 == 0 { stale } else { known.as_ref().map(|it| it.version) };
+        let version =
+            if choice.is_multiple_of(3) { stale } else { known.as_ref().map(|it| it.version) };
         let write = match (choice, version) {
             (0..25, _) => Write::Insert(record()),
             (25..50, _) => Write::Upsert(record()),

@@ -4,10 +4,8 @@ use std::ops::Bound;
 
 use serde_json::{Value, json};
 
-use crate::key::{
-    CODE_ALPHABET, CodePattern, Codec, ID_ALPHABET, Kind, Pattern, Segment, Span, Template,
-    TemplatePart,
-};
+use crate::key::codec::alphabet::ID_ALPHABET;
+use crate::key::{CODE_ALPHABET, CodePattern, Codec, Kind, Pattern, Segment, Span, Template};
 
 /// Literals that may follow a text, and ones that may not.
 const SEPARATORS: [&str; 12] = [":", "-", "_", "/", "!", "~", ":x:", "#", ".tag.", "::", "\"", "&"];

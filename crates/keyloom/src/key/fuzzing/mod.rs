@@ -7,6 +7,7 @@
 #![allow(clippy::panic, clippy::expect_used, reason = "a broken promise is reported by panicking")]
 
 mod dice;
+mod order;
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -14,8 +15,9 @@ use std::ops::Bound;
 use serde_json::Value;
 
 use self::dice::Dice;
-use super::{Codec, KeyRange, Segment, Span, Template, common_key, recipe};
-use crate::engine::{Area, Direction, KEY_BYTES_MAX, Range, ShowKey};
+use super::span::KeyRange;
+use super::{Codec, Segment, Span, Template, common_key, recipe};
+use crate::engine::{Area, Direction, KEY_BYTES_MAX, ShowKey};
 
 /// Whatever bytes come, decoding does not panic, and what it accepts is exactly what encoding
 /// gives. The automaton accepts the same keys.
