@@ -90,7 +90,7 @@ fn change(writer: u64, number: u64) -> Change {
     let record = json!({
         "writer": writer,
         "n": n,
-        "status": if number % 2 == 0 { "open" } else { "closed" },
+        "status": if number.is_multiple_of(2) { "open" } else { "closed" },
         "at": 1_700_000_000_000 + number,
         // A code passes from one record of the writer to the next.
         "code": format!("{writer}:{}", number % (RECORDS + 1)),
@@ -121,7 +121,7 @@ fn records_after(writer: u64, changes: u64) -> BTreeMap<u64, Value> {
 
 /// Whether a change is a transaction that notes its number.
 fn is_noted(number: u64) -> bool {
-    number % 2 == 0
+    number.is_multiple_of(2)
 }
 
 async fn make(store: &Store, writer: u64, number: u64) -> Result<()> {
