@@ -21,14 +21,14 @@ mod ways;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Makes a struct the record of a collection. See `keyloom::Record`.
+/// Re-exported, and documented, by `keyloom`.
 #[proc_macro_derive(Record, attributes(record, index, unique, geo, field))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     record::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Makes an enum of plain variants the type of a field. See `keyloom::Choice`.
+/// Re-exported, and documented, by `keyloom`.
 #[proc_macro_derive(Choice, attributes(transitions, illegal))]
 pub fn derive_choice(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
