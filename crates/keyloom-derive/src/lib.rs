@@ -1,10 +1,10 @@
 //! `#[derive(Record)]` and `#[derive(Choice)]` for Keyloom. Their documentation is that of
 //! `keyloom::Record` and `keyloom::Choice`, which re-export them.
 //!
-//! A struct is read once ([`record`]): its attributes ([`attributes`]), its fields as serde
-//! writes them ([`fields`], [`serde_names`]) and its templates ([`templates`]). Two things are
-//! written from that: the declaration of the collection ([`declaration`]), and the ways into it,
-//! one method per index and one type per step of a query ([`ways`]).
+//! A struct is read once (`record`): its attributes (`attributes`), its fields as serde
+//! writes them (`fields`, `serde_names`) and its templates (`templates`). Two things are
+//! written from that: the declaration of the collection (`declaration`), and the ways into it,
+//! one method per index and one type per step of a query (`ways`).
 
 mod attributes;
 mod choice;

@@ -244,6 +244,17 @@ async fn a_union_has_every_record_once() {
     let error = ana.or(bounded(1_016)).count().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidQuery);
     assert_eq!(error.message(), "the sides of a union must have the same range");
+    // What both sides fix alike is asked of both.
+    let at = |n: i64| approvals.by_approver("ana").created_at(n);
+    assert_eq!(
+        approvals.by_requester("ana").created_at(1_004).or(at(1_004)).count().await.unwrap(),
+        1
+    );
+    assert_eq!(
+        approvals.by_requester("ben").created_at(1_004).or(at(1_004)).count().await.unwrap(),
+        1
+    );
+    assert_eq!(approvals.by_requester("ana").created_at(999).or(at(999)).count().await.unwrap(), 0);
     let (newest, oldest) = (approvals.by_requester("ana").newest(), bounded(0).oldest());
     assert_eq!(newest.or(oldest).count().await.unwrap_err().kind(), ErrorKind::InvalidQuery);
     let different =
