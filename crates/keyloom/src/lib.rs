@@ -4,6 +4,8 @@ mod error;
 mod index;
 mod key;
 mod query;
+#[cfg(doctest)]
+mod readme;
 mod record;
 mod schema;
 mod store;

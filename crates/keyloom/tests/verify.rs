@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use index_support::{Clients, Dice, dump, is_record, memory_store, peek, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory};
+use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
 use keyloom::{Finding, FindingKind, Repair, RepairOptions, Store, Verification, VerifyOptions};
 use proptest::prelude::*;
 use serde_json::json;
@@ -463,4 +463,20 @@ async fn repair_converges_under_writers_in_memory() {
 async fn repair_converges_under_writers_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     mend_with_writers(embedded(&folder), 200).await;
+}
+
+/// Batches show cell by cell here, so that every look may see half of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_cause_no_false_alarm_where_batches_are_torn() {
+    live_with_writers(Arc::new(Torn::new(Arc::new(Memory::new()), 1)), 500).await;
+}
+
+#[tokio::test]
+async fn writers_cause_no_false_alarm_where_batches_are_torn_on_one_thread() {
+    live_with_writers(Arc::new(Torn::new(Arc::new(Memory::new()), 2)), 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repair_converges_under_writers_where_batches_are_torn() {
+    mend_with_writers(Arc::new(Torn::new(Arc::new(Memory::new()), 3)), 300).await;
 }

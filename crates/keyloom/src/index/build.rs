@@ -9,11 +9,12 @@
 //! may have disabled the index in between, and writers may have passed it by; the pass is made
 //! again, and finds little to do.
 
+use std::sync::Arc;
+
 use super::obstacle;
 use super::pass::{End, Pass};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{IndexState, Live, Loaded};
-use std::sync::Arc;
 
 /// How often a pass is made anew because the schema changed meanwhile.
 const PASSES: usize = 16;
@@ -67,7 +68,8 @@ async fn start(
     loop {
         let loaded = live.reload().await?;
         let declared = loaded.schema.collection(collection)?;
-        match loaded.state(collection, declared.index(index)?.name.as_str()) {
+        let entries = declared.index(index)?;
+        match loaded.state(collection, index) {
             IndexState::Ready => return Ok(None),
             IndexState::Building => {
                 *started = true;
@@ -75,7 +77,7 @@ async fn start(
             }
             IndexState::Disabled | IndexState::Failed { .. } if *started => {
                 // Somebody else stopped the index, and has the last word.
-                loaded.check_readable(declared, declared.index(index)?)?;
+                loaded.check_readable(declared, entries)?;
             }
             IndexState::Disabled | IndexState::Failed { .. } => {
                 live.replace_state(&loaded, collection, index, IndexState::Building).await?;

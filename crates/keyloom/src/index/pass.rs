@@ -10,7 +10,7 @@ use super::mend::{Hand, Held, Mended, Mender, condition, put, stamp_of};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, Verdict, owner, read_record};
 use super::rows::Rows;
-use crate::engine::{Address, Batch, Row, ShowKey};
+use crate::engine::{Address, Batch, Cell, Reading, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index, Live, Loaded};
 use crate::write::entry_keys_of;
@@ -75,12 +75,24 @@ impl<'p> Pass<'p> {
     }
 
     pub(super) async fn run(mut self) -> Result<End> {
-        let ends = self.sweep_entries().await? == Go::On && self.fill_records().await? == Go::On;
-        Ok(match ends {
-            false => End::StaleSchema,
-            true if self.obstacles.is_empty() => End::Complete,
-            true => End::Obstructed(self.obstacles),
-        })
+        if self.sweep_entries().await? == Go::StaleSchema {
+            return Ok(End::StaleSchema);
+        }
+        // Where batches show cell by cell, a record that was committed before the index was
+        // declared may show only after it was looked for. A second look finds it.
+        let looks = match self.live.engine.capabilities().reading {
+            Reading::Snapshot => 1,
+            Reading::Validated => 2,
+        };
+        for _ in 0..looks {
+            if self.fill_records().await? == Go::StaleSchema {
+                return Ok(End::StaleSchema);
+            }
+            if !self.obstacles.is_empty() {
+                return Ok(End::Obstructed(self.obstacles));
+            }
+        }
+        Ok(End::Complete)
     }
 
     /// Removes entries that no record has. It comes first, so that they do not obstruct records
@@ -243,10 +255,7 @@ impl<'p> Pass<'p> {
         Pair { collection: self.collection.clone(), index: self.index.clone(), record, entry }
     }
 
-    async fn get(
-        &self,
-        addresses: impl Iterator<Item = Address>,
-    ) -> Result<Vec<Option<crate::engine::Cell>>> {
+    async fn get(&self, addresses: impl Iterator<Item = Address>) -> Result<Vec<Option<Cell>>> {
         let addresses: Vec<Address> = addresses.collect();
         if addresses.is_empty() {
             return Ok(Vec::new());

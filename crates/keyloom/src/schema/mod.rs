@@ -32,7 +32,6 @@ pub use declaration::{
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
-#[allow(unused_imports)]
 pub(crate) use {
     body::{BodySchema, Violation},
     catalog::Catalog,
