@@ -65,8 +65,7 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     assert_eq!(keys_of(&store).await, ["seen"]);
     let recipe =
         Recipe { area: Area::default_area(), cuts: vec![Cut::Rest], parts: vec![Part::Field(0)] };
-    let range = Range::all(Area::default_area());
-    let trails = [Trail { range: &range, recipe: &recipe }];
+    let trails = [Trail { range: Range::all(Area::default_area()), recipe: &recipe }];
     let links = store.follow(&Space::main(), &trails, 9, Direction::Backward).await;
     assert_eq!(links.unwrap()[0].rows.len(), 1);
     assert!(!is_answered(commit.as_mut()).await);

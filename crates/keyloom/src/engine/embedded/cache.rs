@@ -13,8 +13,9 @@
 //! entry, which it does before it publishes the commit. So whenever a reader at snapshot s finds
 //! an entry that is true from s or earlier, no commit up to s has changed the cell since.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use quick_cache::Weighter;
@@ -22,34 +23,87 @@ use quick_cache::sync::Cache;
 
 const CLASSES: usize = 64;
 
-/// What an entry weighs besides its bytes: the entry itself and its place in the tables, rounded
-/// up so that the bound holds.
+/// What an entry weighs besides its bytes: its two halves, its allocation and its place in the
+/// tables, rounded up so that the bound holds.
 const ENTRY_OVERHEAD_BYTES: usize = 160;
 
 /// A guess that only sizes the cache's tables at first.
 const ENTRY_BYTES_TYPICAL: u64 = 512;
 
+/// A key and its cell as they are stored, behind one another in an allocation of their own. A
+/// slice of fjall's would keep a whole block in memory, and the bound would not hold. The count
+/// of references is in it too, so that a hit waits for memory once and not three times.
+#[derive(Clone, Debug)]
+struct Packed {
+    bytes: Arc<[u8]>,
+    key_bytes: usize,
+}
+
+impl Packed {
+    fn new(key: &[u8], stored: &[u8]) -> Self {
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, key.len() + stored.len()).collect();
+        // Nobody else has it yet.
+        if let Some(bytes) = Arc::get_mut(&mut bytes) {
+            bytes[..key.len()].copy_from_slice(key);
+            bytes[key.len()..].copy_from_slice(stored);
+        }
+        Packed { bytes, key_bytes: key.len() }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.bytes[..self.key_bytes]
+    }
+
+    fn into_stored(self) -> Bytes {
+        let key_bytes = self.key_bytes;
+        Bytes::from_owner(self.bytes).slice(key_bytes..)
+    }
+}
+
+/// A [`Packed`] that is looked up by its key.
+#[derive(Clone, Debug)]
+struct Key(Packed);
+
+impl Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        self.0.key()
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key().hash(state);
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Key {}
+
 #[derive(Clone, Debug)]
 struct Entry {
     /// The first commit whose readers may have it.
     since: u64,
-    /// The cell as it is stored, in an allocation of its own: a slice of a block would keep the
-    /// whole block in memory, and the bound would not hold.
-    stored: Bytes,
+    /// The same allocation as the key's.
+    packed: Packed,
 }
 
 #[derive(Clone)]
 struct Weigh;
 
-impl Weighter<Box<[u8]>, Entry> for Weigh {
-    fn weight(&self, key: &Box<[u8]>, entry: &Entry) -> u64 {
-        (key.len() + entry.stored.len() + ENTRY_OVERHEAD_BYTES) as u64
+impl Weighter<Key, Entry> for Weigh {
+    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+        (entry.packed.bytes.len() + ENTRY_OVERHEAD_BYTES) as u64
     }
 }
 
 /// Cells by their stored keys. See the [module's](self) description.
 pub(super) struct RecordCache {
-    entries: Option<Cache<Box<[u8]>, Entry, Weigh>>,
+    entries: Option<Cache<Key, Entry, Weigh>>,
     last_changes: [Mutex<u64>; CLASSES],
     hasher: RandomState,
 }
@@ -68,19 +122,17 @@ impl RecordCache {
     /// The cell as a reader of that snapshot must see it, if it is here.
     pub(super) fn get(&self, key: &[u8], snapshot: u64) -> Option<Bytes> {
         let entry = self.entries.as_ref()?.get(key)?;
-        (entry.since <= snapshot).then_some(entry.stored)
+        (entry.since <= snapshot).then(|| entry.packed.into_stored())
     }
 
-    /// Keeps what a reader of that snapshot loaded, unless that may be out of date. Gives the
-    /// bytes back, in an allocation that no block hangs on when they are kept.
-    pub(super) fn fill(&self, key: &[u8], snapshot: u64, loaded: Bytes) -> Bytes {
-        let Some(entries) = &self.entries else { return loaded };
-        let stored = Bytes::copy_from_slice(&loaded);
+    /// Keeps what a reader of that snapshot loaded, unless that may be out of date.
+    pub(super) fn fill(&self, key: &[u8], snapshot: u64, loaded: &[u8]) {
+        let Some(entries) = &self.entries else { return };
         let last_change = self.class(key);
         if *last_change <= snapshot {
-            entries.insert(key.into(), Entry { since: snapshot, stored: stored.clone() });
+            let packed = Packed::new(key, loaded);
+            entries.insert(Key(packed.clone()), Entry { since: snapshot, packed });
         }
-        stored
     }
 
     /// Notes that a commit changes a cell, before the commit is published. Only cells that are
@@ -91,9 +143,10 @@ impl RecordCache {
         *last_change = commit;
         match stored {
             Some(stored) if entries.contains_key(key) => {
-                let entry = Entry { since: commit, stored: Bytes::copy_from_slice(stored) };
-                // It may have been pushed out meanwhile, which is as good.
-                let _ = entries.replace(key.into(), entry, false);
+                let packed = Packed::new(key, stored);
+                let entry = Entry { since: commit, packed: packed.clone() };
+                // The old one may have been pushed out meanwhile, which is as good.
+                let _ = entries.replace(Key(packed), entry, false);
             }
             Some(_) => {}
             None => {
@@ -122,7 +175,7 @@ mod tests {
     }
 
     fn fill(cache: &RecordCache, key: &[u8], snapshot: u64, value: &'static [u8]) {
-        assert_eq!(cache.fill(key, snapshot, Bytes::from_static(value)), value);
+        cache.fill(key, snapshot, value);
     }
 
     #[test]
@@ -169,7 +222,7 @@ mod tests {
         let bytes_max = 1 << 16;
         let cache = RecordCache::new(bytes_max);
         for number in 0..10_000u32 {
-            cache.fill(&number.to_be_bytes(), 1, Bytes::from(vec![0; 300]));
+            cache.fill(&number.to_be_bytes(), 1, &[0; 300]);
         }
         let entries = cache.entries.as_ref().unwrap();
         assert!(entries.weight() <= bytes_max, "{} bytes", entries.weight());
@@ -202,11 +255,15 @@ mod tests {
                         let key = turn % KEYS;
                         let snapshot = *published.read().unwrap();
                         let expected = value_at(key, snapshot).to_be_bytes();
-                        let found = cache.get(&[key], snapshot).unwrap_or_else(|| {
-                            std::thread::yield_now();
-                            cache.fill(&[key], snapshot, Bytes::copy_from_slice(&expected))
-                        });
-                        assert_eq!(&found[..], &expected[..], "key {key} at {snapshot}");
+                        match cache.get(&[key], snapshot) {
+                            Some(found) => {
+                                assert_eq!(&found[..], &expected[..], "key {key} at {snapshot}");
+                            }
+                            None => {
+                                std::thread::yield_now();
+                                cache.fill(&[key], snapshot, &expected);
+                            }
+                        }
                     }
                 });
             }

@@ -96,8 +96,8 @@ impl Moment<'_> {
         let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
         loaded
             .map(|loaded| {
-                let stored = self.cache.fill(stored_key, *commit, loaded.into());
-                layout::decode(stored_key, stored)
+                self.cache.fill(stored_key, *commit, &loaded);
+                layout::decode(stored_key, loaded.into())
             })
             .transpose()
     }
