@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,10 @@ const KEYSPACE: &str = "cells";
 /// the lowest level. We wait earlier, and look out for failures while we do.
 const SEALED_MEMTABLES_MAX: usize = 2;
 const LOWEST_RUNS_MAX: usize = 20;
+
+/// Versions of a cell below this sequence number may go in a merge, if newer ones hide them.
+const KEEP_ALL_VERSIONS: u64 = 0;
+
 const WAIT_STEP: Duration = Duration::from_millis(1);
 
 /// What a commit is to survive before it is acknowledged.
@@ -133,20 +138,30 @@ impl Database {
         self.wait_while(|| self.cells.sealed_memtable_count() > 0)
     }
 
+    /// fjall asks for a merge after each new table, and not again when a merge could not begin
+    /// because another was in the way. While we wait there are no new tables, so that we merge.
     fn wait_for_room(&self) -> Result<(), fault::Fault> {
-        self.wait_while(|| {
-            self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX
-                || self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX
-        })
+        while self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX {
+            let strategy = Arc::clone(&self.cells.config.compaction_strategy);
+            let merged = self.cells.tree.compact(strategy, KEEP_ALL_VERSIONS);
+            merged.map_err(|error| background_failed(error.into()))?;
+            self.wait()?;
+        }
+        self.wait_while(|| self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX)
     }
 
-    /// Waits for fjall's own threads. They stop at their first failure and leave a mark that
-    /// every call which writes reports; flushing a buffer is the cheapest of them.
     fn wait_while(&self, is_busy: impl Fn() -> bool) -> Result<(), fault::Fault> {
         while is_busy() {
-            self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
-            std::thread::sleep(WAIT_STEP);
+            self.wait()?;
         }
+        Ok(())
+    }
+
+    /// Waits a little for fjall's own threads. They stop at their first failure and leave a mark
+    /// that every call which writes reports; flushing a buffer is the cheapest of them.
+    fn wait(&self) -> Result<(), fault::Fault> {
+        self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
+        std::thread::sleep(WAIT_STEP);
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ const VARINT_BYTES_MAX: usize = 10;
 /// Replaces the content of `out` by the key that fjall has for a cell.
 pub(super) fn stored_key(space: &Space, area: &Area, key: &[u8], out: &mut Vec<u8>) {
     out.clear();
+    out.reserve(space.name().len() + area.name().len() + 2 + key.len());
     out.extend_from_slice(space.name().as_bytes());
     out.push(0);
     out.extend_from_slice(area.name().as_bytes());
@@ -45,8 +46,7 @@ pub(super) struct StoredRange {
 
 /// Where a range lies in fjall.
 pub(super) fn stored_range(space: &Space, range: &Range) -> StoredRange {
-    let mut start =
-        Vec::with_capacity(space.name().len() + range.area.name().len() + 2 + range.start.len());
+    let mut start = Vec::new();
     stored_key(space, &range.area, &range.start, &mut start);
     let prefix_bytes = start.len() - range.start.len();
     let mut end = start[..prefix_bytes].to_vec();
