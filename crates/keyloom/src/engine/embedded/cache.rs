@@ -13,9 +13,8 @@
 //! entry, which it does before it publishes the commit. So whenever a reader at snapshot s finds
 //! an entry that is true from s or earlier, no commit up to s has changed the cell since.
 
-use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use quick_cache::Weighter;
@@ -23,87 +22,34 @@ use quick_cache::sync::Cache;
 
 const CLASSES: usize = 64;
 
-/// What an entry weighs besides its bytes: its two halves, its allocation and its place in the
+/// What an entry weighs besides its bytes: the entry itself, its allocations and its place in the
 /// tables, rounded up so that the bound holds.
 const ENTRY_OVERHEAD_BYTES: usize = 160;
 
 /// A guess that only sizes the cache's tables at first.
 const ENTRY_BYTES_TYPICAL: u64 = 512;
 
-/// A key and its cell as they are stored, behind one another in an allocation of their own. A
-/// slice of fjall's would keep a whole block in memory, and the bound would not hold. The count
-/// of references is in it too, so that a hit waits for memory once and not three times.
-#[derive(Clone, Debug)]
-struct Packed {
-    bytes: Arc<[u8]>,
-    key_bytes: usize,
-}
-
-impl Packed {
-    fn new(key: &[u8], stored: &[u8]) -> Self {
-        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, key.len() + stored.len()).collect();
-        // Nobody else has it yet.
-        if let Some(bytes) = Arc::get_mut(&mut bytes) {
-            bytes[..key.len()].copy_from_slice(key);
-            bytes[key.len()..].copy_from_slice(stored);
-        }
-        Packed { bytes, key_bytes: key.len() }
-    }
-
-    fn key(&self) -> &[u8] {
-        &self.bytes[..self.key_bytes]
-    }
-
-    fn into_stored(self) -> Bytes {
-        let key_bytes = self.key_bytes;
-        Bytes::from_owner(self.bytes).slice(key_bytes..)
-    }
-}
-
-/// A [`Packed`] that is looked up by its key.
-#[derive(Clone, Debug)]
-struct Key(Packed);
-
-impl Borrow<[u8]> for Key {
-    fn borrow(&self) -> &[u8] {
-        self.0.key()
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key().hash(state);
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key() == other.0.key()
-    }
-}
-
-impl Eq for Key {}
-
 #[derive(Clone, Debug)]
 struct Entry {
     /// The first commit whose readers may have it.
     since: u64,
-    /// The same allocation as the key's.
-    packed: Packed,
+    /// The cell as it is stored, in an allocation of its own: a slice of fjall's would keep a
+    /// whole block in memory, and the bound would not hold.
+    stored: Bytes,
 }
 
 #[derive(Clone)]
 struct Weigh;
 
-impl Weighter<Key, Entry> for Weigh {
-    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
-        (entry.packed.bytes.len() + ENTRY_OVERHEAD_BYTES) as u64
+impl Weighter<Box<[u8]>, Entry> for Weigh {
+    fn weight(&self, key: &Box<[u8]>, entry: &Entry) -> u64 {
+        (key.len() + entry.stored.len() + ENTRY_OVERHEAD_BYTES) as u64
     }
 }
 
 /// Cells by their stored keys. See the [module's](self) description.
 pub(super) struct RecordCache {
-    entries: Option<Cache<Key, Entry, Weigh>>,
+    entries: Option<Cache<Box<[u8]>, Entry, Weigh>>,
     last_changes: [Mutex<u64>; CLASSES],
     hasher: RandomState,
 }
@@ -122,7 +68,7 @@ impl RecordCache {
     /// The cell as a reader of that snapshot must see it, if it is here.
     pub(super) fn get(&self, key: &[u8], snapshot: u64) -> Option<Bytes> {
         let entry = self.entries.as_ref()?.get(key)?;
-        (entry.since <= snapshot).then(|| entry.packed.into_stored())
+        (entry.since <= snapshot).then_some(entry.stored)
     }
 
     /// Keeps what a reader of that snapshot loaded, unless that may be out of date.
@@ -130,8 +76,8 @@ impl RecordCache {
         let Some(entries) = &self.entries else { return };
         let last_change = self.class(key);
         if *last_change <= snapshot {
-            let packed = Packed::new(key, loaded);
-            entries.insert(Key(packed.clone()), Entry { since: snapshot, packed });
+            let stored = Bytes::copy_from_slice(loaded);
+            entries.insert(key.into(), Entry { since: snapshot, stored });
         }
     }
 
@@ -143,10 +89,9 @@ impl RecordCache {
         *last_change = commit;
         match stored {
             Some(stored) if entries.contains_key(key) => {
-                let packed = Packed::new(key, stored);
-                let entry = Entry { since: commit, packed: packed.clone() };
+                let entry = Entry { since: commit, stored: Bytes::copy_from_slice(stored) };
                 // The old one may have been pushed out meanwhile, which is as good.
-                let _ = entries.replace(Key(packed), entry, false);
+                let _ = entries.replace(key.into(), entry, false);
             }
             Some(_) => {}
             None => {

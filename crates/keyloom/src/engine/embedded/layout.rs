@@ -12,7 +12,7 @@
 //! lowest first, with the top bit set on all but the last byte. Zigzag maps 0, -1, 1, -2 … to
 //! 0, 1, 2, 3 ….
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::super::{Area, Cell, Content, Integers, Range, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
@@ -96,11 +96,14 @@ pub(super) fn decode(stored_key: &[u8], stored: Bytes) -> Result<Cell> {
     })
 }
 
-fn decode_parts(stored: Bytes) -> Option<Cell> {
+fn decode_parts(mut stored: Bytes) -> Option<Cell> {
     let (head, body) = stored.split_at_checked(HEADER_BYTES)?;
     let stamp = Stamp(head[1..].try_into().ok()?);
     let content = match head[0] {
-        KIND_BYTES => Content::Bytes(stored.slice(HEADER_BYTES..)),
+        KIND_BYTES => {
+            stored.advance(HEADER_BYTES);
+            Content::Bytes(stored)
+        }
         KIND_INTEGERS => Content::Integers(read_integers(body)?),
         _ => return None,
     };
