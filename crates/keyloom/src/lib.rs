@@ -1,15 +1,41 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
-#[allow(dead_code, unused, clippy::todo)]
+mod index;
 mod key;
-#[allow(dead_code)]
+mod query;
+#[cfg(doctest)]
+mod readme;
+mod record;
 mod schema;
+mod store;
+mod write;
 
+pub mod blocking;
 pub mod engine;
+pub mod typed;
+
+pub use keyloom_derive::{Choice, Record};
 
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use schema::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, Schema, SchemaDeclaration, TestDeclaration,
+pub use index::{
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
 };
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use record::{Document, Version};
+pub use schema::{
+    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
+    TestDeclaration,
+};
+pub use store::{
+    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+};
+pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
+pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

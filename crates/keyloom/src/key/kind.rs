@@ -1,5 +1,9 @@
 //! The types that a field of a key can have.
 
+use serde_json::Value;
+
+use super::codec::Codec;
+
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -26,6 +30,26 @@ pub(crate) enum Kind {
     Code(CodePattern),
     /// A place: an object with two numbers of these names, in degrees.
     Point { lat: String, lon: String },
+}
+
+impl Kind {
+    /// Whether a value is of this type; the error is the reason why it is not.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        let codec = match self.clone() {
+            Kind::Text => Codec::Text,
+            Kind::Integer { digits } => Codec::Integer { digits },
+            Kind::Float => Codec::Float,
+            Kind::Boolean => Codec::Boolean,
+            Kind::Enum { values } => Codec::Enum { values },
+            Kind::Timestamp => Codec::Timestamp,
+            Kind::DateTime => Codec::DateTime,
+            Kind::Uuid { version } => Codec::Uuid { version },
+            Kind::Id => Codec::Id,
+            Kind::Code(pattern) => Codec::Code(pattern),
+            Kind::Point { lat, lon } => Codec::Geohash { chars: 1, lat, lon },
+        };
+        codec.write(value, false, None, &mut Vec::new())
+    }
 }
 
 /// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet

@@ -1,6 +1,7 @@
 //! Where a value stands in a record: `status`, `stats.running`, `tags.*`,
 //! `awaitingSteps.*.timeoutAt`, `awaitingSteps.*key`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -49,6 +50,24 @@ impl Path {
     pub(crate) fn star(&self) -> Option<Path> {
         let place = self.0.iter().position(|step| !matches!(step, Step::Name(_)))?;
         Some(Path(self.0[..place].to_vec()))
+    }
+
+    /// Every value at the path: none when it is missing, several when it walks over an array or a
+    /// map. A present `null` is a value.
+    pub(crate) fn all<'v>(&self, record: &'v Value) -> Vec<Cow<'v, Value>> {
+        let Some(place) = self.0.iter().position(|step| !matches!(step, Step::Name(_))) else {
+            return self.get(record).map(Cow::Borrowed).into_iter().collect();
+        };
+        let rest = Path(self.0[place + 1..].to_vec());
+        let of = |value| rest.get(value).map(Cow::Borrowed);
+        match (Path(self.0[..place].to_vec()).get(record), &self.0[place]) {
+            (Some(Value::Object(members)), Step::EachKey) => {
+                members.keys().map(|name| Cow::Owned(Value::String(name.clone()))).collect()
+            }
+            (Some(Value::Object(members)), _) => members.values().filter_map(of).collect(),
+            (Some(Value::Array(items)), Step::Each) => items.iter().filter_map(of).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The value at a path without `*`; `None` when it, or anything above it, is missing.

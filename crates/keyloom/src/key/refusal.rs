@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::path::Path;
 use crate::engine::KEY_BYTES_MAX;
+use crate::error::{Error, ErrorKind};
 
 /// How many characters of a refused value are shown.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -25,6 +26,25 @@ impl KeyRefusal {
         KeyRefusal { path: Some(path.clone()), value: shorten(&value.to_string()), reason }
     }
 
+    /// The error of a record that cannot be written.
+    pub(crate) fn into_error(self) -> Error {
+        self.as_error(ErrorKind::InvalidKey, "a value does not fit into a key")
+    }
+
+    /// The error of a query that cannot be asked.
+    pub(crate) fn into_query_error(self) -> Error {
+        self.as_error(ErrorKind::InvalidQuery, "a value that is asked for does not fit its field")
+    }
+
+    fn as_error(self, kind: ErrorKind, message: &'static str) -> Error {
+        let error = Error::new(kind, message);
+        let error = match self.path {
+            Some(path) => error.with("field", path),
+            None => error,
+        };
+        error.with("value", self.value).with("reason", self.reason)
+    }
+
     /// The key as a whole is at fault.
     pub(super) fn of_key(values: &[&Value], reason: String) -> Self {
         let shown: Vec<String> = values.iter().map(|value| value.to_string()).collect();
@@ -41,6 +61,11 @@ pub(super) fn check_length(bytes: usize) -> Result<(), String> {
             Err(format!("a key has at most {KEY_BYTES_MAX} bytes, and this one would have {bytes}"))
         }
     }
+}
+
+/// A value as JSON, shortened when it is very long.
+pub(crate) fn shortened(value: &Value) -> String {
+    shorten(&value.to_string())
 }
 
 fn shorten(text: &str) -> String {

@@ -62,6 +62,14 @@ impl Template {
         Ok(Template { source: pattern.source.clone(), parts, automaton })
     }
 
+    /// What every key begins with.
+    pub(crate) fn first_literal(&self) -> &str {
+        match self.parts.first() {
+            Some(TemplatePart::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
     /// The segments, in order.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.parts.iter().filter_map(|part| match part {
@@ -158,6 +166,12 @@ impl Segment {
         self.codec
             .write(value, self.desc, self.separator, out)
             .map_err(|reason| self.refuse(value, reason))
+    }
+
+    /// Appends one of the values of an enum, which is not looked up first: for long enums that
+    /// would take as many comparisons for each of them.
+    pub(super) fn write_name(&self, name: &str, out: &mut Vec<u8>) {
+        self.codec.write_whole_text(name, self.desc, self.separator, out);
     }
 
     pub(super) fn refuse(&self, value: &Value, reason: String) -> KeyRefusal {

@@ -35,7 +35,7 @@ pub(crate) struct Catalog {
 /// Whether an index may be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum IndexState {
+pub enum IndexState {
     /// Maintained by every write, but not complete yet.
     Building,
     /// Complete.
@@ -43,7 +43,10 @@ pub(crate) enum IndexState {
     /// Neither maintained nor read.
     Disabled,
     /// The build found something that the index cannot hold.
-    Failed { reason: String },
+    Failed {
+        /// What it found.
+        reason: String,
+    },
 }
 
 /// What cursors are signed with. It is never shown.
@@ -99,9 +102,30 @@ impl Catalog {
             .unwrap_or(&IndexState::Building)
     }
 
+    /// The indexes that are building: collection and index.
+    pub(crate) fn building(&self) -> Vec<(String, String)> {
+        self.states
+            .iter()
+            .flat_map(|(collection, states)| states.iter().map(move |state| (collection, state)))
+            .filter(|(_, (_, state))| **state == IndexState::Building)
+            .map(|(collection, (index, _))| (collection.clone(), index.clone()))
+            .collect()
+    }
+
     /// Remembers the state of an index.
     pub(crate) fn set_state(&mut self, collection: &str, index: &str, state: IndexState) {
         self.states.entry(collection.to_owned()).or_default().insert(index.to_owned(), state);
+    }
+}
+
+impl fmt::Display for IndexState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            IndexState::Building => "building",
+            IndexState::Ready => "ready",
+            IndexState::Disabled => "disabled",
+            IndexState::Failed { .. } => "failed",
+        })
     }
 }
 

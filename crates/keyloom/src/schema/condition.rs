@@ -1,6 +1,7 @@
 //! The condition of a partial index: which records have an entry.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde_json::{Number, Value};
 
@@ -14,15 +15,38 @@ pub(crate) struct Condition {
 
 /// What is asked of one field. A `null` counts as missing, as it does in indexes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Test {
+pub enum Test {
+    /// It is this value; 3 and 3.0 are the same number.
     Equals(Value),
+    /// It is one of these.
     OneOf(Vec<Value>),
+    /// There is a value.
     Present,
+    /// There is none.
     Missing,
+    /// It is above this, of the same type.
     Greater(Value),
+    /// It is this or above.
     AtLeast(Value),
+    /// It is below this, of the same type.
     Less(Value),
+    /// It is this or below.
     AtMost(Value),
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Test::Equals(value) => write!(f, "= {value}"),
+            Test::OneOf(values) => write!(f, "in {}", Value::Array(values.clone())),
+            Test::Present => f.write_str("is present"),
+            Test::Missing => f.write_str("is missing"),
+            Test::Greater(value) => write!(f, "> {value}"),
+            Test::AtLeast(value) => write!(f, ">= {value}"),
+            Test::Less(value) => write!(f, "< {value}"),
+            Test::AtMost(value) => write!(f, "<= {value}"),
+        }
+    }
 }
 
 impl Condition {

@@ -17,7 +17,7 @@ use crate::key::{Codec, Template, TemplatePart};
 
 /// What a change asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub enum Class {
     /// In the store only. It stays, and is maintained.
     Kept,
     /// Takes effect at once, whatever the store holds.
@@ -30,11 +30,12 @@ pub(crate) enum Class {
 
 /// One difference between two schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub struct Change {
     pub(crate) subject: Subject,
-    pub(crate) class: Class,
+    /// What the change asks for.
+    pub class: Class,
     /// What differs, and what to do about it if that is not obvious.
-    pub(crate) sentence: String,
+    pub sentence: String,
 }
 
 /// What a change is about. Shown as its path in a schema file.
@@ -52,20 +53,9 @@ pub(crate) enum Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Evolution {
     pub(crate) changes: Vec<Change>,
-    /// The stored schema with every change that is not incompatible.
+    /// The stored schema with every change that is not incompatible. It is sound only if it
+    /// compiles: what is new may clash with what was kept.
     pub(crate) merged: SchemaDeclaration,
-}
-
-impl Evolution {
-    /// Whether the merged schema differs from the stored one.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change.class, Class::Safe | Class::NeedsBuild))
-    }
-
-    /// The changes that cannot be made.
-    pub(crate) fn incompatible(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().filter(|change| change.class == Class::Incompatible)
-    }
 }
 
 impl fmt::Display for Change {

@@ -10,26 +10,35 @@ mod condition;
 mod declaration;
 mod evolution;
 mod json;
+mod live;
 mod load;
 mod model;
 mod problem;
 mod read;
 mod suggest;
 mod table;
+mod target;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod transitions;
 
+pub use catalog::IndexState;
+pub use condition::Test;
 pub use declaration::{
     CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
     PointOf, SchemaDeclaration, TestDeclaration,
 };
+pub use evolution::{Change, Class};
+pub use live::Applied;
 pub use model::Schema;
-#[allow(unused_imports)]
 pub(crate) use {
     body::{BodySchema, Violation},
-    catalog::{Catalog, IndexState},
-    condition::{Condition, Test},
-    evolution::{Change, Class, Evolution, Subject, evolve},
+    catalog::Catalog,
+    condition::Condition,
+    evolution::{Evolution, Subject, evolve},
+    live::{Live, Loaded},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind, MAX_DEFAULT},
+    target::record_key_of,
     transitions::{Transitions, Verdict},
 };

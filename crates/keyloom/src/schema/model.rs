@@ -9,7 +9,7 @@ use super::body::BodySchema;
 use super::condition::Condition;
 use super::declaration::{CollectionDeclaration, SchemaDeclaration};
 use super::transitions::Transitions;
-use crate::engine::{Area, Capabilities};
+use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Kind, Path, Template};
 
@@ -37,6 +37,8 @@ pub(crate) struct Collection {
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    /// Whether keys of another template may lie between those of the records.
+    pub(crate) interleaved: bool,
     pub(crate) body: Option<BodySchema>,
     pub(crate) declaration: CollectionDeclaration,
 }
@@ -89,6 +91,10 @@ pub(crate) struct Index {
     pub(crate) claims: bool,
     /// A record that lacks an indexed field has no entry; otherwise it is refused.
     pub(crate) sparse: bool,
+    /// How an engine gets from an entry to its record by itself, where bytes alone tell.
+    pub(crate) recipe: Option<Recipe>,
+    /// Whether keys of another template may lie between its own.
+    pub(crate) interleaved: bool,
 }
 
 /// What an index is for.
@@ -185,6 +191,11 @@ impl Collection {
             .fold(1, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
     }
 
+    /// The range that all records lie in, maybe among keys of other templates.
+    pub(crate) fn record_range(&self) -> Result<Range> {
+        range_of(&self.key, &self.area)
+    }
+
     /// The index of that name; the error lists those that there are.
     pub(crate) fn index(&self, name: &str) -> Result<&Arc<Index>> {
         self.indexes.get(name).ok_or_else(|| {
@@ -203,6 +214,20 @@ impl Collection {
             Some(field) => field.value(record),
             None => path.get(record).filter(|value| !value.is_null()),
         }
+    }
+}
+
+impl Index {
+    /// The range that all entries lie in, maybe among keys of other templates.
+    pub(crate) fn entry_range(&self) -> Result<Range> {
+        range_of(&self.key, &self.area)
+    }
+}
+
+fn range_of(template: &Template, area: &Area) -> Result<Range> {
+    match template.range(&[], None) {
+        Ok(range) => Ok(range.in_area(area.clone())),
+        Err(refusal) => Err(refusal.into_error()),
     }
 }
 

@@ -17,6 +17,7 @@ use super::body::BodySchema;
 use super::declaration::{CollectionDeclaration, SchemaDeclaration};
 use super::model::{Collection, Schema};
 use super::problem::{Problems, Trail};
+use super::target::recipe_of;
 use crate::engine::Area;
 use crate::key::{Path, Template};
 
@@ -35,13 +36,30 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
     let mut inventory = clashes::Inventory::default();
     for (name, declaration) in &declaration.collections {
         let trail = vec!["collection".to_owned(), name.clone()];
-        check_name("collection", name, &COLLECTIONS_RESERVED, &trail, problems);
+        check_name("a collection", name, &COLLECTIONS_RESERVED, &trail, problems);
         if let Some(collection) = collection(name, declaration, &trail, &mut inventory, problems) {
-            collections.insert(name.clone(), Arc::new(collection));
+            collections.insert(name.clone(), collection);
         }
     }
     inventory.check(problems);
+    let collections = collections
+        .into_iter()
+        .map(|(name, collection)| (name, Arc::new(prepared(collection, &inventory))))
+        .collect();
     Schema { collections }
+}
+
+/// Works out, once for all queries, what reading needs to know of the collection's templates.
+fn prepared(mut collection: Collection, inventory: &clashes::Inventory) -> Collection {
+    collection.interleaved = inventory.is_interleaved(&collection.area, &collection.key);
+    let indexes = std::mem::take(&mut collection.indexes);
+    for (name, index) in indexes {
+        let mut index = Arc::unwrap_or_clone(index);
+        index.recipe = recipe_of(&collection, &index);
+        index.interleaved = inventory.is_interleaved(&index.area, &index.key);
+        collection.indexes.insert(name, Arc::new(index));
+    }
+    collection
 }
 
 /// The collection, if its key can be used. Its templates join the inventory in any case.
@@ -74,6 +92,7 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        interleaved: true,
         body,
         declaration: declaration.clone(),
     })
@@ -128,7 +147,8 @@ fn record_key(
     problems: &mut Problems,
 ) -> Option<Template> {
     let key_trail = under(trail, "key");
-    if problems.touch_exactly(trail) && declaration.key.is_empty() || problems.touch(&key_trail) {
+    let is_missing = declaration.key.is_empty() && problems.touch_exactly(trail);
+    if is_missing || problems.touch(&key_trail) {
         return None;
     }
     let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
@@ -145,7 +165,10 @@ fn record_key(
         if templates::is_geohash(segment) {
             problems.add(
                 key_trail.clone(),
-                format!("a geohash of `{path}` does not tell the place apart from its neighbours; use it in a geo index"),
+                format!(
+                    "a geohash of `{path}` does not tell the place apart from its neighbours; \
+                     use it in a geo index"
+                ),
             );
             is_sound = false;
         }

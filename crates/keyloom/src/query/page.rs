@@ -1,0 +1,427 @@
+//! Pages of records: what was found, where to go on, and why it stopped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::cursor::{Binding, Cursor, Position};
+use super::plan::{Plan, plan};
+use super::predicate::{Query, TAKE_MAX};
+use super::walk::{Found, Walk, Want};
+use crate::engine::{Address, Cell, Reading, ShowKey};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Document, Version};
+use crate::schema::{Collection, Holds, Index, Live, Loaded, record_key_of};
+use crate::write::entry_keys_of;
+
+/// How often an entry and its record are read again before they are called inconsistent, on
+/// engines whose answers may mix moments.
+const RECHECKS: usize = 8;
+
+/// The most entries that are read ahead when a filter may drop them.
+const CHUNK_FILTERED: usize = 128;
+
+/// The most entries that are read at once when they are only counted.
+const CHUNK_COUNTED: usize = 1_000;
+
+/// One page of an answer.
+#[derive(Clone, Debug)]
+pub struct Page<R> {
+    /// What was found, in order.
+    pub records: Vec<R>,
+    /// Where the next page starts; `None` when this is the last.
+    pub next: Option<Cursor>,
+    /// Where the page before ends; `None` when this is the first.
+    pub previous: Option<Cursor>,
+    /// Why the page has no more records.
+    pub stopped: Stopped,
+    /// How many entries were read, whether a filter kept them or not.
+    pub read: usize,
+    /// What could not be read, apart from the records that could.
+    pub problems: Vec<Problem>,
+}
+
+/// Why a page ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// There is nothing after it.
+    End,
+    /// It is full.
+    Take,
+    /// It read as many entries as it may.
+    Limit,
+}
+
+/// Something that a page met and could not return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What it is.
+    pub kind: ProblemKind,
+    /// The key of the entry or the record.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// The kinds of problems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// An index entry whose record is not there.
+    Dangling,
+    /// An index entry that its record does not have.
+    Wrong,
+    /// An entry or a record that cannot be read.
+    Unreadable,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: ProblemKind, key: &[u8], reason: impl fmt::Display) -> Self {
+        Problem { kind, key: ShowKey(key).to_string(), reason: reason.to_string() }
+    }
+}
+
+impl<R> Page<R> {
+    /// Turns every record into something else; what fails becomes a problem.
+    pub(crate) fn map<S>(self, mut turn: impl FnMut(R) -> Result<S, Problem>) -> Page<S> {
+        let mut problems = self.problems;
+        let mut records = Vec::with_capacity(self.records.len());
+        for record in self.records {
+            match turn(record) {
+                Ok(turned) => records.push(turned),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let Page { next, previous, stopped, read, .. } = self;
+        Page { records, next, previous, stopped, read, problems }
+    }
+}
+
+/// A page of records as they lie in the store.
+pub(crate) async fn documents(live: &Live, name: &str, query: &Query) -> Result<Page<Document>> {
+    run(live, name, query, Want::Records).await
+}
+
+/// A page of the keys of records, without reading the records.
+pub(crate) async fn keys(live: &Live, name: &str, query: &Query) -> Result<Page<Document>> {
+    if !query.filters.is_empty() {
+        return Err(Error::new(
+            ErrorKind::InvalidQuery,
+            "keys alone cannot be filtered by what the records hold",
+        )
+        .with("collection", name));
+    }
+    run(live, name, query, Want::Entries).await
+}
+
+/// How many records answer the query, and whether all were counted within its limit.
+pub(crate) async fn count(live: &Live, name: &str, query: &Query) -> Result<(usize, bool)> {
+    let loaded = live.loaded().await?;
+    let collection = loaded.schema.collection(name)?;
+    let plan = plan(&loaded, collection, query, None)?;
+    let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
+    let mut walk = Walk::new(live, &plan, want, None);
+    let reader = Reader { live, plan: &plan };
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let (mut counted, mut read) = (0, 0);
+    while let Some(found) = walk.next(CHUNK_COUNTED.min(limit.saturating_add(1))).await? {
+        if read == limit {
+            return Ok((counted, false));
+        }
+        read += 1;
+        let counts = match want {
+            Want::Entries => true,
+            Want::Records => match reader.resolve(found).await? {
+                Resolved::Record(document) => reader.passes(&document)?,
+                Resolved::Gone | Resolved::Problem(_) => false,
+            },
+        };
+        counted += usize::from(counts);
+    }
+    Ok((counted, true))
+}
+
+async fn run(live: &Live, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
+    check_size(name, query)?;
+    let loaded = live.loaded().await?;
+    let collection = loaded.schema.collection(name)?;
+    let binding = Arc::new(bind(live, &loaded, collection, query));
+    let position = query.cursor.as_deref().map(|text| Cursor::open(text, &binding)).transpose()?;
+    let pinned = position.as_ref().map(|position| position.indexes.as_str());
+    let plan = plan(&loaded, collection, query, pinned)?;
+    let gathered = gather(live, &plan, query, want, position.as_ref()).await?;
+    Ok(gathered.into_page(&plan, position, binding))
+}
+
+fn check_size(name: &str, query: &Query) -> Result<()> {
+    if (1..=TAKE_MAX).contains(&query.take) && query.limit != Some(0) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidQuery,
+        "a page takes 1 to 10000 records and reads at least one",
+    )
+    .with("collection", name)
+    .with("take", query.take))
+}
+
+fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {
+    Binding {
+        secret: loaded.catalog.cursor_secret.0.to_vec(),
+        space: live.space.name().to_owned(),
+        collection: collection.name.clone(),
+        query: query.canonical(),
+    }
+}
+
+/// What one walk brought.
+struct Gathered {
+    records: Vec<Document>,
+    problems: Vec<Problem>,
+    /// The positions of the first and the last entry that were read.
+    ends: Option<(Bytes, Bytes)>,
+    stopped: Stopped,
+    read: usize,
+}
+
+async fn gather(
+    live: &Live,
+    plan: &Plan,
+    query: &Query,
+    want: Want,
+    position: Option<&Position>,
+) -> Result<Gathered> {
+    let reader = Reader { live, plan };
+    let mut walk = Walk::new(live, plan, want, position);
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let mut all = Gathered {
+        records: Vec::with_capacity(query.take.min(CHUNK_FILTERED)),
+        problems: Vec::new(),
+        ends: None,
+        stopped: Stopped::End,
+        read: 0,
+    };
+    loop {
+        // One entry more than the page takes tells whether there is a next page.
+        let left = (query.take - all.records.len()).saturating_add(1);
+        let ahead = if plan.filters.is_empty() { left } else { left.max(CHUNK_FILTERED) };
+        let Some(found) = walk.next(ahead.min((limit - all.read).saturating_add(1))).await? else {
+            return Ok(all);
+        };
+        if all.records.len() == query.take {
+            return Ok(Gathered { stopped: Stopped::Take, ..all });
+        }
+        if all.read == limit {
+            return Ok(Gathered { stopped: Stopped::Limit, ..all });
+        }
+        all.read += 1;
+        let first = all.ends.take().map_or_else(|| found.position.clone(), |(first, _)| first);
+        all.ends = Some((first, found.position.clone()));
+        let resolved = match want {
+            Want::Entries => reader.key_only(&found),
+            Want::Records => reader.resolve(found).await?,
+        };
+        match resolved {
+            Resolved::Record(document) => match reader.passes(&document) {
+                Ok(true) => all.records.push(document),
+                Ok(false) => {}
+                Err(error) => all.problems.push(unreadable(document.key().as_bytes(), error)),
+            },
+            Resolved::Problem(problem) => all.problems.push(problem),
+            Resolved::Gone => {}
+        }
+    }
+}
+
+impl Gathered {
+    fn into_page(
+        mut self,
+        plan: &Plan,
+        position: Option<Position>,
+        binding: Arc<Binding>,
+    ) -> Page<Document> {
+        let towards_start = position.as_ref().is_some_and(|position| position.towards_start);
+        let at = |key: &Bytes, towards_start, inclusive| {
+            let position = Position {
+                indexes: plan.index_names(),
+                key: key.clone(),
+                towards_start,
+                inclusive,
+            };
+            Cursor::new(position, binding.clone())
+        };
+        let onward = match (&self.ends, self.stopped) {
+            (_, Stopped::End) | (None, _) => None,
+            (Some((_, last)), _) => Some(at(last, towards_start, false)),
+        };
+        let back = position.as_ref().map(|from| match &self.ends {
+            Some((first, _)) => at(first, !towards_start, false),
+            // Nothing was read, so that what was left out on the way here comes next on the way back.
+            None => at(&from.key, !towards_start, !from.inclusive),
+        });
+        let (next, previous) = if towards_start { (back, onward) } else { (onward, back) };
+        if towards_start {
+            self.records.reverse();
+            self.problems.reverse();
+        }
+        let Gathered { records, problems, stopped, read, .. } = self;
+        Page { records, next, previous, stopped, read, problems }
+    }
+}
+
+/// Where an entry led in the end.
+pub(super) enum Resolved {
+    Record(Document),
+    /// The entry is no more, or never was whole.
+    Gone,
+    Problem(Problem),
+}
+
+/// Gets from what a walk finds to records.
+pub(super) struct Reader<'p> {
+    pub(super) live: &'p Live,
+    pub(super) plan: &'p Plan,
+}
+
+impl Reader<'_> {
+    fn passes(&self, document: &Document) -> Result<bool> {
+        if self.plan.filters.is_empty() {
+            return Ok(true);
+        }
+        let record: Value = document.json()?;
+        Ok(self.plan.filters.iter().all(|(path, test)| {
+            let values = path.all(&record);
+            let present = || values.iter().filter(|value| !value.is_null());
+            match present().next() {
+                None => test.holds(None),
+                Some(_) => present().any(|value| test.holds(Some(value))),
+            }
+        }))
+    }
+
+    /// The record's key alone, from the entry.
+    fn key_only(&self, found: &Found<'_>) -> Resolved {
+        let key = match &found.branch.index {
+            None => Some(found.entry.key.clone()),
+            Some(index) => self.target(index, &found.entry.key, found.entry.cell.bytes()),
+        };
+        match key {
+            Some(key) => {
+                let version = Version::from_stamp(found.entry.cell.stamp);
+                Resolved::Record(Document::new(key, version, Bytes::new()))
+            }
+            None => Resolved::Problem(malformed(&found.entry.key)),
+        }
+    }
+
+    fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
+        match &index.recipe {
+            Some(recipe) => Some(recipe.target(key, value?)?.key),
+            None => record_key_of(&self.plan.collection, index, key, value?),
+        }
+    }
+
+    pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
+        let Some(index) = &found.branch.index else {
+            return Ok(record(found.entry.key, Some(found.entry.cell)));
+        };
+        if index.holds == Holds::Record {
+            return Ok(match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
+                Some(key) => record(key, Some(found.entry.cell)),
+                None => Resolved::Problem(malformed(&found.entry.key)),
+            });
+        }
+        let together = self.live.engine.capabilities().reading == Reading::Snapshot;
+        match found.followed {
+            Some(followed) => match (followed.target, followed.record) {
+                (None, _) => Ok(Resolved::Problem(malformed(&found.entry.key))),
+                (Some(key), cell) if together => Ok(match cell {
+                    Some(cell) => record(key, Some(cell)),
+                    None => Resolved::Problem(dangling(&found.entry.key, &key)),
+                }),
+                (Some(key), cell) => self.validate(index, &found.entry.key, key, cell).await,
+            },
+            None => match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
+                Some(key) => self.validate(index, &found.entry.key, key, None).await,
+                None => Ok(Resolved::Problem(malformed(&found.entry.key))),
+            },
+        }
+    }
+
+    /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
+    /// they may be of different moments.
+    async fn validate(
+        &self,
+        index: &Index,
+        entry: &Bytes,
+        key: Bytes,
+        cell: Option<Cell>,
+    ) -> Result<Resolved> {
+        let collection = &self.plan.collection;
+        let mut cell = cell;
+        for _ in 0..RECHECKS {
+            if let Some(cell) = cell.take().filter(|cell| has_entry(collection, index, entry, cell))
+            {
+                return Ok(record(key, Some(cell)));
+            }
+            tokio::task::yield_now().await;
+            let both = [
+                Address::new(index.area.clone(), entry.clone()),
+                Address::new(collection.area.clone(), key.clone()),
+            ];
+            let mut cells = self.live.engine.get(&self.live.space, &both).await?.into_iter();
+            if cells.next().flatten().is_none() {
+                return Ok(Resolved::Gone);
+            }
+            cell = cells.next().flatten();
+        }
+        Ok(Resolved::Problem(match cell {
+            None => dangling(entry, &key),
+            Some(_) => Problem::new(
+                ProblemKind::Wrong,
+                entry,
+                format_args!("its record {} does not have this entry", ShowKey(&key)),
+            ),
+        }))
+    }
+}
+
+/// Whether the record in the cell has this entry in the index.
+pub(crate) fn has_entry(
+    collection: &Collection,
+    index: &Index,
+    entry: &Bytes,
+    cell: &Cell,
+) -> bool {
+    let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
+    value.is_some_and(|value| {
+        entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
+    })
+}
+
+fn record(key: Bytes, cell: Option<Cell>) -> Resolved {
+    match cell.as_ref().and_then(|cell| Some((cell.stamp, cell.bytes()?.clone()))) {
+        Some((stamp, text)) if std::str::from_utf8(&key).is_ok() => {
+            Resolved::Record(Document::new(key, Version::from_stamp(stamp), text))
+        }
+        _ => Resolved::Problem(unreadable(&key, "it is not a record")),
+    }
+}
+
+fn malformed(entry: &[u8]) -> Problem {
+    Problem::new(ProblemKind::Unreadable, entry, "the entry does not name a record")
+}
+
+fn dangling(entry: &[u8], record: &[u8]) -> Problem {
+    Problem::new(
+        ProblemKind::Dangling,
+        entry,
+        format_args!("its record {} is not there", ShowKey(record)),
+    )
+}
+
+pub(crate) fn unreadable(key: &[u8], reason: impl fmt::Display) -> Problem {
+    Problem::new(ProblemKind::Unreadable, key, reason)
+}

@@ -1,0 +1,352 @@
+//! Picks the index that answers a query by one contiguous range, or refuses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::predicate::{Order, Query};
+use crate::engine::{Direction, Range};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{KeyRefusal, Path, Segment, Span, Template, TemplatePart};
+use crate::schema::{Collection, Condition, Holds, Index, IndexKind, Loaded, Test};
+
+/// How a query is answered: one range per branch, merged by what follows the branch's prefix.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) branches: Vec<Branch>,
+    /// The direction in which keys are read for the order that was asked for.
+    pub(crate) direction: Direction,
+    /// Tests on records that the ranges do not guarantee.
+    pub(crate) filters: Vec<(Path, Test)>,
+}
+
+/// One contiguous range of keys.
+#[derive(Debug)]
+pub(crate) struct Branch {
+    /// The index; `None` for the records themselves.
+    pub(crate) index: Option<Arc<Index>>,
+    /// How many leading segments are fixed.
+    pub(crate) equal: usize,
+    pub(crate) range: Range,
+    /// What all keys of the branch begin with. Branches are merged by what follows it.
+    pub(crate) prefix: Bytes,
+}
+
+impl Plan {
+    /// The indexes in use, as a cursor names them.
+    pub(crate) fn index_names(&self) -> String {
+        let names = self
+            .branches
+            .iter()
+            .map(|branch| branch.index.as_ref().map_or("", |index| &index.name));
+        names.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A query whose paths are read and that stands for one branch.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) equal: Vec<(Path, Value)>,
+    pub(super) range: Option<(Path, Span)>,
+    pub(super) order: Option<(Path, Order)>,
+}
+
+impl Asked {
+    fn value(&self, path: &Path) -> Option<&Value> {
+        self.equal.iter().find(|(asked, _)| asked == path).map(|(_, value)| value)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.equal.is_empty() && self.range.is_none() && self.order.is_none()
+    }
+}
+
+/// A way to answer one branch.
+#[derive(Clone, Debug)]
+struct Fit {
+    index: Option<Arc<Index>>,
+    equal: usize,
+    direction: Direction,
+}
+
+impl Fit {
+    fn template<'c>(&'c self, collection: &'c Collection) -> &'c Template {
+        self.index.as_ref().map_or(&collection.key, |index| &index.key)
+    }
+
+    /// Better fits are greater: more fixed segments, then fewer reads per record.
+    fn rank(&self) -> (usize, u8) {
+        let directness = match &self.index {
+            None => 2,
+            Some(index) if index.holds == Holds::Record => 1,
+            Some(_) => 0,
+        };
+        (self.equal, directness)
+    }
+}
+
+/// Plans a query. `pinned` are the indexes that a cursor was made with.
+pub(crate) fn plan(
+    loaded: &Loaded,
+    collection: &Arc<Collection>,
+    query: &Query,
+    pinned: Option<&str>,
+) -> Result<Plan> {
+    let branches = asked(collection, query)?;
+    let filters = query
+        .filters
+        .iter()
+        .map(|(field, test)| Ok((read_path(collection, field)?, test.clone())))
+        .collect::<Result<Vec<_>>>()?;
+    let pinned: Option<Vec<&str>> = pinned.map(|names| names.split(',').collect());
+    let mut fits_by_branch = Vec::new();
+    for (place, asked) in branches.iter().enumerate() {
+        let mut fits = fits(loaded, collection, query, asked)?;
+        if let Some(pinned) = &pinned {
+            let wanted = pinned.get(place).copied().unwrap_or_default();
+            fits.retain(|fit| fit.index.as_ref().map_or("", |index| &index.name) == wanted);
+        }
+        fits_by_branch.push(fits);
+    }
+    let Some(chosen) = agreeing(collection, &fits_by_branch) else {
+        return refuse_or_scan(loaded, collection, query, &branches, filters);
+    };
+    let direction = chosen[0].direction;
+    let branches = chosen
+        .iter()
+        .zip(&branches)
+        .map(|(fit, asked)| branch(collection, fit, asked))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Plan { collection: collection.clone(), branches, direction, filters })
+}
+
+/// One question per branch of the union; one in all where there is no union.
+fn asked(collection: &Collection, query: &Query) -> Result<Vec<Asked>> {
+    let pair =
+        |(field, value): &(String, Value)| Ok((read_path(collection, field)?, value.clone()));
+    let base = Asked {
+        equal: query.equal.iter().map(pair).collect::<Result<_>>()?,
+        range: match &query.range {
+            Some((field, span)) => Some((read_path(collection, field)?, span.clone())),
+            None => None,
+        },
+        order: match &query.order {
+            Some((field, order)) => Some((read_path(collection, field)?, *order)),
+            None => None,
+        },
+    };
+    if query.any.is_empty() {
+        return Ok(vec![base]);
+    }
+    query
+        .any
+        .iter()
+        .map(|alternative| {
+            let mut asked = base.clone();
+            asked.equal.push(pair(alternative)?);
+            Ok(asked)
+        })
+        .collect()
+}
+
+fn read_path(collection: &Collection, field: &str) -> Result<Path> {
+    Path::parse(field).map_err(|reason| {
+        Error::new(ErrorKind::InvalidQuery, "a field's name cannot be read")
+            .with("collection", &collection.name)
+            .with("field", field)
+            .with("reason", reason)
+    })
+}
+
+/// Every way to answer one branch, the best first.
+fn fits(
+    loaded: &Loaded,
+    collection: &Arc<Collection>,
+    query: &Query,
+    asked: &Asked,
+) -> Result<Vec<Fit>> {
+    if let Some(name) = &query.index {
+        let index = collection.index(name)?;
+        loaded.check_readable(collection, index)?;
+        return Ok(fit(&index.key, Some(index), asked).into_iter().collect());
+    }
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut fits: Vec<Fit> = fit(&collection.key, None, asked).into_iter().collect();
+    let mut unreadable = None;
+    for index in collection.indexes.values().filter(|index| index.kind != IndexKind::Geo) {
+        if !index.condition.as_ref().is_none_or(|condition| implies(asked, condition)) {
+            continue;
+        }
+        let Some(found) = fit(&index.key, Some(index), asked) else { continue };
+        match loaded.check_readable(collection, index) {
+            Ok(()) => fits.push(found),
+            Err(error) => unreadable = Some(error),
+        }
+    }
+    match unreadable {
+        Some(error) if fits.is_empty() && !query.scan => Err(error),
+        _ => {
+            fits.sort_by_key(|fit| std::cmp::Reverse(fit.rank()));
+            Ok(fits)
+        }
+    }
+}
+
+/// Whether keys of the template answer what is asked by one contiguous range in its order.
+fn fit(template: &Template, index: Option<&Arc<Index>>, asked: &Asked) -> Option<Fit> {
+    let segments: Vec<&Segment> = template.segments().collect();
+    let equal = segments.iter().take_while(|segment| asked.value(&segment.path).is_some()).count();
+    if equal < asked.equal.len() {
+        return None;
+    }
+    let next = segments.get(equal);
+    if let Some((path, span)) = &asked.range {
+        let next = next.filter(|next| next.path == *path)?;
+        let served = match span {
+            Span::Between(..) => next.codec.is_ordered(),
+            Span::Prefix(_) => next.codec.has_prefixes() && !next.desc,
+        };
+        if !served {
+            return None;
+        }
+    }
+    let direction = match &asked.order {
+        None => Direction::Forward,
+        Some((path, _)) if asked.value(path).is_some() => Direction::Forward,
+        Some((path, order)) => {
+            let next = next.filter(|next| next.path == *path && next.codec.is_ordered())?;
+            match (*order == Order::Descending) == next.desc {
+                true => Direction::Forward,
+                false => Direction::Backward,
+            }
+        }
+    };
+    Some(Fit { index: index.cloned(), equal, direction })
+}
+
+/// Whether every record that is asked for meets the condition of a partial index.
+fn implies(asked: &Asked, condition: &Condition) -> bool {
+    condition
+        .tests
+        .iter()
+        .all(|(path, test)| asked.value(path).is_some_and(|value| test.holds(Some(value))))
+}
+
+/// One fit per branch such that all can be merged: what follows the fixed segments is the same
+/// everywhere and ends in the record's key.
+fn agreeing(collection: &Collection, fits_by_branch: &[Vec<Fit>]) -> Option<Vec<Fit>> {
+    let (first, others) = fits_by_branch.split_first()?;
+    first.iter().find_map(|candidate| {
+        let tail = tail(candidate.template(collection), candidate.equal);
+        if !others.is_empty() && !names_record(collection, tail) {
+            return None;
+        }
+        let rest = others.iter().map(|fits| {
+            fits.iter().find(|fit| {
+                fit.direction == candidate.direction
+                    && self::tail(fit.template(collection), fit.equal) == tail
+            })
+        });
+        let rest: Vec<Fit> = rest.map(|found| found.cloned()).collect::<Option<_>>()?;
+        Some(std::iter::once(candidate.clone()).chain(rest).collect())
+    })
+}
+
+/// The parts of a template from segment number `equal` on.
+fn tail(template: &Template, equal: usize) -> &[TemplatePart] {
+    let place = template
+        .parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| matches!(part, TemplatePart::Segment(_)))
+        .nth(equal)
+        .map_or(template.parts.len(), |(place, _)| place);
+    &template.parts[place..]
+}
+
+fn names_record(collection: &Collection, tail: &[TemplatePart]) -> bool {
+    collection.key_paths.iter().all(|path| {
+        tail.iter()
+            .any(|part| matches!(part, TemplatePart::Segment(segment) if segment.path == *path))
+    })
+}
+
+fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
+    let template = fit.template(collection);
+    let values: Vec<&Value> = template
+        .segments()
+        .take(fit.equal)
+        .filter_map(|segment| asked.value(&segment.path))
+        .collect();
+    let span = asked.range.as_ref().map(|(_, span)| span);
+    let area = fit.index.as_ref().map_or(&collection.area, |index| &index.area);
+    let refused = |refusal: KeyRefusal| {
+        let error = refusal.into_query_error().with("collection", &collection.name);
+        match &fit.index {
+            Some(index) => error.with("index", &index.name),
+            None => error,
+        }
+    };
+    Ok(Branch {
+        index: fit.index.clone(),
+        equal: fit.equal,
+        range: template.range(&values, span).map_err(refused)?.in_area(area.clone()),
+        prefix: template.prefix(&values).map_err(refused)?,
+    })
+}
+
+fn refuse_or_scan(
+    loaded: &Loaded,
+    collection: &Arc<Collection>,
+    query: &Query,
+    branches: &[Asked],
+    mut filters: Vec<(Path, Test)>,
+) -> Result<Plan> {
+    let ([asked], true) = (branches, query.scan) else {
+        return Err(super::explain::no_index(loaded, collection, query, branches));
+    };
+    if query.order.is_some() {
+        return Err(Error::new(
+            ErrorKind::InvalidQuery,
+            "a scan gives records in the order of their keys only",
+        )
+        .with("collection", &collection.name));
+    }
+    filters.extend(
+        asked.equal.iter().map(|(path, value)| (path.clone(), Test::Equals(value.clone()))),
+    );
+    if let Some((path, span)) = &asked.range {
+        filters.extend(span_tests(collection, span)?.into_iter().map(|test| (path.clone(), test)));
+    }
+    let range = collection.record_range()?;
+    let branch = Branch { index: None, equal: 0, prefix: range.start.clone(), range };
+    Ok(Plan {
+        collection: collection.clone(),
+        branches: vec![branch],
+        direction: Direction::Forward,
+        filters,
+    })
+}
+
+fn span_tests(collection: &Collection, span: &Span) -> Result<Vec<Test>> {
+    use std::ops::Bound;
+    let Span::Between(lower, upper) = span else {
+        return Err(Error::new(ErrorKind::InvalidQuery, "a scan cannot test how a text begins")
+            .with("collection", &collection.name));
+    };
+    let lower = match lower {
+        Bound::Included(value) => Some(Test::AtLeast(value.clone())),
+        Bound::Excluded(value) => Some(Test::Greater(value.clone())),
+        Bound::Unbounded => None,
+    };
+    let upper = match upper {
+        Bound::Included(value) => Some(Test::AtMost(value.clone())),
+        Bound::Excluded(value) => Some(Test::Less(value.clone())),
+        Bound::Unbounded => None,
+    };
+    Ok(lower.into_iter().chain(upper).collect())
+}

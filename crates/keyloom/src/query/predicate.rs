@@ -1,0 +1,180 @@
+//! A question, as a program asks it.
+
+use std::ops::{Bound, RangeBounds};
+
+use serde_json::{Value, json};
+
+use crate::key::Span;
+use crate::schema::Test;
+
+/// The records that a page holds unless told otherwise.
+const TAKE_DEFAULT: usize = 20;
+
+/// The most records that one page may hold.
+pub(crate) const TAKE_MAX: usize = 10_000;
+
+/// An order of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Lowest first; for times, oldest first.
+    Ascending,
+    /// Highest first; for times, newest first.
+    Descending,
+}
+
+/// What is asked of a collection: equalities, one range, an order, a page size.
+///
+/// ```
+/// use keyloom::{Order, Query};
+/// let mine = Query::new()
+///     .equal("requester_id", "ana")
+///     .range("created_at", 1_700_000_000_000_u64..)
+///     .order("created_at", Order::Descending)
+///     .take(20);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub(crate) equal: Vec<(String, Value)>,
+    pub(crate) any: Vec<(String, Value)>,
+    pub(crate) range: Option<(String, Span)>,
+    pub(crate) order: Option<(String, Order)>,
+    pub(crate) index: Option<String>,
+    pub(crate) filters: Vec<(String, Test)>,
+    pub(crate) scan: bool,
+    pub(crate) take: usize,
+    pub(crate) limit: Option<usize>,
+    pub(crate) cursor: Option<String>,
+}
+
+impl Query {
+    /// A question without conditions. By itself it is refused, since it would read the whole
+    /// collection; see [`scan`](Self::scan).
+    pub fn new() -> Self {
+        Query {
+            equal: Vec::new(),
+            any: Vec::new(),
+            range: None,
+            order: None,
+            index: None,
+            filters: Vec::new(),
+            scan: false,
+            take: TAKE_DEFAULT,
+            limit: None,
+            cursor: None,
+        }
+    }
+
+    /// The field has this value. Elements of arrays are named `tags.*`.
+    #[must_use]
+    pub fn equal(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.equal.push((field.to_owned(), value.into()));
+        self
+    }
+
+    /// At least one of the fields so named has its value: the union of several indexes, in one
+    /// order and without duplicates.
+    #[must_use]
+    pub fn any(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.any.push((field.to_owned(), value.into()));
+        self
+    }
+
+    /// The field lies in this range. A query has one range.
+    #[must_use]
+    pub fn range<V: Into<Value> + Clone>(
+        mut self,
+        field: &str,
+        range: impl RangeBounds<V>,
+    ) -> Self {
+        let owned = |bound: Bound<&V>| bound.map(|value| value.clone().into());
+        let span = Span::Between(owned(range.start_bound()), owned(range.end_bound()));
+        self.range = Some((field.to_owned(), span));
+        self
+    }
+
+    /// The text begins with this. Takes the place of a range.
+    #[must_use]
+    pub fn starts_with(mut self, field: &str, prefix: &str) -> Self {
+        self.range = Some((field.to_owned(), Span::Prefix(prefix.to_owned())));
+        self
+    }
+
+    /// The order of the answer. Without it records come in the order of the index.
+    #[must_use]
+    pub fn order(mut self, field: &str, order: Order) -> Self {
+        self.order = Some((field.to_owned(), order));
+        self
+    }
+
+    /// Uses this index. A partial index is only ever used for a query that implies its
+    /// condition, or that names it so.
+    #[must_use]
+    pub fn index(mut self, name: &str) -> Self {
+        self.index = Some(name.to_owned());
+        self
+    }
+
+    /// Leaves out records that do not pass. A filter is not served by an index: what it drops
+    /// was read. See [`limit`](Self::limit).
+    #[must_use]
+    pub fn filter(mut self, field: &str, test: Test) -> Self {
+        self.filters.push((field.to_owned(), test));
+        self
+    }
+
+    /// Allows reading the whole collection where no index serves.
+    #[must_use]
+    pub fn scan(mut self) -> Self {
+        self.scan = true;
+        self
+    }
+
+    /// The most records that the page returns; 20 unless set.
+    #[must_use]
+    pub fn take(mut self, records: usize) -> Self {
+        self.take = records;
+        self
+    }
+
+    /// The most records that the page reads, whether a filter keeps them or not. Without
+    /// filters [`take`](Self::take) is enough.
+    #[must_use]
+    pub fn limit(mut self, records: usize) -> Self {
+        self.limit = Some(records);
+        self
+    }
+
+    /// Goes on from a cursor of an earlier page of the same query.
+    #[must_use]
+    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
+        self.cursor = Some(cursor.to_string());
+        self
+    }
+
+    /// What the query asks, without its page: the same text for the same question.
+    pub(crate) fn canonical(&self) -> String {
+        let range = self.range.as_ref().map(|(field, span)| json!([field, span_json(span)]));
+        let filters: Vec<Value> =
+            self.filters.iter().map(|(field, test)| json!([field, format!("{test:?}")])).collect();
+        let order = self.order.as_ref().map(|(field, order)| json!([field, format!("{order:?}")]));
+        json!([self.equal, self.any, range, order, self.index, filters, self.scan]).to_string()
+    }
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Query::new()
+    }
+}
+
+fn span_json(span: &Span) -> Value {
+    let bound = |bound: &Bound<Value>| match bound {
+        Bound::Included(value) => json!(["included", value]),
+        Bound::Excluded(value) => json!(["excluded", value]),
+        Bound::Unbounded => Value::Null,
+    };
+    match span {
+        Span::Between(lower, upper) => json!([bound(lower), bound(upper)]),
+        Span::Prefix(text) => json!({ "prefix": text }),
+    }
+}

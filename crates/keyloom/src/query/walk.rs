@@ -1,0 +1,212 @@
+//! Reads the ranges of a plan in one order, in as few round trips as their lengths allow.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::cursor::Position;
+use super::plan::{Branch, Plan};
+use crate::engine::{Cell, Direction, Link, Range, Row, Stretch, Trail, successor};
+use crate::error::Result;
+use crate::schema::{Collection, Holds, Live};
+
+/// What a walk fetches for each entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// The records.
+    Records,
+    /// Nothing but the entries themselves.
+    Entries,
+}
+
+/// One entry that a walk came to.
+#[derive(Debug)]
+pub(super) struct Found<'p> {
+    pub(super) branch: &'p Branch,
+    /// The part of the key that orders the answer.
+    pub(super) position: Bytes,
+    pub(super) entry: Row,
+    /// The record that the entry leads to, as far as the engine followed it.
+    pub(super) followed: Option<Followed>,
+}
+
+/// Where an entry led.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) target: Option<Bytes>,
+    pub(super) record: Option<Cell>,
+}
+
+struct Lane<'p> {
+    branch: &'p Branch,
+    /// What has not been read yet.
+    range: Range,
+    more: bool,
+    waiting: VecDeque<Found<'p>>,
+}
+
+/// A walk over the ranges of a plan.
+pub(super) struct Walk<'p> {
+    live: &'p Live,
+    plan: &'p Plan,
+    want: Want,
+    direction: Direction,
+    lanes: Vec<Lane<'p>>,
+}
+
+impl<'p> Walk<'p> {
+    /// Starts at the position, or at the beginning.
+    pub(super) fn new(
+        live: &'p Live,
+        plan: &'p Plan,
+        want: Want,
+        position: Option<&Position>,
+    ) -> Self {
+        let towards_start = position.is_some_and(|position| position.towards_start);
+        let direction = if towards_start { plan.direction.reversed() } else { plan.direction };
+        let lanes = plan
+            .branches
+            .iter()
+            .map(|branch| {
+                let range = match position {
+                    Some(position) => trim(branch, position, direction),
+                    None => branch.range.clone(),
+                };
+                Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() }
+            })
+            .collect();
+        Walk { live, plan, want, direction, lanes }
+    }
+
+    /// The next entry in order, each position once. `chunk` says how many may be read ahead.
+    pub(super) async fn next(&mut self, chunk: usize) -> Result<Option<Found<'p>>> {
+        self.refill(chunk).await?;
+        let direction = self.direction;
+        let first = self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter_map(|(place, lane)| Some((place, &lane.waiting.front()?.position)))
+            .reduce(|best, other| if is_before(other.1, best.1, direction) { other } else { best });
+        let Some((place, _)) = first else { return Ok(None) };
+        let found = self.lanes[place].waiting.pop_front();
+        if let Some(found) = &found {
+            // The same record through another index has the same position.
+            for lane in &mut self.lanes {
+                if lane.waiting.front().is_some_and(|other| other.position == found.position) {
+                    lane.waiting.pop_front();
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes sure that every lane shows its next entry, or has none.
+    async fn refill(&mut self, chunk: usize) -> Result<()> {
+        while self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more) {
+            let follow = |lane: &Lane<'_>| self.want == Want::Records && follows(lane.branch);
+            let hungry = |lane: &&mut Lane<'p>| lane.waiting.is_empty() && lane.more;
+            let following: Vec<bool> = self.lanes.iter().map(follow).collect();
+            let mut scanned: Vec<&mut Lane<'p>> = Vec::new();
+            let mut followed: Vec<&mut Lane<'p>> = Vec::new();
+            for (lane, follows) in
+                self.lanes.iter_mut().zip(following).filter(|(lane, _)| hungry(&lane))
+            {
+                if follows { followed.push(lane) } else { scanned.push(lane) }
+            }
+            let (live, direction) = (self.live, self.direction);
+            if !scanned.is_empty() {
+                let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
+                let stretches = live.engine.scan(&live.space, &ranges, chunk, direction).await?;
+                for (lane, stretch) in scanned.into_iter().zip(stretches) {
+                    lane.take_in(&self.plan.collection, direction, rows(stretch));
+                }
+            }
+            if !followed.is_empty() {
+                let trails: Vec<Trail<'_>> =
+                    followed.iter().filter_map(|lane| lane.trail()).collect();
+                let stretches = live.engine.follow(&live.space, &trails, chunk, direction).await?;
+                for (lane, stretch) in followed.into_iter().zip(stretches) {
+                    lane.take_in(&self.plan.collection, direction, links(stretch));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lane<'_> {
+    fn trail(&self) -> Option<Trail<'_>> {
+        let recipe = self.branch.index.as_ref()?.recipe.as_ref()?;
+        Some(Trail { range: self.range.clone(), recipe })
+    }
+
+    /// Takes in what was read, and jumps over stretches of other templates' keys.
+    fn take_in(
+        &mut self,
+        collection: &Collection,
+        direction: Direction,
+        stretch: Stretch<(Row, Option<Followed>)>,
+    ) {
+        let (template, interleaved) = match &self.branch.index {
+            Some(index) => (&index.key, index.interleaved),
+            None => (&collection.key, collection.interleaved),
+        };
+        self.more = stretch.more;
+        for (row, followed) in stretch.rows {
+            if !self.range.contains(&row.key) {
+                continue;
+            }
+            if interleaved && template.decode(&row.key).is_none() {
+                self.range = template.skip(&self.range, &row.key, direction);
+                continue;
+            }
+            self.range = self.range.after(&row.key, direction);
+            let position = row.key.slice(self.branch.prefix.len().min(row.key.len())..);
+            self.waiting.push_back(Found { branch: self.branch, position, entry: row, followed });
+        }
+        self.more &= !self.range.is_empty();
+    }
+}
+
+/// Whether the engine gets from the entries of this branch to the records by itself.
+fn follows(branch: &Branch) -> bool {
+    branch
+        .index
+        .as_ref()
+        .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_some())
+}
+
+fn rows(stretch: Stretch<Row>) -> Stretch<(Row, Option<Followed>)> {
+    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(|row| (row, None)).collect() }
+}
+
+fn links(stretch: Stretch<Link>) -> Stretch<(Row, Option<Followed>)> {
+    let split =
+        |link: Link| (link.entry, Some(Followed { target: link.target, record: link.record }));
+    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(split).collect() }
+}
+
+fn is_before(a: &Bytes, b: &Bytes, direction: Direction) -> bool {
+    match direction {
+        Direction::Forward => a < b,
+        Direction::Backward => a > b,
+    }
+}
+
+/// What is left of a branch's range from the position on.
+fn trim(branch: &Branch, position: &Position, direction: Direction) -> Range {
+    let key: Bytes = [&branch.prefix[..], &position.key[..]].concat().into();
+    let range = branch.range.clone();
+    match direction {
+        Direction::Forward => {
+            let start = if position.inclusive { key } else { successor(&key) };
+            Range { start: start.max(range.start), ..range }
+        }
+        Direction::Backward => {
+            let end = if position.inclusive { successor(&key) } else { key };
+            let end = range.end.map_or(end.clone(), |limit| limit.min(end));
+            Range { end: Some(end), ..range }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a record must fulfil before it is written.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::engine::VALUE_BYTES_MAX;
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{Template, shortened};
+use crate::schema::{Collection, Field, FieldKind, Verdict};
+
+/// How deep a record's JSON may nest. A parser that reads it back must not run out of stack.
+const DEPTH_MAX: usize = 100;
+
+/// What declared transitions say of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// The change may be made.
+    Allowed,
+    /// The change is out of date, and is declared to be dropped without an error.
+    Ignored,
+}
+
+/// Refuses a record that is not an object, lacks a required field, has a declared field of
+/// another type, breaks the body schema, or is too deep.
+pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
+    let refuse = |message| {
+        Error::new(ErrorKind::InvalidRecord, message).with("collection", &collection.name)
+    };
+    if !record.is_object() {
+        return Err(refuse("a record is a JSON object"));
+    }
+    if depth(record) > DEPTH_MAX {
+        return Err(refuse("a record nests at most 100 levels deep"));
+    }
+    for field in collection.fields.values() {
+        check_field(field, record).map_err(|error| locate(error, collection, field))?;
+    }
+    let violations =
+        collection.body.as_ref().map(|body| body.violations(record)).unwrap_or_default();
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(violations.into_iter().fold(
+        refuse("the record breaks its body schema"),
+        |error, violation| {
+            error.with("problem", format_args!("{}: {}", violation.at, violation.message))
+        },
+    ))
+}
+
+/// Adds where a refused value would have gone.
+fn locate(error: Error, collection: &Collection, field: &Field) -> Error {
+    let uses = |template: &Template| template.segments().any(|segment| segment.path == field.path);
+    let users = collection.indexes.values().filter(|index| uses(&index.key));
+    users.fold(error.with("collection", &collection.name), |error, index| {
+        error.with("index", &index.name)
+    })
+}
+
+fn check_field(field: &Field, record: &Value) -> Result<()> {
+    let mistyped = |value: &Value, reason: String| {
+        Error::new(ErrorKind::InvalidRecord, "a field does not have its declared type")
+            .with("field", &field.path)
+            .with("value", shortened(value))
+            .with("reason", reason)
+    };
+    let values = match &field.kind {
+        FieldKind::RecordPoint { .. } => {
+            field.value(record).map(Cow::Borrowed).into_iter().collect()
+        }
+        FieldKind::Key(_) | FieldKind::Map => field.path.all(record),
+    };
+    if field.required && values.iter().all(|value| value.is_null()) {
+        return Err(Error::new(ErrorKind::InvalidRecord, "a required field is missing")
+            .with("field", &field.path));
+    }
+    for value in values.iter().filter(|value| !value.is_null()) {
+        match field.key_kind() {
+            Some(kind) => kind.check(value).map_err(|reason| mistyped(value, reason))?,
+            None if value.is_object() => {}
+            None => return Err(mistyped(value, "a map is a JSON object".to_owned())),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses JSON text that is too large for a cell.
+pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
+    if text.len() <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitExceeded, "a record has at most 389120 bytes (380 KiB) of JSON")
+        .with("collection", &collection.name)
+        .with("bytes", text.len()))
+}
+
+/// Holds a change of a record against the declared transitions. A field that was absent before
+/// may take any value; one that has a value cannot lose it, which would be a way around them.
+pub(crate) fn check_transitions(
+    collection: &Collection,
+    old: &Value,
+    new: &Value,
+) -> Result<Passage> {
+    let mut passage = Passage::Allowed;
+    for field in collection.fields.values() {
+        let Some(transitions) = &field.transitions else { continue };
+        let Some(from) = text_at(field, old) else { continue };
+        let to = text_at(field, new);
+        match transitions.check(from, to) {
+            Verdict::Allowed => {}
+            Verdict::Ignored => passage = Passage::Ignored,
+            Verdict::Illegal => {
+                let message = "this transition is not declared";
+                return Err(Error::new(ErrorKind::IllegalTransition, message)
+                    .with("collection", &collection.name)
+                    .with("field", &field.path)
+                    .with("from", from)
+                    .with("to", to.unwrap_or("nothing"))
+                    .with("allowed", allowed(transitions.after(from))));
+            }
+        }
+    }
+    Ok(passage)
+}
+
+fn text_at<'v>(field: &Field, record: &'v Value) -> Option<&'v str> {
+    field.path.get(record)?.as_str()
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What a value may change to, in words.
+fn allowed(values: &[String]) -> String {
+    if values.is_empty() { "nothing, it is final".to_owned() } else { values.join(", ") }
+}

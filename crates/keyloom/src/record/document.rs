@@ -1,0 +1,68 @@
+//! A record as it lies in the store: its key, its version and its JSON text.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::version::Version;
+use crate::engine::ShowKey;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A stored record. The JSON text is shared with the store's cache where it can be, and is
+/// parsed only when asked for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Document {
+    key: Bytes,
+    version: Version,
+    text: Bytes,
+}
+
+impl Document {
+    pub(crate) fn new(key: Bytes, version: Version, text: Bytes) -> Self {
+        Document { key, version, text }
+    }
+
+    /// The record's key, as its template writes it.
+    pub fn key(&self) -> &str {
+        // Templates write text only; a foreign key that is not text never becomes a document.
+        std::str::from_utf8(&self.key).unwrap_or_default()
+    }
+
+    /// The version, to guard a later write.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The JSON text, byte for byte as it is stored.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The JSON text without a copy.
+    pub fn into_text(self) -> Bytes {
+        self.text
+    }
+
+    /// The record as JSON.
+    pub fn json(&self) -> Result<Value> {
+        self.read()
+    }
+
+    /// The record as a typed value.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.text).map_err(|error| {
+            Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
+                .with("key", ShowKey(&self.key))
+                .with("reason", &error)
+                .with_source(error)
+        })
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{} {}", ShowKey(&self.key), self.version, String::from_utf8_lossy(&self.text))
+    }
+}

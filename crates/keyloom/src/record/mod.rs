@@ -1,0 +1,13 @@
+//! Versioned JSON: what a record is, apart from where it lies.
+
+mod check;
+mod document;
+mod generate;
+mod random;
+mod version;
+
+pub(crate) use check::{Passage, check_new, check_size, check_transitions};
+pub use document::Document;
+pub(crate) use generate::{fill_generated, new_id, new_uuid};
+pub(crate) use random::{random_bytes, random_fraction};
+pub use version::Version;

@@ -1,0 +1,154 @@
+//! A record's version: which incarnation of the record, and which revision of that.
+//!
+//! | bytes | what | example |
+//! | --- | --- | --- |
+//! | 0 to 5 | creation time, milliseconds since 1970, big-endian | `0199c0e2a1b2` |
+//! | 6 to 15 | random, so that no two creations are alike | `7f3c…` |
+//! | 16 to 23 | revision, from 1, big-endian | `0000000000000001` |
+//!
+//! As text: the first 16 bytes in hex, a hyphen, and the revision in decimal.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::random::random_bytes;
+use crate::engine::Stamp;
+use crate::error::{Error, ErrorKind};
+
+/// Which state of a record this is. Versions of one incarnation are ordered by revision; a
+/// record that is deleted and created again gets a new incarnation, so that an old version never
+/// fits it by accident.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    incarnation: [u8; 16],
+    revision: u64,
+}
+
+impl Version {
+    /// The first version of a new incarnation.
+    pub(crate) fn first() -> Self {
+        let mut incarnation = [0; 16];
+        incarnation[..6].copy_from_slice(&now_ms().to_be_bytes()[2..]);
+        incarnation[6..].copy_from_slice(&random_bytes::<10>());
+        Version { incarnation, revision: 1 }
+    }
+
+    /// The version after this one.
+    pub(crate) fn next(self) -> Self {
+        // A record that is written a million times a second reaches the last revision after
+        // half a million years.
+        Version { revision: self.revision.saturating_add(1), ..self }
+    }
+
+    /// How often the record was written in this incarnation, its creation included.
+    pub fn revision(self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn stamp(self) -> Stamp {
+        let mut bytes = [0; Stamp::BYTES];
+        bytes[..16].copy_from_slice(&self.incarnation);
+        bytes[16..].copy_from_slice(&self.revision.to_be_bytes());
+        Stamp(bytes)
+    }
+
+    pub(crate) fn from_stamp(stamp: Stamp) -> Self {
+        let mut incarnation = [0; 16];
+        let mut revision = [0; 8];
+        incarnation.copy_from_slice(&stamp.0[..16]);
+        revision.copy_from_slice(&stamp.0[16..]);
+        Version { incarnation, revision: u64::from_be_bytes(revision) }
+    }
+}
+
+/// Milliseconds since 1970; a clock before that counts as 1970.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.incarnation {
+            write!(f, "{byte:02x}")?;
+        }
+        write!(f, "-{}", self.revision)
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Version {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        read(text).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidArgument,
+                "a version is 32 lower-case hex digits, a hyphen and a number",
+            )
+            .with("version", format_args!("{text:?}"))
+        })
+    }
+}
+
+fn read(text: &str) -> Option<Version> {
+    let (hex, revision) = text.split_once('-')?;
+    if hex.len() != 32 || !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let mut incarnation = [0; 16];
+    for (place, byte) in incarnation.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&hex[2 * place..2 * place + 2], 16).ok()?;
+    }
+    let parsed = Version { incarnation, revision: revision.parse().ok()? };
+    (parsed.to_string() == text).then_some(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+    use super::*;
+
+    #[test]
+    fn text_and_stamp_keep_the_version() {
+        let version = Version::first().next().next();
+        assert_eq!(version.to_string().parse::<Version>().unwrap(), version);
+        assert_eq!(Version::from_stamp(version.stamp()), version);
+        assert_eq!(version.revision(), 3);
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let text = Version::first().to_string();
+        for wrong in [
+            "",
+            "-1",
+            &text[1..],
+            &text.to_uppercase().replace('0', "A"),
+            &format!("{text}x"),
+            &text.replace('-', "-0"),
+            &text.replace('-', "-+"),
+        ] {
+            assert_eq!(
+                wrong.parse::<Version>().unwrap_err().kind(),
+                ErrorKind::InvalidArgument,
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn later_revisions_and_later_incarnations_sort_higher() {
+        let first = Version::first();
+        assert!(first < first.next());
+        let stamps = (first.stamp(), first.next().stamp());
+        assert!(stamps.0 < stamps.1);
+    }
+}

@@ -1,0 +1,332 @@
+//! The schema of a space as this process knows it: loaded from the catalog, obeyed by every
+//! writer, reloaded when the fence says that it has changed.
+
+use std::sync::{Arc, RwLock};
+
+use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::declaration::SchemaDeclaration;
+use super::evolution::{Change, Class, Evolution, evolve};
+use super::model::{Collection, Index, Schema};
+use crate::engine::{
+    Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, EngineExt, Fence, Outcome,
+    Range, Space,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::Template;
+use crate::record::{Version, random_bytes};
+
+/// How often a schema change is tried when other processes change the schema too.
+const APPLY_ATTEMPTS: usize = 16;
+
+/// The catalog's key in Keyloom's own area.
+const CATALOG_KEY: &[u8] = b"catalog";
+
+/// One state of the schema.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The catalog's version; `None` while the space has no catalog.
+    version: Option<Version>,
+    pub(crate) catalog: Catalog,
+    pub(crate) schema: Schema,
+}
+
+impl Loaded {
+    /// What every batch is fenced with. A space without a catalog has no collections to write.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        self.version.map(|version| Fence { address: catalog_address(), stamp: version.stamp() })
+    }
+
+    pub(crate) fn state(&self, collection: &str, index: &str) -> &IndexState {
+        self.catalog.state(collection, index)
+    }
+
+    /// Whether writers keep the entries of the index up to date.
+    pub(crate) fn is_maintained(&self, collection: &Collection, index: &Index) -> bool {
+        matches!(
+            self.state(&collection.name, &index.name),
+            IndexState::Ready | IndexState::Building
+        )
+    }
+
+    /// Refuses to read an index that is not complete.
+    pub(crate) fn check_readable(&self, collection: &Collection, index: &Index) -> Result<()> {
+        let (message, reason) = match self.state(&collection.name, &index.name) {
+            IndexState::Ready => return Ok(()),
+            IndexState::Building => {
+                ("the index is still building; build it before it is read", None)
+            }
+            IndexState::Disabled => ("the index is disabled", None),
+            IndexState::Failed { reason } => ("the index could not be built", Some(reason)),
+        };
+        let error = Error::new(ErrorKind::IndexNotReady, message)
+            .with("collection", &collection.name)
+            .with("index", &index.name);
+        Err(match reason {
+            Some(reason) => error.with("reason", reason),
+            None => error,
+        })
+    }
+}
+
+/// What became of a schema that was applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// How it differs from the one that was in the store.
+    pub changes: Vec<Change>,
+    /// The indexes that must be built before they can be read: collection and index.
+    pub to_build: Vec<(String, String)>,
+}
+
+/// A space of an engine, with its schema.
+pub(crate) struct Live {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) space: Space,
+    loaded: RwLock<Option<Arc<Loaded>>>,
+    /// What this process declared, and therefore relies on.
+    declared: RwLock<Vec<Schema>>,
+}
+
+impl Live {
+    pub(crate) fn new(engine: Arc<dyn Engine>, space: Space) -> Self {
+        Live { engine, space, loaded: RwLock::new(None), declared: RwLock::new(Vec::new()) }
+    }
+
+    /// The schema as last seen; the first call reads it.
+    pub(crate) async fn loaded(&self) -> Result<Arc<Loaded>> {
+        let known = read(&self.loaded).clone();
+        match known {
+            Some(loaded) => Ok(loaded),
+            None => self.reload().await,
+        }
+    }
+
+    /// Reads the schema again, and fails if it breaks what this process declared.
+    pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
+        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let known = read(&self.loaded).clone();
+        if let (Some(known), Some(cell)) = (known, &cell)
+            && known.version.is_some_and(|version| version.stamp() == cell.stamp)
+        {
+            // Compiling a schema costs far more than reading it.
+            return Ok(known);
+        }
+        let loaded = Arc::new(from_cell(cell)?);
+        for declared in read(&self.declared).iter() {
+            refuse_incompatible(&evolve(&loaded.schema, declared))?;
+        }
+        *write(&self.loaded) = Some(loaded.clone());
+        Ok(loaded)
+    }
+
+    /// Makes the stored schema contain the declared one.
+    pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
+        declared.check_against(self.engine.capabilities())?;
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.reload().await?;
+            let evolution = evolve(&loaded.schema, declared);
+            refuse_incompatible(&evolution)?;
+            let Evolution { changes, merged } = evolution;
+            if loaded.version.is_some() && merged == loaded.catalog.schema {
+                self.remember(declared);
+                let to_build = self.settle_empty().await?;
+                return Ok(Applied { changes, to_build });
+            }
+            let schema = merged_schema(&merged)?;
+            schema.check_against(self.engine.capabilities())?;
+            let mut catalog = loaded.catalog.clone();
+            catalog.schema = merged;
+            // Writers must learn of an index before anybody looks whether there are records
+            // that it lacks.
+            for (collection, index) in new_indexes(&loaded.schema, &schema) {
+                catalog.set_state(&collection.name, &index.name, IndexState::Building);
+            }
+            if self.put_catalog(&loaded, catalog).await? {
+                self.remember(declared);
+                let to_build = self.settle_empty().await?;
+                return Ok(Applied { changes, to_build });
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Sets the state of an index, whatever else changes meanwhile.
+    pub(crate) async fn set_state(
+        &self,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<()> {
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.reload().await?;
+            loaded.schema.collection(collection)?.index(index)?;
+            if *loaded.state(collection, index) == state {
+                return Ok(());
+            }
+            let mut catalog = loaded.catalog.clone();
+            catalog.set_state(collection, index, state.clone());
+            if self.put_catalog(&loaded, catalog).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Sets the state of an index if nothing of the schema changed since it was loaded; `false`
+    /// when something did.
+    pub(crate) async fn replace_state(
+        &self,
+        loaded: &Loaded,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<bool> {
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, index, state);
+        self.put_catalog(loaded, catalog).await
+    }
+
+    /// Building indexes of collections without records, and without entries from earlier times,
+    /// are complete: every writer that may come maintains them already. Gives those that are
+    /// still to be built.
+    async fn settle_empty(&self) -> Result<Vec<(String, String)>> {
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.loaded().await?;
+            let mut catalog = loaded.catalog.clone();
+            for (name, index) in loaded.catalog.building() {
+                let collection = loaded.schema.collection(&name)?;
+                let entries = collection.index(&index)?;
+                if !self.has_key(&collection.key, collection.record_range()?).await?
+                    && !self.has_key(&entries.key, entries.entry_range()?).await?
+                {
+                    catalog.set_state(&name, &index, IndexState::Ready);
+                }
+            }
+            let left = catalog.building();
+            if catalog == loaded.catalog || self.put_catalog(&loaded, catalog).await? {
+                return Ok(left);
+            }
+            self.reload().await?;
+        }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Whether a range holds a key of the template, maybe among others.
+    async fn has_key(&self, template: &Template, mut range: Range) -> Result<bool> {
+        while !range.is_empty() {
+            let stretch = self.engine.scan_one(&self.space, &range, 1, Direction::Forward).await?;
+            let Some(row) = stretch.rows.first() else { break };
+            if template.decode(&row.key).is_some() {
+                return Ok(true);
+            }
+            range = template.skip(&range, &row.key, Direction::Forward);
+        }
+        Ok(false)
+    }
+
+    /// Replaces the catalog unless it changed meanwhile; `false` when it did.
+    async fn put_catalog(&self, loaded: &Loaded, mut catalog: Catalog) -> Result<bool> {
+        catalog.epoch += 1;
+        let version = loaded.version.map_or_else(Version::first, Version::next);
+        let condition = match loaded.version {
+            Some(version) => Condition::Unchanged(version.stamp()),
+            None => Condition::Absent,
+        };
+        let mut batch = Batch::new(self.space.clone());
+        let put = Effect::Put { stamp: version.stamp(), bytes: catalog.to_bytes()?.into() };
+        batch.push(catalog_address(), Some(condition), Some(put));
+        match self.engine.commit(batch).await? {
+            Outcome::Committed(_) => {
+                self.reload().await?;
+                Ok(true)
+            }
+            Outcome::Rejected(_) => Ok(false),
+        }
+    }
+
+    fn remember(&self, declared: &Schema) {
+        let mut all = write(&self.declared);
+        if !all.contains(declared) {
+            all.push(declared.clone());
+        }
+    }
+}
+
+/// The schema that the catalog's cell holds; none at all without a catalog.
+fn from_cell(cell: Option<Cell>) -> Result<Loaded> {
+    let Some(cell) = cell else {
+        return Ok(Loaded {
+            version: None,
+            catalog: Catalog::new(CursorSecret(random_bytes())),
+            schema: Schema::default(),
+        });
+    };
+    let bytes = cell
+        .bytes()
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
+    let catalog = Catalog::from_bytes(bytes)?;
+    let schema = catalog.compile()?;
+    Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
+}
+
+fn refuse_incompatible(evolution: &Evolution) -> Result<()> {
+    let mut broken =
+        evolution.changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
+    if broken.peek().is_none() {
+        return Ok(());
+    }
+    let message = "the declared schema contradicts the one in the store";
+    let error = Error::new(ErrorKind::IncompatibleSchema, message);
+    Err(broken.fold(error, |error, change| error.with("change", change)))
+}
+
+/// Two schemas that are fine by themselves may have templates that share a key.
+fn merged_schema(merged: &SchemaDeclaration) -> Result<Schema> {
+    Schema::from_declaration(merged.clone()).map_err(|source| {
+        let message = "the declared schema and what the store keeps do not fit together";
+        let error = Error::new(ErrorKind::IncompatibleSchema, message);
+        let problems = source.context().map(|(_, problem)| problem.to_owned()).collect::<Vec<_>>();
+        problems
+            .into_iter()
+            .fold(error, |error, problem| error.with("problem", problem))
+            .with_source(source)
+    })
+}
+
+fn new_indexes<'s>(
+    stored: &'s Schema,
+    union: &'s Schema,
+) -> impl Iterator<Item = (&'s Arc<Collection>, &'s Arc<Index>)> {
+    union.collections.values().flat_map(move |collection| {
+        let known = stored.collections.get(&collection.name);
+        collection
+            .indexes
+            .values()
+            .filter(move |index| {
+                !known.is_some_and(|known| known.indexes.contains_key(&index.name))
+            })
+            .map(move |index| (collection, index))
+    })
+}
+
+pub(crate) fn catalog_address() -> Address {
+    Address::new(Area::own(), CATALOG_KEY)
+}
+
+/// The locks are held for moments only, by code that does not panic: a poisoned one still holds
+/// a whole value.
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,290 @@
+//! The records of one type.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::fields::KeyFields;
+use super::stored::Stored;
+use crate::engine::{Address, ShowKey};
+use crate::error::{Error, ErrorKind, Result};
+use crate::query::{self, Near, Nearby, Page, Query, plan};
+use crate::record::{Document, Version};
+use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, record_key_of};
+use crate::write::{self, Written, key_of_values};
+
+/// How often a look-up by a unique value is repeated when the value changes hands meanwhile.
+const LOOKUPS: usize = 8;
+
+/// The records of one type: a Rust type that derives `Record`, or
+/// [`serde_json::Value`] for any collection as JSON.
+pub struct Collection<T> {
+    live: Arc<Live>,
+    name: Arc<str>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Collection<T> {
+    fn clone(&self) -> Self {
+        Collection { live: self.live.clone(), name: self.name.clone(), kind: PhantomData }
+    }
+}
+
+impl<T> Collection<T> {
+    pub(crate) fn new(live: Arc<Live>, name: &str) -> Self {
+        Collection { live, name: name.into(), kind: PhantomData }
+    }
+
+    /// The collection's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
+    /// when it was not there.
+    pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
+        let values = key.into_values();
+        write::delete(&self.live, &self.name, |declared| key_of(declared, &values), None).await
+    }
+
+    /// Deletes a record if it is in this version.
+    pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(declared, &values);
+        write::delete(&self.live, &self.name, key, Some(version)).await.map(drop)
+    }
+
+    /// A record as it lies in the store, by the fields of its key. One read.
+    pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
+        let loaded = self.live.loaded().await?;
+        let declared = loaded.schema.collection(&self.name)?;
+        let key = key_of(declared, &key.into_values())?;
+        Ok(self.fetch(declared, &[key]).await?.pop().flatten())
+    }
+
+    /// A record as it lies in the store, by a unique index. Two reads.
+    pub async fn get_document_by(
+        &self,
+        index: &str,
+        values: impl KeyFields,
+    ) -> Result<Option<Document>> {
+        let loaded = self.live.loaded().await?;
+        let declared = loaded.schema.collection(&self.name)?;
+        let (index, claim) = unique_key(&loaded, declared, index, &values.into_values())?;
+        let claim = Address::new(index.area.clone(), claim);
+        for _ in 0..LOOKUPS {
+            let cell = self
+                .live
+                .engine
+                .get(&self.live.space, std::slice::from_ref(&claim))
+                .await?
+                .pop()
+                .flatten();
+            let Some(cell) = cell else { return Ok(None) };
+            let key =
+                cell.bytes().and_then(|value| record_key_of(declared, index, &claim.key, value));
+            let key = key.ok_or_else(|| {
+                Error::new(ErrorKind::Corrupt, "a unique entry does not name a record")
+                    .with("key", ShowKey(&claim.key))
+            })?;
+            let record = Address::new(declared.area.clone(), key.clone());
+            let found = self.live.engine.get(&self.live.space, &[record]).await?.pop().flatten();
+            // Between the two reads the value may have passed to another record. The common
+            // case, a record that was not written since, is told by the stamps alone.
+            if let Some(found) = found
+                && (found.stamp == cell.stamp
+                    || query::has_entry(declared, index, &claim.key, &found))
+                && let Some(text) = found.bytes()
+            {
+                return Ok(Some(Document::new(
+                    key,
+                    Version::from_stamp(found.stamp),
+                    text.clone(),
+                )));
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Corrupt,
+            "a unique entry leads to a record that does not have it; run verify",
+        )
+        .with("collection", &declared.name)
+        .with("index", &index.name)
+        .with("key", ShowKey(&claim.key)))
+    }
+
+    /// A page of records as they lie in the store: the JSON text, not looked at.
+    pub async fn documents(&self, query: &Query) -> Result<Page<Document>> {
+        query::documents(&self.live, &self.name, query).await
+    }
+
+    /// A page of keys. The records are not read, and their texts are empty; versions are those
+    /// at which the entries were written.
+    pub async fn keys(&self, query: &Query) -> Result<Page<String>> {
+        let page = query::keys(&self.live, &self.name, query).await?;
+        Ok(page.map(|document| Ok(document.key().to_owned())))
+    }
+
+    /// A page of records around a place, nearest first, as they lie in the store.
+    pub async fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>> {
+        query::near(&self.live, &self.name, near).await
+    }
+
+    /// How many records answer the query. Reads every entry; a query with a `limit` that is too
+    /// small for it is an error, so that no wrong number is ever given.
+    pub async fn count(&self, query: &Query) -> Result<usize> {
+        match query::count(&self.live, &self.name, query).await? {
+            (counted, true) => Ok(counted),
+            (counted, false) => Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "there is more to count than the limit allows",
+            )
+            .with("collection", &self.name)
+            .with("counted", counted)),
+        }
+    }
+
+    /// How the query would be answered, in words.
+    pub async fn explain(&self, query: &Query) -> Result<String> {
+        let loaded = self.live.loaded().await?;
+        let declared = loaded.schema.collection(&self.name)?;
+        Ok(plan(&loaded, declared, query, None)?.to_string())
+    }
+
+    async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {
+        let addresses: Vec<Address> =
+            keys.iter().map(|key| Address::new(declared.area.clone(), key.clone())).collect();
+        let cells = self.live.engine.get(&self.live.space, &addresses).await?;
+        keys.iter()
+            .zip(cells)
+            .map(|(key, cell)| {
+                let Some(cell) = cell else { return Ok(None) };
+                let text = cell.bytes().ok_or_else(|| {
+                    Error::new(ErrorKind::Corrupt, "a record's key holds integers")
+                        .with("key", ShowKey(key))
+                })?;
+                let version = Version::from_stamp(cell.stamp);
+                Ok(Some(Document::new(key.clone(), version, text.clone())))
+            })
+            .collect()
+    }
+}
+
+impl<T: DeserializeOwned> Collection<T> {
+    /// A record by the fields of its key.
+    pub async fn get(&self, key: impl KeyFields) -> Result<Option<Stored<T>>> {
+        self.get_document(key).await?.as_ref().map(Stored::read).transpose()
+    }
+
+    /// Many records in one round trip, each in its place.
+    pub async fn get_many<K: KeyFields>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Stored<T>>>> {
+        let loaded = self.live.loaded().await?;
+        let declared = loaded.schema.collection(&self.name)?;
+        let keys: Vec<Bytes> = keys
+            .into_iter()
+            .map(|key| key_of(declared, &key.into_values()))
+            .collect::<Result<_>>()?;
+        let documents = self.fetch(declared, &keys).await?;
+        documents.iter().map(|document| document.as_ref().map(Stored::read).transpose()).collect()
+    }
+
+    /// A record by a unique index.
+    pub async fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>> {
+        self.get_document_by(index, values).await?.as_ref().map(Stored::read).transpose()
+    }
+
+    /// A page of records. One that cannot be read is told among the problems.
+    pub async fn page(&self, query: &Query) -> Result<Page<Stored<T>>> {
+        let page = self.documents(query).await?;
+        Ok(page.map(|document| {
+            Stored::read(&document)
+                .map_err(|error| query::unreadable(document.key().as_bytes(), error))
+        }))
+    }
+}
+
+impl<T: DeserializeOwned> Collection<T> {
+    /// A page of records around a place, nearest first.
+    pub async fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>> {
+        let page = self.near_documents(near).await?;
+        Ok(page.map(|Nearby { record, distance_m }| {
+            let read = Stored::read(&record);
+            read.map(|record| Nearby { record, distance_m })
+                .map_err(|error| query::unreadable(record.key().as_bytes(), error))
+        }))
+    }
+}
+
+impl<T: Serialize> Collection<T> {
+    /// Creates a record without reading anything. Fails if its key, or one of its unique values,
+    /// is taken. Fields that are declared so are generated where they are missing.
+    pub async fn insert(&self, record: &T) -> Result<Document> {
+        write::insert(&self.live, &self.name, &to_json(&self.name, record)?).await
+    }
+
+    /// Creates a record, or replaces the one with its key.
+    pub async fn upsert(&self, record: &T) -> Result<Written> {
+        write::upsert(&self.live, &self.name, &to_json(&self.name, record)?).await
+    }
+
+    /// Replaces the record with its key, which must be there.
+    pub async fn replace(&self, record: &T) -> Result<Written> {
+        write::replace(&self.live, &self.name, &to_json(&self.name, record)?, None).await
+    }
+
+    /// Replaces the record with its key if it is in this version.
+    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
+        write::replace(&self.live, &self.name, &to_json(&self.name, record)?, Some(version)).await
+    }
+}
+
+pub(super) fn to_json<T: Serialize>(collection: &str, record: &T) -> Result<Value> {
+    serde_json::to_value(record).map_err(|error| {
+        Error::new(ErrorKind::InvalidRecord, "the record cannot be written as JSON")
+            .with("collection", collection)
+            .with("reason", &error)
+            .with_source(error)
+    })
+}
+
+pub(super) fn key_of(declared: &Declared, values: &[Value]) -> Result<Bytes> {
+    key_of_values(declared, &values.iter().collect::<Vec<_>>())
+}
+
+/// A unique index that may be read, and the key of its entry for these values.
+pub(super) fn unique_key<'s>(
+    loaded: &Loaded,
+    declared: &'s Declared,
+    index: &str,
+    values: &[Value],
+) -> Result<(&'s Arc<Index>, Bytes)> {
+    let index = declared.index(index)?;
+    let about = |kind, message| {
+        Error::new(kind, message).with("collection", &declared.name).with("index", &index.name)
+    };
+    if index.kind != IndexKind::Unique {
+        return Err(about(
+            ErrorKind::InvalidQuery,
+            "only a unique index names one record; query this one",
+        ));
+    }
+    loaded.check_readable(declared, index)?;
+    if values.len() != index.key.segments().count() {
+        return Err(about(
+            ErrorKind::InvalidArgument,
+            "the unique index has another number of fields",
+        )
+        .with("key", &index.key.source)
+        .with("values given", values.len()));
+    }
+    let key = index.key.encode(&values.iter().collect::<Vec<_>>()).map_err(|refusal| {
+        refusal.into_query_error().with("collection", &declared.name).with("index", &index.name)
+    })?;
+    Ok((index, key))
+}

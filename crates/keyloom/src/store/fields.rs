@@ -1,0 +1,58 @@
+//! The values that name a record: one for each field of its key, or of a unique index.
+
+use serde_json::Value;
+
+/// One or several values, in the order of a template: `"ana"`, `42`, `("ana", "n1")`.
+pub trait KeyFields {
+    /// The values.
+    fn into_values(self) -> Vec<Value>;
+}
+
+impl KeyFields for () {
+    fn into_values(self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+impl KeyFields for Vec<Value> {
+    fn into_values(self) -> Vec<Value> {
+        self
+    }
+}
+
+macro_rules! single {
+    ($($kind:ty),*) => {$(
+        impl KeyFields for $kind {
+            fn into_values(self) -> Vec<Value> {
+                vec![self.into()]
+            }
+        }
+    )*};
+}
+
+single!(&str, String, i64, u64, i32, u32, f64, bool, Value);
+
+impl KeyFields for &String {
+    fn into_values(self) -> Vec<Value> {
+        vec![self.as_str().into()]
+    }
+}
+
+macro_rules! tuple {
+    ($($part:ident),*) => {
+        impl<$($part: Into<Value>),*> KeyFields for ($($part,)*) {
+            fn into_values(self) -> Vec<Value> {
+                #[allow(non_snake_case, reason = "the type's name serves as the value's")]
+                let ($($part,)*) = self;
+                vec![$($part.into()),*]
+            }
+        }
+    };
+}
+
+tuple!(A);
+tuple!(A, B);
+tuple!(A, B, C);
+tuple!(A, B, C, D);
+tuple!(A, B, C, D, E);
+tuple!(A, B, C, D, E, F);

@@ -1,0 +1,99 @@
+//! A collection as a transaction sees it.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::collection::{key_of, to_json, unique_key};
+use super::fields::KeyFields;
+use super::stored::Stored;
+use crate::error::{Error, ErrorKind, Result};
+use crate::query::{Page, Query};
+use crate::record::{Document, Version};
+use crate::schema::Collection as Declared;
+use crate::typed::Record;
+use crate::write::{Transaction, Written};
+
+/// A collection within one attempt at a transaction. What it reads must still hold at the
+/// commit; what it writes is seen by its later reads, and by nobody else before the commit.
+pub struct TransactionCollection<T> {
+    transaction: Transaction,
+    declared: Arc<Declared>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl Transaction {
+    /// The collection of a Rust type. Its schema must be in the store already.
+    pub fn collection<T: Record>(&self) -> Result<TransactionCollection<T>> {
+        self.named(T::COLLECTION)
+    }
+
+    /// A collection as JSON.
+    pub fn documents(&self, name: &str) -> Result<TransactionCollection<Value>> {
+        self.named(name)
+    }
+
+    fn named<T>(&self, name: &str) -> Result<TransactionCollection<T>> {
+        let declared = self.declared(name)?;
+        Ok(TransactionCollection { transaction: self.clone(), declared, kind: PhantomData })
+    }
+}
+
+impl<T> TransactionCollection<T> {
+    /// Deletes a record with every key that it owns; `false` when it is not there.
+    pub async fn delete(&self, key: impl KeyFields) -> Result<bool> {
+        let key = key_of(&self.declared, &key.into_values())?;
+        self.transaction.delete(&self.declared, &key).await
+    }
+
+    /// Always refused: a range that is read here could change before the commit unnoticed.
+    pub async fn page(&self, _query: &Query) -> Result<Page<Stored<T>>> {
+        Err(Error::new(
+            ErrorKind::InvalidQuery,
+            "a transaction cannot read ranges yet; read the page outside and each record by its key inside",
+        )
+        .with("collection", &self.declared.name))
+    }
+}
+
+impl<T: DeserializeOwned> TransactionCollection<T> {
+    /// A record by the fields of its key.
+    pub async fn get(&self, key: impl KeyFields) -> Result<Option<Stored<T>>> {
+        let key = key_of(&self.declared, &key.into_values())?;
+        self.transaction.get(&self.declared, &key).await?.as_ref().map(Stored::read).transpose()
+    }
+
+    /// A record by a unique index.
+    pub async fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>> {
+        let loaded = self.transaction.loaded();
+        let (index, claim) = unique_key(loaded, &self.declared, index, &values.into_values())?;
+        let found = self.transaction.get_by(&self.declared, index, claim).await?;
+        found.as_ref().map(Stored::read).transpose()
+    }
+}
+
+impl<T: Serialize> TransactionCollection<T> {
+    /// Creates a record without reading anything.
+    pub fn insert(&self, record: &T) -> Result<Document> {
+        self.transaction.insert(&self.declared, to_json(&self.declared.name, record)?)
+    }
+
+    /// Creates a record, or replaces the one with its key.
+    pub async fn upsert(&self, record: &T) -> Result<Written> {
+        self.transaction.upsert(&self.declared, to_json(&self.declared.name, record)?).await
+    }
+
+    /// Replaces the record with its key, which must be there.
+    pub async fn replace(&self, record: &T) -> Result<Written> {
+        self.transaction.replace(&self.declared, to_json(&self.declared.name, record)?, None).await
+    }
+
+    /// Replaces the record with its key if it is in this version.
+    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
+        let record = to_json(&self.declared.name, record)?;
+        self.transaction.replace(&self.declared, record, Some(version)).await
+    }
+}

@@ -1,0 +1,134 @@
+//! What a program holds in its hands: stores, collections, transactions.
+
+mod address;
+mod collection;
+mod fields;
+mod in_transaction;
+mod maintenance;
+mod plain;
+mod stored;
+
+pub use collection::Collection;
+pub use fields::KeyFields;
+pub use in_transaction::TransactionCollection;
+pub use plain::{Listed, Listing, Plain};
+pub use stored::Stored;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::engine::{Engine, Space};
+use crate::error::{Error, Result};
+use crate::schema::{Applied, Live, Schema};
+use crate::typed::Record;
+use crate::write::{self, Retry, Transaction};
+
+/// A store, seen through one of its spaces. Cloning is cheap and shares everything.
+#[derive(Clone)]
+pub struct Store {
+    live: Arc<Live>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Arc<dyn Engine>,
+    /// One schema per space and process, so that all handles learn of a change together.
+    spaces: Mutex<HashMap<Space, Arc<Live>>>,
+}
+
+impl Store {
+    /// Opens a store by its address: `file:PATH` for a folder, which is created when it is
+    /// missing, or `memory:` for a store that ends with the process.
+    pub async fn open(address: &str) -> Result<Self> {
+        Ok(Store::on(address::open(address)?))
+    }
+
+    /// A store on an engine that the program opened itself.
+    pub fn on(engine: Arc<dyn Engine>) -> Self {
+        let shared = Arc::new(Shared { engine, spaces: Mutex::default() });
+        Store { live: live(&shared, Space::main()), shared }
+    }
+
+    /// The same store, seen through another space. Spaces come into being by being written to.
+    pub fn space(&self, name: &str) -> Result<Self> {
+        Ok(Store { live: live(&self.shared, Space::new(name)?), shared: self.shared.clone() })
+    }
+
+    /// The name of the space.
+    pub fn space_name(&self) -> &str {
+        self.live.space.name()
+    }
+
+    /// The engine underneath.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.shared.engine
+    }
+
+    /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
+    /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
+    pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
+        self.live.apply(schema).await
+    }
+
+    /// The schema in the store, as this process last saw it.
+    pub async fn schema(&self) -> Result<Schema> {
+        Ok(self.live.loaded().await?.schema.clone())
+    }
+
+    /// The collection of a Rust type. Applies the schema that the type declares.
+    pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
+        self.apply(&T::schema()?).await?;
+        Ok(Collection::new(self.live.clone(), T::COLLECTION))
+    }
+
+    /// A collection of the stored schema, as JSON.
+    pub async fn documents(&self, name: &str) -> Result<Collection<Value>> {
+        if self.live.loaded().await?.schema.collection(name).is_err() {
+            self.live.reload().await?.schema.collection(name)?;
+        }
+        Ok(Collection::new(self.live.clone(), name))
+    }
+
+    /// Reads and writes several records of this space, all or nothing.
+    ///
+    /// The closure may run more than once: when a record that it read has changed before the
+    /// commit, it is run again on the current state. It should do nothing but read and write
+    /// through the transaction. Its own error ends the transaction, and nothing is written.
+    pub async fn transaction<T, E, F, Fut>(&self, closure: F) -> Result<T, E>
+    where
+        F: FnMut(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        self.transaction_with(Retry::eager(), closure).await
+    }
+
+    /// As [`transaction`](Self::transaction), with other attempts and pauses.
+    pub async fn transaction_with<T, E, F, Fut>(&self, retry: Retry, closure: F) -> Result<T, E>
+    where
+        F: FnMut(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        write::run(&self.live, retry, closure).await
+    }
+
+    /// Makes everything durable and releases the store. Dropping it does so too, but cannot
+    /// report an error.
+    pub async fn close(&self) -> Result<()> {
+        self.shared.engine.close().await
+    }
+
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+}
+
+fn live(shared: &Arc<Shared>, space: Space) -> Arc<Live> {
+    let mut spaces = shared.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+    let make = || Arc::new(Live::new(shared.engine.clone(), space.clone()));
+    spaces.entry(space.clone()).or_insert_with(make).clone()
+}

@@ -1,0 +1,295 @@
+//! Several changes of records, and what they rest on, become one batch with one entry per
+//! address.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::entries::{EntryStep, Image, entries, taken};
+use crate::engine::{
+    Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Document, Version, check_size};
+use crate::schema::{Collection, Index, record_key_of};
+
+/// What is known of a record before it changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Before {
+    /// It must not be there: it is being created.
+    Absent,
+    /// It was looked for, and was not there.
+    SeenAbsent,
+    /// It was read in this state, and must still be in it.
+    Read {
+        /// The version that was read.
+        version: Version,
+        /// The record that was read.
+        value: Value,
+        /// Its JSON text.
+        text: Bytes,
+    },
+}
+
+/// One record that changes: with an `after` it is written, without it is deleted.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) key: Bytes,
+    pub(crate) before: Before,
+    pub(crate) after: Option<After>,
+}
+
+/// What a record becomes.
+#[derive(Clone, Debug)]
+pub(crate) struct After {
+    pub(crate) version: Version,
+    pub(crate) value: Value,
+    pub(crate) text: Bytes,
+}
+
+impl After {
+    /// A record about to be written, as text.
+    pub(crate) fn new(collection: &Collection, version: Version, value: Value) -> Result<Self> {
+        let text = Bytes::from(value.to_string());
+        check_size(collection, &text)?;
+        Ok(After { version, value, text })
+    }
+
+    /// The record as it will be in the store.
+    pub(crate) fn document(&self, key: &Bytes) -> Document {
+        Document::new(key.clone(), self.version, self.text.clone())
+    }
+}
+
+impl Change {
+    /// The version after the change, if the record is there then.
+    pub(crate) fn version(&self) -> Option<Version> {
+        self.after.as_ref().map(|after| after.version)
+    }
+}
+
+/// What an entry of the batch is for, to explain a rejection.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// The record of that change.
+    Record(usize),
+    /// An index key of that change.
+    Entry(usize, Arc<Index>, Bytes),
+    /// Something that was read and must not have changed.
+    Read,
+}
+
+/// A batch with the role of each of its entries.
+pub(crate) struct Assembled {
+    pub(crate) batch: Batch,
+    pub(crate) roles: Vec<Role>,
+}
+
+/// Builds the batch. `reads` are cells that must still be as they were read; those that a change
+/// writes itself are covered by the change.
+pub(crate) fn assemble(
+    space: &Space,
+    fence: Option<Fence>,
+    maintained: impl Fn(&Collection, &Index) -> bool,
+    changes: &[Change],
+    reads: &[(Address, Option<Stamp>)],
+) -> Result<Assembled> {
+    let mut builder = Builder::new(space, fence);
+    for (place, change) in changes.iter().enumerate() {
+        builder.add_record(place, change);
+    }
+    for (place, change) in changes.iter().enumerate() {
+        let before = match &change.before {
+            Before::Read { value, text, .. } => Some(Image { key: &change.key, value, text }),
+            Before::Absent | Before::SeenAbsent => None,
+        };
+        let after = change.after.as_ref().map(|after| Image {
+            key: &change.key,
+            value: &after.value,
+            text: &after.text,
+        });
+        // The stamp of a removed entry is never used.
+        let stamp = change.version().map_or(Stamp([0; Stamp::BYTES]), Version::stamp);
+        let collection = &change.collection;
+        for entry in entries(collection, |index| maintained(collection, index), before, after)? {
+            let index = entry.index;
+            let address = Address::new(index.area.clone(), entry.key);
+            builder.add_entry(changes, place, index, address, entry.step, stamp)?;
+        }
+    }
+    for (address, stamp) in reads {
+        builder.add_read(address, *stamp);
+    }
+    Ok(builder.assembled)
+}
+
+struct Builder {
+    assembled: Assembled,
+    places: HashMap<Address, usize>,
+}
+
+impl Builder {
+    fn new(space: &Space, fence: Option<Fence>) -> Self {
+        let batch = Batch { fence, ..Batch::new(space.clone()) };
+        Builder { assembled: Assembled { batch, roles: Vec::new() }, places: HashMap::new() }
+    }
+
+    fn push(
+        &mut self,
+        role: Role,
+        address: Address,
+        condition: Option<Condition>,
+        effect: Option<Effect>,
+    ) {
+        self.places.insert(address.clone(), self.assembled.roles.len());
+        self.assembled.batch.push(address, condition, effect);
+        self.assembled.roles.push(role);
+    }
+
+    fn add_record(&mut self, place: usize, change: &Change) {
+        let condition = match &change.before {
+            Before::Absent | Before::SeenAbsent => Condition::Absent,
+            Before::Read { version, .. } => Condition::Unchanged(version.stamp()),
+        };
+        let effect = match (&change.before, &change.after) {
+            (_, Some(after)) => {
+                Some(Effect::Put { stamp: after.version.stamp(), bytes: after.text.clone() })
+            }
+            (Before::Read { .. }, None) => Some(Effect::Delete),
+            // A record that came and went within one transaction leaves no trace.
+            (Before::Absent | Before::SeenAbsent, None) => None,
+        };
+        let address = Address::new(change.collection.area.clone(), change.key.clone());
+        self.push(Role::Record(place), address, Some(condition), effect);
+    }
+
+    fn add_entry(
+        &mut self,
+        changes: &[Change],
+        place: usize,
+        index: &Arc<Index>,
+        address: Address,
+        step: EntryStep,
+        stamp: Stamp,
+    ) -> Result<()> {
+        let Some(&found) = self.places.get(&address) else {
+            let (condition, effect) = match step {
+                EntryStep::Claim(bytes) if index.claims => {
+                    (Some(Condition::Absent), Effect::Put { stamp, bytes })
+                }
+                EntryStep::Claim(bytes) | EntryStep::Rewrite(bytes) => {
+                    (None, Effect::Put { stamp, bytes })
+                }
+                EntryStep::Remove => (None, Effect::Delete),
+            };
+            let role = Role::Entry(place, index.clone(), address.key.clone());
+            self.push(role, address, condition, Some(effect));
+            return Ok(());
+        };
+        let entry = &mut self.assembled.batch.entries[found];
+        match (step, entry.effect.take()) {
+            // Another change of the batch gives the key up, and the condition on its record
+            // guarantees that it has it: the claim passes on.
+            (EntryStep::Claim(bytes) | EntryStep::Rewrite(bytes), Some(Effect::Delete)) => {
+                entry.effect = Some(Effect::Put { stamp, bytes });
+                self.assembled.roles[found] =
+                    Role::Entry(place, index.clone(), address.key.clone());
+                Ok(())
+            }
+            // The same the other way round: what was put stays, without the condition.
+            (EntryStep::Remove, put @ Some(Effect::Put { .. })) => {
+                entry.effect = put;
+                entry.condition = None;
+                Ok(())
+            }
+            (_, effect) => {
+                entry.effect = effect;
+                let rival = match &self.assembled.roles[found] {
+                    Role::Entry(other, ..) | Role::Record(other) => {
+                        ShowKey(&changes[*other].key).to_string()
+                    }
+                    Role::Read => String::new(),
+                };
+                Err(taken(&changes[place].collection, index, &address.key, &rival))
+            }
+        }
+    }
+
+    fn add_read(&mut self, address: &Address, stamp: Option<Stamp>) {
+        if self.places.contains_key(address) {
+            return;
+        }
+        let condition = stamp.map_or(Condition::Absent, Condition::Unchanged);
+        self.push(Role::Read, address.clone(), Some(condition), None);
+    }
+}
+
+/// Why a batch was rejected, in terms of records.
+pub(crate) enum Refused {
+    /// The schema changed; with the new one it may succeed.
+    StaleSchema,
+    /// A record that was read has changed; reading it again may help.
+    Changed(Error),
+    /// Another record holds this key of this index.
+    Taken(Arc<Index>, Address, Error),
+    /// Trying again does not help.
+    Final(Error),
+}
+
+/// Explains a rejection.
+pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection) -> Refused {
+    let Cause::Condition { entry } = rejection.cause else {
+        return match rejection.cause {
+            Cause::Fence => Refused::StaleSchema,
+            _ => Refused::Final(Error::new(
+                ErrorKind::Internal,
+                "a batch without additions failed one",
+            )),
+        };
+    };
+    match &roles[entry] {
+        Role::Read => Refused::Changed(Error::new(
+            ErrorKind::VersionConflict,
+            "a record that the transaction read has changed",
+        )),
+        Role::Record(place) => {
+            let change = &changes[*place];
+            let about = |kind, message| {
+                Error::new(kind, message)
+                    .with("collection", &change.collection.name)
+                    .with("key", ShowKey(&change.key))
+            };
+            let found = rejection.found.as_ref();
+            match (&change.before, found) {
+                (Before::Absent, _) => Refused::Final(about(
+                    ErrorKind::AlreadyExists,
+                    "a record with this key is there already",
+                )),
+                (Before::SeenAbsent, _) => Refused::Changed(about(
+                    ErrorKind::VersionConflict,
+                    "the record was created since it was looked for",
+                )),
+                (Before::Read { .. }, Some(found)) => Refused::Changed(
+                    about(ErrorKind::VersionConflict, "the record changed since it was read")
+                        .with("version", Version::from_stamp(found.stamp)),
+                ),
+                (Before::Read { .. }, None) => Refused::Changed(about(
+                    ErrorKind::VersionConflict,
+                    "the record was deleted since it was read",
+                )),
+            }
+        }
+        Role::Entry(place, index, key) => {
+            let collection = &changes[*place].collection;
+            let value = rejection.found.as_ref().and_then(|cell| cell.bytes());
+            let holder = value
+                .and_then(|value| record_key_of(collection, index, key, value))
+                .map_or_else(|| "unknown".to_owned(), |key| ShowKey(&key).to_string());
+            let address = Address::new(index.area.clone(), key.clone());
+            Refused::Taken(index.clone(), address, taken(collection, index, key, &holder))
+        }
+    }
+}

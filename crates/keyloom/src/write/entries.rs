@@ -1,0 +1,295 @@
+//! Index maintenance as a pure function of the old and the new record.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::engine::ShowKey;
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{KeyRefusal, Path, Step, shortened};
+use crate::schema::{Collection, Holds, Index, IndexKind};
+
+/// A record as index maintenance sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Image<'a> {
+    /// The record's key.
+    pub(crate) key: &'a Bytes,
+    /// The record.
+    pub(crate) value: &'a Value,
+    /// Its JSON text.
+    pub(crate) text: &'a Bytes,
+}
+
+/// One key that an index holds for a record.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedEntry<'i> {
+    pub(crate) index: &'i Arc<Index>,
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
+}
+
+impl OwnedEntry<'_> {
+    /// Whether both are at the same address.
+    fn is_at(&self, other: &OwnedEntry<'_>) -> bool {
+        self.key == other.key && self.index.area == other.index.area
+    }
+}
+
+/// What has to be done to one index entry.
+#[derive(Clone, Debug)]
+pub(crate) struct EntryChange<'i> {
+    pub(crate) index: &'i Arc<Index>,
+    pub(crate) key: Bytes,
+    pub(crate) step: EntryStep,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntryStep {
+    /// The key is new to the record.
+    Claim(Bytes),
+    /// The record has the key already, and its value changes.
+    Rewrite(Bytes),
+    /// The record gives the key up.
+    Remove,
+}
+
+/// What to do about a value that does not fit into an index key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lenience {
+    /// An error: the record is about to be written.
+    Strict,
+    /// No entry: the record is in the store already, so that such an entry was never written.
+    Lenient,
+}
+
+/// Which keys to remove and which to put when a record changes from `old` to `new`, for the
+/// indexes that are maintained.
+pub(crate) fn entries<'i>(
+    collection: &'i Collection,
+    maintained: impl Fn(&Index) -> bool + Copy,
+    old: Option<Image<'_>>,
+    new: Option<Image<'_>>,
+) -> Result<Vec<EntryChange<'i>>> {
+    let of = |image: Option<Image<'_>>, lenience| match image {
+        Some(image) => entries_of(collection, maintained, image, lenience),
+        None => Ok(Vec::new()),
+    };
+    Ok(difference(of(old, Lenience::Lenient)?, of(new, Lenience::Strict)?))
+}
+
+fn difference<'i>(old: Vec<OwnedEntry<'i>>, new: Vec<OwnedEntry<'i>>) -> Vec<EntryChange<'i>> {
+    let removed = old
+        .iter()
+        .filter(|before| !new.iter().any(|after| after.is_at(before)))
+        .map(|before| EntryChange {
+            index: before.index,
+            key: before.key.clone(),
+            step: EntryStep::Remove,
+        })
+        .collect::<Vec<_>>();
+    let written = new.into_iter().filter_map(|after| {
+        let step = match old.iter().find(|before| before.is_at(&after)) {
+            Some(before) if before.value == after.value => return None,
+            Some(_) => EntryStep::Rewrite(after.value),
+            None => EntryStep::Claim(after.value),
+        };
+        Some(EntryChange { index: after.index, key: after.key, step })
+    });
+    removed.into_iter().chain(written).collect()
+}
+
+/// Every entry that the maintained indexes hold for a record.
+pub(crate) fn entries_of<'i>(
+    collection: &'i Collection,
+    maintained: impl Fn(&Index) -> bool,
+    image: Image<'_>,
+    lenience: Lenience,
+) -> Result<Vec<OwnedEntry<'i>>> {
+    let mut all = Vec::new();
+    for index in collection.indexes.values().filter(|index| maintained(index)) {
+        match entry_keys_of(collection, index, image.value) {
+            Ok(keys) if keys.is_empty() => {}
+            Ok(keys) => {
+                let value = entry_value(index, image);
+                all.extend(keys.into_iter().map(|key| OwnedEntry {
+                    index,
+                    key,
+                    value: value.clone(),
+                }));
+            }
+            Err(_) if lenience == Lenience::Lenient => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// The keys that one index holds for a record, each once.
+pub(crate) fn entry_keys_of(
+    collection: &Collection,
+    index: &Index,
+    record: &Value,
+) -> Result<Vec<Bytes>> {
+    if index.condition.as_ref().is_some_and(|condition| !condition.holds(record)) {
+        return Ok(Vec::new());
+    }
+    let mut keys: Vec<Bytes> = Vec::new();
+    for element in elements(collection, index, record)? {
+        let Some(values) = segment_values(collection, index, record, element)? else { continue };
+        let values: Vec<&Value> = values.iter().map(|value| value.as_ref()).collect();
+        let key =
+            index.key.encode(&values).map_err(|refusal| refused(collection, index, refusal))?;
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.len() > index.max {
+        return Err(in_index(
+            ErrorKind::LimitExceeded,
+            "a record has too many entries for an index; raise its `max`",
+            collection,
+            index,
+        )
+        .with("entries", keys.len())
+        .with("max", index.max));
+    }
+    Ok(keys)
+}
+
+/// One element of the array or map that a multi-valued index walks over.
+#[derive(Clone, Copy)]
+struct Element<'v> {
+    name: Option<&'v str>,
+    value: &'v Value,
+}
+
+/// The elements that make entries: for an index without `*` one that stands for the record.
+fn elements<'v>(
+    collection: &Collection,
+    index: &Index,
+    record: &'v Value,
+) -> Result<Vec<Element<'v>>> {
+    let Some(star) = &index.star else {
+        return Ok(vec![Element { name: None, value: record }]);
+    };
+    match star.get(record) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            Ok(items.iter().map(|value| Element { name: None, value }).collect())
+        }
+        Some(Value::Object(members)) => {
+            Ok(members.iter().map(|(name, value)| Element { name: Some(name), value }).collect())
+        }
+        Some(other) => Err(in_index(
+            ErrorKind::InvalidRecord,
+            "a multi-valued index walks over an array or an object",
+            collection,
+            index,
+        )
+        .with("field", star)
+        .with("value", shortened(other))),
+    }
+}
+
+/// A value in the record, or one that is made for the key (the name of a map's member).
+enum SegmentValue<'v> {
+    InRecord(&'v Value),
+    Made(Value),
+}
+
+impl SegmentValue<'_> {
+    fn as_ref(&self) -> &Value {
+        match self {
+            SegmentValue::InRecord(value) => value,
+            SegmentValue::Made(value) => value,
+        }
+    }
+}
+
+/// One value per segment; `None` when one is missing or null, and the index is sparse.
+fn segment_values<'v>(
+    collection: &Collection,
+    index: &Index,
+    record: &'v Value,
+    element: Element<'v>,
+) -> Result<Option<Vec<SegmentValue<'v>>>> {
+    let mut values = Vec::new();
+    for segment in index.key.segments() {
+        let value = match segment_value(collection, &segment.path, record, element) {
+            None | Some(SegmentValue::InRecord(Value::Null)) if index.sparse => return Ok(None),
+            None | Some(SegmentValue::InRecord(Value::Null)) => {
+                return Err(in_index(
+                    ErrorKind::InvalidRecord,
+                    "an index that is not sparse needs this field",
+                    collection,
+                    index,
+                )
+                .with("field", &segment.path));
+            }
+            Some(value) => value,
+        };
+        values.push(value);
+    }
+    Ok(Some(values))
+}
+
+fn segment_value<'v>(
+    collection: &Collection,
+    path: &Path,
+    record: &'v Value,
+    element: Element<'v>,
+) -> Option<SegmentValue<'v>> {
+    let starred = path.0.iter().position(|step| !matches!(step, Step::Name(_)));
+    match starred {
+        None => collection.value(path, record).map(SegmentValue::InRecord),
+        Some(place) if path.0[place] == Step::EachKey => {
+            element.name.map(|name| SegmentValue::Made(Value::String(name.to_owned())))
+        }
+        Some(place) => {
+            Path(path.0[place + 1..].to_vec()).get(element.value).map(SegmentValue::InRecord)
+        }
+    }
+}
+
+/// What the entries of an index hold for a record.
+pub(crate) fn entry_value(index: &Index, image: Image<'_>) -> Bytes {
+    let json = match &index.holds {
+        Holds::Record => return image.text.clone(),
+        Holds::Key => Value::String(String::from_utf8_lossy(image.key).into_owned()),
+        Holds::Field(path) => path.get(image.value).cloned().unwrap_or_default(),
+        Holds::Object(paths) => Value::Object(
+            paths
+                .iter()
+                .map(|path| (path.to_string(), path.get(image.value).cloned().unwrap_or_default()))
+                .collect::<Map<_, _>>(),
+        ),
+    };
+    json.to_string().into()
+}
+
+fn refused(collection: &Collection, index: &Index, refusal: KeyRefusal) -> Error {
+    refusal.into_error().with("collection", &collection.name).with("index", &index.name)
+}
+
+fn in_index(
+    kind: ErrorKind,
+    message: &'static str,
+    collection: &Collection,
+    index: &Index,
+) -> Error {
+    Error::new(kind, message).with("collection", &collection.name).with("index", &index.name)
+}
+
+/// The error for a unique value, or another exclusive key, that another record holds.
+pub(crate) fn taken(collection: &Collection, index: &Index, key: &[u8], holder: &str) -> Error {
+    let message = match index.kind {
+        IndexKind::Unique => "another record holds this unique value",
+        IndexKind::Value | IndexKind::Geo => "another record holds this index key",
+    };
+    let mut error = in_index(ErrorKind::UniqueConflict, message, collection, index);
+    for (segment, value) in index.key.segments().zip(index.key.decode(key).unwrap_or_default()) {
+        error = error.with("field", &segment.path).with("value", shortened(&value));
+    }
+    error.with("key", ShowKey(key)).with("held by", holder)
+}

@@ -1,0 +1,326 @@
+//! Writes of one record: each one batch, each with its promise.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::assemble::{After, Assembled, Before, Change, Refused, assemble, explain};
+use super::guard::guard;
+use super::retry::Retry;
+use crate::engine::{Address, Cell, Outcome, ShowKey, Stamp};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::Path;
+use crate::record::{Document, Passage, Version, check_new, check_transitions, fill_generated};
+use crate::schema::{Collection, Index, Live, Loaded};
+
+/// How often a code that is taken is drawn again. With a code of six characters a thousand
+/// million records make one in a hundred draws fail.
+const CODE_DRAWS: u32 = 16;
+
+/// What became of a record that was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It was not there before.
+    Created,
+    /// It was there, and is changed.
+    Replaced,
+    /// It was there already, exactly so; nothing was written.
+    Unchanged,
+    /// A declared transition says that the write is out of date; nothing was written.
+    Ignored,
+}
+
+/// The answer to a write that may meet a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The record as it is now.
+    pub document: Document,
+    /// What the write did.
+    pub effect: Effect,
+}
+
+impl Written {
+    /// The version of the record as it is now.
+    pub fn version(&self) -> Version {
+        self.document.version()
+    }
+}
+
+/// A record as it was read from the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Current {
+    pub(crate) version: Version,
+    pub(crate) value: Value,
+    pub(crate) text: Bytes,
+}
+
+impl Current {
+    pub(crate) fn from_cell(key: &Bytes, cell: &Cell) -> Result<Self> {
+        let unreadable = || {
+            Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
+                .with("key", ShowKey(key))
+        };
+        let text = cell.bytes().ok_or_else(unreadable)?.clone();
+        let value = serde_json::from_slice(&text)
+            .map_err(|error| unreadable().with("reason", &error).with_source(error))?;
+        Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
+    }
+
+    fn into_before(self) -> Before {
+        Before::Read { version: self.version, value: self.value, text: self.text }
+    }
+
+    pub(crate) fn document(&self, key: &Bytes) -> Document {
+        Document::new(key.clone(), self.version, self.text.clone())
+    }
+}
+
+/// The key of a record, made of its own fields.
+pub(crate) fn record_key(collection: &Collection, record: &Value) -> Result<Bytes> {
+    let values: Vec<&Value> = collection
+        .key_paths
+        .iter()
+        .map(|path| {
+            collection.value(path, record).ok_or_else(|| {
+                Error::new(ErrorKind::InvalidRecord, "a field of the record's key is missing")
+                    .with("collection", &collection.name)
+                    .with("field", path)
+            })
+        })
+        .collect::<Result<_>>()?;
+    key_of_values(collection, &values)
+}
+
+/// The key of a record, made of values in the order of its template.
+pub(crate) fn key_of_values(collection: &Collection, values: &[&Value]) -> Result<Bytes> {
+    if values.len() != collection.key_paths.len() {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "the record's key has another number of fields",
+        )
+        .with("collection", &collection.name)
+        .with("key", &collection.key.source)
+        .with("values given", values.len()));
+    }
+    collection
+        .key
+        .encode(values)
+        .map_err(|refusal| refusal.into_error().with("collection", &collection.name))
+}
+
+/// Commits changes under the schema that they were made with.
+pub(crate) async fn commit(
+    live: &Live,
+    loaded: &Loaded,
+    changes: &[Change],
+    reads: &[(Address, Option<Stamp>)],
+) -> Result<Option<Refused>> {
+    let maintained =
+        |collection: &Collection, index: &Index| loaded.is_maintained(collection, index);
+    let mut assembled = assemble(&live.space, loaded.fence(), maintained, changes, reads)?;
+    guard(live, loaded, changes, &mut assembled).await?;
+    let Assembled { batch, roles } = assembled;
+    match live.engine.commit(batch).await? {
+        Outcome::Committed(_) => Ok(None),
+        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, changes, &rejection))),
+    }
+}
+
+/// Creates a record without reading anything.
+pub(crate) async fn insert(live: &Live, name: &str, record: &Value) -> Result<Document> {
+    let mut drawn = 0;
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let mut value = record.clone();
+        let codes = fill_generated(collection, &mut value);
+        let (change, document) = creation(collection, value)?;
+        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
+            None => return Ok(document),
+            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::Taken(index, _, _)) if drawn < CODE_DRAWS && uses_any(&index, &codes) => {
+                drawn += 1;
+            }
+            Some(Refused::Taken(_, _, error) | Refused::Changed(error) | Refused::Final(error)) => {
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn uses_any(index: &Index, codes: &[Path]) -> bool {
+    index.key.segments().any(|segment| codes.contains(&segment.path))
+}
+
+/// Checks a record; gives the change that creates it, and the record as it will be.
+fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
+    check_new(collection, &value)?;
+    let key = record_key(collection, &value)?;
+    let after = After::new(collection, Version::first(), value)?;
+    let document = after.document(&key);
+    let collection = collection.clone();
+    Ok((Change { collection, key, before: Before::Absent, after: Some(after) }, document))
+}
+
+/// Creates a record or replaces the one with its key.
+pub(crate) async fn upsert(live: &Live, name: &str, record: &Value) -> Result<Written> {
+    write_over(live, name, record, |_, _| Ok(())).await
+}
+
+/// Replaces the record with its key, which must be there, and in this version if one is given.
+pub(crate) async fn replace(
+    live: &Live,
+    name: &str,
+    record: &Value,
+    expected: Option<Version>,
+) -> Result<Written> {
+    write_over(live, name, record, |key, current| expect(name, key, current, expected)).await
+}
+
+async fn write_over(
+    live: &Live,
+    name: &str,
+    record: &Value,
+    allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
+) -> Result<Written> {
+    let retry = Retry::eager();
+    let mut made = 0;
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let mut value = record.clone();
+        fill_generated(collection, &mut value);
+        check_new(collection, &value)?;
+        let key = record_key(collection, &value)?;
+        let current = read(live, collection, &key).await?;
+        allow(&key, current.as_ref())?;
+        let (change, written) = match overwrite(collection, key, current, value)? {
+            Overwrite::Keep(written) => return Ok(written),
+            Overwrite::Write(change, written) => (change, written),
+        };
+        made += 1;
+        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
+            None => return Ok(written),
+            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::Changed(error)) if !retry.pause(made).await => {
+                return Err(contention(error, made));
+            }
+            Some(Refused::Changed(_)) => {}
+            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        }
+    }
+}
+
+/// What writing a record over what is there comes to.
+pub(crate) enum Overwrite {
+    Keep(Written),
+    Write(Change, Written),
+}
+
+/// Decides what writing `value` over `current` comes to. The value is checked already.
+pub(crate) fn overwrite(
+    collection: &Arc<Collection>,
+    key: Bytes,
+    current: Option<Current>,
+    value: Value,
+) -> Result<Overwrite> {
+    let (before, version, effect) = match current {
+        None => (Before::SeenAbsent, Version::first(), Effect::Created),
+        Some(current) => {
+            let keep =
+                |effect| Ok(Overwrite::Keep(Written { document: current.document(&key), effect }));
+            if value.to_string().as_bytes() == &current.text[..] {
+                return keep(Effect::Unchanged);
+            }
+            if check_transitions(collection, &current.value, &value)? == Passage::Ignored {
+                return keep(Effect::Ignored);
+            }
+            let version = current.version.next();
+            (current.into_before(), version, Effect::Replaced)
+        }
+    };
+    let after = After::new(collection, version, value)?;
+    let written = Written { document: after.document(&key), effect };
+    let collection = collection.clone();
+    Ok(Overwrite::Write(Change { collection, key, before, after: Some(after) }, written))
+}
+
+/// Deletes a record with everything it owns. Gives the version that it had, or `None` when it
+/// was not there.
+pub(crate) async fn delete(
+    live: &Live,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    expected: Option<Version>,
+) -> Result<Option<Version>> {
+    let retry = Retry::eager();
+    let mut made = 0;
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let key = key(collection)?;
+        let current = read(live, collection, &key).await?;
+        if expected.is_some() {
+            expect(name, &key, current.as_ref(), expected)?;
+        }
+        let Some(current) = current else { return Ok(None) };
+        let version = current.version;
+        let change = Change {
+            collection: collection.clone(),
+            key,
+            before: current.into_before(),
+            after: None,
+        };
+        made += 1;
+        match commit(live, &loaded, &[change], &[]).await? {
+            None => return Ok(Some(version)),
+            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::Changed(error)) if !retry.pause(made).await => {
+                return Err(contention(error, made));
+            }
+            Some(Refused::Changed(_)) => {}
+            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        }
+    }
+}
+
+/// Refuses to go on unless the record is there, and in the expected version if one is given.
+pub(crate) fn expect(
+    name: &str,
+    key: &Bytes,
+    current: Option<&Current>,
+    expected: Option<Version>,
+) -> Result<()> {
+    let about = |kind, message| {
+        Error::new(kind, message).with("collection", name).with("key", ShowKey(key))
+    };
+    match (current, expected) {
+        (None, _) => Err(about(ErrorKind::NotFound, "there is no record with this key")),
+        (Some(current), Some(expected)) if current.version != expected => {
+            Err(about(ErrorKind::VersionConflict, "the record changed since it was read")
+                .with("expected version", expected)
+                .with("version", current.version)
+                .with_retry(false))
+        }
+        (Some(_), _) => Ok(()),
+    }
+}
+
+/// Reads one record.
+pub(crate) async fn read(
+    live: &Live,
+    collection: &Collection,
+    key: &Bytes,
+) -> Result<Option<Current>> {
+    let address = Address::new(collection.area.clone(), key.clone());
+    let cell = live.engine.get(&live.space, &[address]).await?.pop().flatten();
+    cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+}
+
+pub(crate) fn contention(last: Error, attempts: u32) -> Error {
+    Error::new(ErrorKind::Contention, "other writers won every attempt")
+        .with("attempts", attempts)
+        .with("last conflict", &last)
+        .with_source(last)
+}

@@ -1,0 +1,334 @@
+//! Several records, several collections, one space: reads become conditions, the commit is all
+//! or nothing.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::assemble::{After, Before, Change, Refused};
+use super::entries::entry_keys_of;
+use super::operations::{
+    Current, Overwrite, Written, commit, contention, expect, overwrite, record_key,
+};
+use super::retry::Retry;
+use crate::engine::{Address, ShowKey, Stamp};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Document, Version, check_new, fill_generated};
+use crate::schema::{Collection, Index, IndexKind, Live, Loaded, record_key_of};
+
+/// One attempt at a transaction. Clones are the same attempt.
+#[derive(Clone)]
+pub struct Transaction {
+    live: Arc<Live>,
+    loaded: Arc<Loaded>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Records as they were when first read; `None` for those that were not there.
+    records: BTreeMap<Address, Option<Current>>,
+    /// Unique claims that were looked up, by their stamps.
+    claims: BTreeMap<Address, Option<Stamp>>,
+    /// Records as the transaction leaves them.
+    writes: BTreeMap<Address, Write>,
+}
+
+#[derive(Clone)]
+struct Write {
+    collection: Arc<Collection>,
+    after: Option<After>,
+}
+
+/// Runs the closure until an attempt commits. What it reads must still hold at the commit.
+pub(crate) async fn run<T, E, F, Fut>(
+    live: &Arc<Live>,
+    retry: Retry,
+    mut closure: F,
+) -> Result<T, E>
+where
+    F: FnMut(Transaction) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    E: From<Error>,
+{
+    let mut made = 0;
+    loop {
+        let transaction =
+            Transaction { live: live.clone(), loaded: live.loaded().await?, state: Arc::default() };
+        let answer = closure(transaction.clone()).await?;
+        made += 1;
+        match transaction.commit().await? {
+            None => return Ok(answer),
+            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::Changed(error)) if !retry.pause(made).await => {
+                return Err(contention(error, made).into());
+            }
+            Some(Refused::Changed(_)) => {}
+            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error.into()),
+        }
+    }
+}
+
+impl Transaction {
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    pub(crate) fn declared(&self, name: &str) -> Result<Arc<Collection>> {
+        self.loaded.schema.collection(name).cloned()
+    }
+
+    /// Reads a record, or sees what the transaction wrote itself.
+    pub(crate) async fn get(
+        &self,
+        collection: &Collection,
+        key: &Bytes,
+    ) -> Result<Option<Document>> {
+        Ok(self.current(collection, key).await?.map(|current| current.document(key)))
+    }
+
+    /// Reads by a unique index, or sees what the transaction wrote itself.
+    pub(crate) async fn get_by(
+        &self,
+        collection: &Collection,
+        index: &Index,
+        claim: Bytes,
+    ) -> Result<Option<Document>> {
+        if let Some(found) = self.written_holder(collection, index, &claim)? {
+            return Ok(Some(found));
+        }
+        let address = Address::new(index.area.clone(), claim);
+        let cell = self
+            .live
+            .engine
+            .get(&self.live.space, std::slice::from_ref(&address))
+            .await?
+            .pop()
+            .flatten();
+        self.remember_claim(&address, cell.as_ref().map(|cell| cell.stamp))?;
+        let Some(cell) = cell else { return Ok(None) };
+        let holder = cell
+            .bytes()
+            .and_then(|value| record_key_of(collection, index, &address.key, value))
+            .ok_or_else(|| {
+                Error::new(ErrorKind::Corrupt, "an index entry cannot be read")
+                    .with("key", ShowKey(&address.key))
+            })?;
+        let Some(current) = self.current(collection, &holder).await? else { return Ok(None) };
+        // The transaction itself may have changed the record so that it gives the claim up.
+        let holds = entry_keys_of(collection, index, &current.value)?.contains(&address.key);
+        Ok(holds.then(|| current.document(&holder)))
+    }
+
+    /// Creates a record; fails at once if the transaction knows that it is there.
+    pub(crate) fn insert(
+        &self,
+        collection: &Arc<Collection>,
+        mut value: Value,
+    ) -> Result<Document> {
+        fill_generated(collection, &mut value);
+        check_new(collection, &value)?;
+        let key = record_key(collection, &value)?;
+        let address = Address::new(collection.area.clone(), key.clone());
+        let mut state = self.state();
+        if state.visible(&address).is_some_and(|visible| visible.is_some()) {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                "a record with this key is there already",
+            )
+            .with("collection", &collection.name)
+            .with("key", ShowKey(&key)));
+        }
+        let version = state.next_version(&address);
+        let after = After::new(collection, version, value)?;
+        let document = after.document(&key);
+        state.writes.insert(address, Write { collection: collection.clone(), after: Some(after) });
+        Ok(document)
+    }
+
+    /// Creates or replaces a record.
+    pub(crate) async fn upsert(
+        &self,
+        collection: &Arc<Collection>,
+        value: Value,
+    ) -> Result<Written> {
+        self.write_over(collection, value, |_, _| Ok(())).await
+    }
+
+    /// Replaces a record that must be there.
+    pub(crate) async fn replace(
+        &self,
+        collection: &Arc<Collection>,
+        value: Value,
+        expected: Option<Version>,
+    ) -> Result<Written> {
+        self.write_over(collection, value, |key, current| {
+            expect(&collection.name, key, current, expected)
+        })
+        .await
+    }
+
+    async fn write_over(
+        &self,
+        collection: &Arc<Collection>,
+        mut value: Value,
+        allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
+    ) -> Result<Written> {
+        fill_generated(collection, &mut value);
+        check_new(collection, &value)?;
+        let key = record_key(collection, &value)?;
+        let current = self.current(collection, &key).await?;
+        allow(&key, current.as_ref())?;
+        let address = Address::new(collection.area.clone(), key.clone());
+        match overwrite(collection, key, current, value)? {
+            Overwrite::Keep(written) => Ok(written),
+            Overwrite::Write(change, mut written) => {
+                let mut state = self.state();
+                let after = change
+                    .after
+                    .map(|after| After { version: state.next_version(&address), ..after });
+                if let Some(after) = &after {
+                    written.document = after.document(&address.key);
+                }
+                state.writes.insert(address, Write { collection: collection.clone(), after });
+                Ok(written)
+            }
+        }
+    }
+
+    /// Deletes a record; `false` when it is not there.
+    pub(crate) async fn delete(&self, collection: &Arc<Collection>, key: &Bytes) -> Result<bool> {
+        let there = self.current(collection, key).await?.is_some();
+        if there {
+            let address = Address::new(collection.area.clone(), key.clone());
+            let write = Write { collection: collection.clone(), after: None };
+            self.state().writes.insert(address, write);
+        }
+        Ok(there)
+    }
+
+    async fn current(&self, collection: &Collection, key: &Bytes) -> Result<Option<Current>> {
+        let address = Address::new(collection.area.clone(), key.clone());
+        if let Some(visible) = self.state().visible(&address) {
+            return Ok(visible);
+        }
+        let cell = self
+            .live
+            .engine
+            .get(&self.live.space, std::slice::from_ref(&address))
+            .await?
+            .pop()
+            .flatten();
+        let current = cell.map(|cell| Current::from_cell(key, &cell)).transpose()?;
+        self.state().records.insert(address, current.clone());
+        Ok(current)
+    }
+
+    /// The record of this transaction's own writes that has the claim, if one does.
+    fn written_holder(
+        &self,
+        collection: &Collection,
+        index: &Index,
+        claim: &Bytes,
+    ) -> Result<Option<Document>> {
+        debug_assert_eq!(index.kind, IndexKind::Unique);
+        for (address, write) in &self.state().writes {
+            let Some(after) = &write.after else { continue };
+            if write.collection.name == collection.name
+                && entry_keys_of(collection, index, &after.value)?.contains(claim)
+            {
+                return Ok(Some(after.document(&address.key)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn remember_claim(&self, address: &Address, stamp: Option<Stamp>) -> Result<()> {
+        match self.state().claims.insert(address.clone(), stamp) {
+            Some(before) if before != stamp => Err(Error::new(
+                ErrorKind::VersionConflict,
+                "a unique value changed hands during the transaction",
+            )
+            .with("key", ShowKey(&address.key))),
+            _ => Ok(()),
+        }
+    }
+
+    async fn commit(&self) -> Result<Option<Refused>> {
+        let (changes, reads) = self.state().settle();
+        if changes.is_empty() && reads.is_empty() {
+            return Ok(None);
+        }
+        let refused = commit(&self.live, &self.loaded, &changes, &reads).await?;
+        Ok(refused.map(|refused| match refused {
+            // The transaction looked, saw the value free, and lost it to another: worth a retry,
+            // in which it will see who has it.
+            Refused::Taken(_, address, error)
+                if self.state().claims.get(&address) == Some(&None) =>
+            {
+                Refused::Changed(error)
+            }
+            other => other,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of the closure cannot leave the state half changed: each method changes it by
+        // one insertion.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What the transaction sees at an address; `None` when it has not looked there yet.
+    fn visible(&self, address: &Address) -> Option<Option<Current>> {
+        match self.writes.get(address) {
+            Some(write) => Some(write.after.as_ref().map(|after| Current {
+                version: after.version,
+                value: after.value.clone(),
+                text: after.text.clone(),
+            })),
+            None => self.records.get(address).cloned(),
+        }
+    }
+
+    /// The version of the record once the transaction commits: one more than what was read,
+    /// however often it is written in between.
+    fn next_version(&self, address: &Address) -> Version {
+        if let Some(Some(read)) = self.records.get(address) {
+            return read.version.next();
+        }
+        let written = self.writes.get(address).and_then(|write| write.after.as_ref());
+        written.map_or_else(Version::first, |after| after.version)
+    }
+
+    /// The changes, and what else must still hold.
+    fn settle(&self) -> (Vec<Change>, Vec<(Address, Option<Stamp>)>) {
+        let changes = self
+            .writes
+            .iter()
+            .map(|(address, write)| Change {
+                collection: write.collection.clone(),
+                key: address.key.clone(),
+                before: match self.records.get(address) {
+                    None => Before::Absent,
+                    Some(None) => Before::SeenAbsent,
+                    Some(Some(read)) => Before::Read {
+                        version: read.version,
+                        value: read.value.clone(),
+                        text: read.text.clone(),
+                    },
+                },
+                after: write.after.clone(),
+            })
+            .collect();
+        let records = self.records.iter().map(|(address, read)| {
+            (address.clone(), read.as_ref().map(|read| read.version.stamp()))
+        });
+        let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
+        (changes, records.chain(claims).collect())
+    }
+}
