@@ -372,6 +372,21 @@ async fn a_build_ends_when_its_index_is_disabled() {
     assert_clean(&first).await;
 }
 
+/// The same when there is nothing left to do but to call the index ready.
+#[tokio::test]
+async fn a_complete_index_is_not_called_ready_behind_who_disabled_it() {
+    let (meddled, first, second) = meddled().await;
+    let collection = first.documents("user").await.unwrap();
+    for n in 0..3 {
+        collection.delete(format!("u{n}")).await.unwrap();
+    }
+    collection.insert(&json!({ "id": "u9", "email": "9" })).await.unwrap();
+    meddled.before_next_commit(async move { second.disable("user", "email").await.unwrap() });
+    let error = first.build("user", "email").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IndexNotReady);
+    assert_eq!(first.index_state("user", "email").await.unwrap(), IndexState::Disabled);
+}
+
 /// Another change of the schema costs another pass, and nothing else.
 #[tokio::test]
 async fn a_build_outlives_other_changes_of_the_schema() {
