@@ -4,13 +4,18 @@ mod error;
 mod index;
 mod key;
 mod query;
+#[cfg(doctest)]
+mod readme;
 mod record;
 mod schema;
 mod store;
-mod typed;
 mod write;
 
+pub mod blocking;
 pub mod engine;
+pub mod typed;
+
+pub use keyloom_derive::{Choice, Record};
 
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
@@ -27,7 +32,7 @@ pub use schema::{
 pub use store::{
     Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
 };
-pub use typed::Record;
+pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};
 
 /// Entrances for the fuzz targets; not part of the API.

@@ -315,6 +315,34 @@ async fn concurrent_creators_of_different_records_never_retry() {
 }
 
 #[tokio::test]
+async fn a_drawn_code_that_is_taken_is_drawn_again() {
+    const CODES: &str = r#"
+        [collection.ticket]
+        key = "ticket:{n}"
+        [collection.ticket.fields]
+        n    = "integer"
+        code = { type = "code", pattern = "T-*", generate = true }
+        [collection.ticket.unique.code]
+        key = "ticket-code:{code}"
+    "#;
+    let mut redrawn = 0;
+    for _ in 0..5 {
+        let meter = Arc::new(keyloom::engine::Metered::new(Arc::new(Memory::new())));
+        let store = Store::on(meter.clone());
+        store.apply(&Schema::from_toml(CODES).unwrap()).await.unwrap();
+        let tickets = store.documents("ticket").await.unwrap();
+        meter.take();
+        // 16 of 32 codes: that no draw meets a code that is taken has a chance of one in a hundred.
+        for n in 0..16 {
+            tickets.insert(&json!({ "n": n })).await.unwrap();
+        }
+        redrawn += meter.take().commits - 16;
+        assert_eq!(tickets.page(&Query::new().index("code")).await.unwrap().records.len(), 16);
+    }
+    assert!(redrawn > 0);
+}
+
+#[tokio::test]
 async fn of_many_writers_with_one_unique_value_exactly_one_wins() {
     for it in Subject::all().await {
         let users = it.collection("user").await;

@@ -117,7 +117,7 @@ pub(crate) fn check_transitions(
                     .with("field", &field.path)
                     .with("from", from)
                     .with("to", to.unwrap_or("nothing"))
-                    .with("allowed", transitions.after(from).join(", ")));
+                    .with("allowed", allowed(transitions.after(from))));
             }
         }
     }
@@ -134,4 +134,9 @@ fn depth(value: &Value) -> usize {
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }
+}
+
+/// What a value may change to, in words.
+fn allowed(values: &[String]) -> String {
+    if values.is_empty() { "nothing, it is final".to_owned() } else { values.join(", ") }
 }

@@ -215,7 +215,7 @@ async fn write_over(
 /// What writing a record over what is there comes to.
 pub(crate) enum Overwrite {
     Keep(Written),
-    Write(Change, Written),
+    Write(Box<Change>, Written),
 }
 
 /// Decides what writing `value` over `current` comes to. The value is checked already.
@@ -243,7 +243,8 @@ pub(crate) fn overwrite(
     let after = After::new(collection, version, value)?;
     let written = Written { document: after.document(&key), effect };
     let collection = collection.clone();
-    Ok(Overwrite::Write(Change { collection, key, before, after: Some(after) }, written))
+    let change = Change { collection, key, before, after: Some(after) };
+    Ok(Overwrite::Write(Box::new(change), written))
 }
 
 /// Deletes a record with everything it owns. Gives the version that it had, or `None` when it

@@ -100,6 +100,48 @@ fn values_that_do_not_fit_are_refused_with_the_reason() {
 }
 
 #[test]
+fn bytes_that_encoding_never_writes_do_not_decode() {
+    let long = Kind::Integer { digits: 19 };
+    let uuid = Kind::Uuid { version: Some(4) };
+    for (placeholder, kind, bytes) in [
+        ("{v}:", Kind::Text, "a%3ab:"),
+        ("{v}:", Kind::Text, "a%41b:"),
+        ("{v}:", Kind::Text, "a%3:"),
+        ("{v}:", Kind::Text, "a%:"),
+        ("{v}:", Kind::Text, "a\u{7f}:"),
+        ("{v}:", Kind::Text, "a::"),
+        ("x:{v}", Kind::Text, "x:a:b"),
+        ("{v sorted}", Kind::Text, "a b!"),
+        ("{v sorted}", Kind::Text, "a%26!"),
+        ("{v sorted}", Kind::Text, "a"),
+        ("{v sorted desc}", Kind::Text, "9e~"),
+        ("{v sorted desc}", Kind::Text, "9~"),
+        ("{v sorted desc}", Kind::Text, "00~"),
+        ("{v}", Kind::Integer { digits: 2 }, "+5"),
+        ("{v}", Kind::Integer { digits: 2 }, "5"),
+        ("{v}", long.clone(), "9223372036854775808"),
+        ("{v}", long, "-0776627963145224191"),
+        ("{v}", Kind::Float, "7fffffffffffffff"),
+        ("{v desc}", Kind::Float, "8000000000000000"),
+        ("{v}", Kind::Float, "fff0000000000000"),
+        ("{v}", Kind::Float, "000fffffffffffff"),
+        ("{v}", Kind::Float, "BFF8000000000000"),
+        ("{v}", Kind::Boolean, "2"),
+        ("{v}", enum_of(&["a", "b"]), "c"),
+        ("{v}", enum_of(&["a", "b"]), ""),
+        ("{v}", Kind::Timestamp, "123456789012"),
+        ("{v}", Kind::DateTime, "2023-02-29T00:00:00.000Z"),
+        ("{v desc}", Kind::DateTime, "7976-97-70T99:99:99.999Z"),
+        ("{v}", uuid, "0f8fad5bd9cb169fa16570867728950e"),
+        ("{v geohash 2}", point(), "ua"),
+    ] {
+        let template = template(placeholder, &[("v", kind)]);
+        assert_eq!(template.decode(bytes.as_bytes()), None, "{bytes} of {placeholder}");
+        assert!(!template.automaton.accepts(bytes.as_bytes()), "{bytes} of {placeholder}");
+    }
+}
+
+#[test]
 fn keys_outside_the_portable_limits_are_refused_as_a_whole() {
     let any = template("{v raw}", &[]);
     let refusal = any.encode(&[&json!("")]).unwrap_err();

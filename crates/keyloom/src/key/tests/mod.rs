@@ -7,6 +7,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod calendar;
 mod examples;
 mod layouts;
 mod properties;

@@ -1,7 +1,8 @@
 //! What becomes of a stored schema when a process declares another one.
 
 use super::{SYSTEMS, compiled, problems};
-use crate::schema::{Class, Evolution, Schema, evolve};
+use crate::schema::evolution::{Evolution, evolve};
+use crate::schema::{Class, Schema};
 
 /// Compares the approvals with themselves after one edit of their text.
 fn after(edit: (&str, &str)) -> (Schema, Schema, Evolution) {

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
+use crate::schema::evolution::evolve;
 use crate::schema::{
     Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration, evolve,
+    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
