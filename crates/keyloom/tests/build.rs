@@ -11,7 +11,7 @@ mod index_support;
 use std::sync::Arc;
 
 use index_support::{Clients, Meddled, dump, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
+use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn};
 use keyloom::{Applied, Error, ErrorKind, IndexState, Query, Schema, Store};
 use serde_json::json;
 
@@ -247,20 +247,31 @@ async fn a_build_gives_way_to_the_rightful_holder_of_a_stale_claim() {
 }
 
 #[tokio::test]
-async fn many_records_are_built_in_few_commits_on_a_folder() {
+async fn many_records_are_built_in_few_round_trips() {
     let folder = tempfile::tempdir().unwrap();
-    let engine: Arc<dyn Engine> =
-        Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap());
-    let store = Store::on(engine);
+    let engine = Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    let metered = Arc::new(Metered::new(Arc::new(engine)));
+    let store = Store::on(metered.clone());
     store.apply(&users("")).await.unwrap();
     for n in 0..700 {
         let record = json!({ "id": format!("u{n}"), "email": format!("{n}@x") }).to_string();
         plant(&store, "", format!("user:u{n}"), Some(&record)).await;
     }
     store.apply(&users(BY_EMAIL)).await.unwrap();
+    metered.take();
     let built = store.build("user", "email").await.unwrap();
     assert_eq!((built.records, built.put), (700, 700));
-    assert_clean(&store).await;
+    let usage = metered.take();
+    // Three chunks of at most 256 records; 63 records and their entries fill a batch, and the
+    // catalog is one more.
+    assert!(usage.commits <= 700 / 63 + 3 + 1, "{usage:?}");
+    assert!(usage.reads() <= 12, "{usage:?}");
+    let verification = store.verify().await.unwrap();
+    assert!(verification.is_clean(), "{:#?}", verification.findings);
+    assert_eq!((verification.records, verification.entries), (700, 700));
+    let usage = metered.take();
+    // Each chunk of 256 keys is one scan and one get of the other halves; and the catalog.
+    assert!(usage.reads() <= 2 * 6 + 1 && usage.commits == 0, "{usage:?}");
     store.close().await.unwrap();
 }
 

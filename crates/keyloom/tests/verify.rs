@@ -283,6 +283,20 @@ async fn findings_are_bounded_and_counted_and_can_be_streamed() {
     assert_clean(&store).await;
 }
 
+/// Operators run these beside everything else.
+#[tokio::test]
+async fn verify_and_repair_can_run_in_tasks() {
+    let store = memory_store().await;
+    ana(&store).await;
+    plant(&store, "", "index:tag:x:u9", Some(r#""u9""#)).await;
+    let other = store.clone();
+    let repair =
+        tokio::spawn(async move { other.repair(&RepairOptions::default()).await }).await.unwrap();
+    assert_eq!(repair.unwrap().mended_counts.dangling, 1);
+    let verification = tokio::spawn(async move { store.verify().await }).await.unwrap();
+    assert!(verification.unwrap().is_clean());
+}
+
 fn on_one_thread(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
