@@ -109,6 +109,9 @@ impl IndexAttribute {
             let Some((_, kind)) = kind else { continue };
             let index: Self = attribute
                 .parse_args_with(|input: ParseStream<'_>| IndexAttribute::parse(*kind, input))?;
+            if ["key", "record"].iter().any(|reserved| index.name == reserved) {
+                return Err(syn::Error::new(index.name.span(), "this name is reserved"));
+            }
             if all.iter().any(|other| other.name == index.name) {
                 return Err(syn::Error::new(index.name.span(), "two indexes have this name"));
             }

@@ -186,10 +186,12 @@ fn test(test: &TestAttribute) -> TokenStream {
                 name => quote!(#name: ::std::option::Option::Some(#value)),
             });
             quote! {
-                ::keyloom::TestDeclaration::Compare(::keyloom::Comparison {
-                    #(#members,)*
-                    ..::std::default::Default::default()
-                })
+                ::keyloom::TestDeclaration::Compare(::std::convert::From::from(
+                    ::keyloom::Comparison {
+                        #(#members,)*
+                        ..::std::default::Default::default()
+                    },
+                ))
             }
         }
     }

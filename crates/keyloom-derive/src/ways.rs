@@ -86,8 +86,7 @@ fn chains<'r>(record: &'r Record<'_>) -> Vec<Chain<'r>> {
     };
     let mut chains: Vec<Chain<'r>> =
         indexes.map(|(index, template)| chain(Some(&index.name), template)).collect();
-    let is_taken = record.indexes.iter().any(|(index, _)| index.name == "key");
-    if record.key.segments.len() > 1 && !is_taken {
+    if record.key.segments.len() > 1 {
         chains.push(chain(None, &record.key));
     }
     chains

@@ -15,7 +15,10 @@ pub mod blocking;
 pub mod engine;
 pub mod typed;
 
-pub use keyloom_derive::{Choice, Record};
+#[doc = include_str!("typed/choice.md")]
+pub use keyloom_derive::Choice;
+#[doc = include_str!("typed/record.md")]
+pub use keyloom_derive::Record;
 
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{

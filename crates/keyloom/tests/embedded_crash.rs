@@ -217,7 +217,7 @@ fn killed_at_every_step_of_the_first_open_the_next_one_works() {
         let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
         let mut child = Child::start_under(&wrapper, "open_process", &path);
         let is_over = child.line().is_some();
-        child.kill();
+        child.wait();
         verify_write_and_kill(&path, &mut Acknowledged::default(), 1);
         is_over
     };

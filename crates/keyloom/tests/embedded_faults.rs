@@ -11,6 +11,8 @@
 mod embedded_support;
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
 use embedded_support::{Child, address, batch, folder_of_child, put, say, strace_works};
@@ -215,4 +217,73 @@ async fn killed_inside_a_sync_nothing_acknowledged_is_lost() {
     let store = Embedded::open(folder.path(), options()).unwrap();
     let found = keys_of(&store).await;
     assert!((0..4).all(|number| found.contains(&key(number))));
+}
+
+/// Not a test of its own: the process whose first open fails.
+#[test]
+fn failing_open_process() {
+    let Some(folder) = folder_of_child() else { return };
+    match Embedded::open(folder, options()) {
+        Ok(store) => {
+            say("opened");
+            drop(store);
+        }
+        Err(error) => say(&format!("refused {:?} {:?}", error.kind(), error.fate())),
+    }
+}
+
+/// Fails the first open at its first, second, third … call that writes. Each time the caller
+/// gets an error, and the folder is left so that the next open works.
+#[tokio::test]
+async fn a_first_open_that_fails_can_be_repeated() {
+    if !strace_works() {
+        return;
+    }
+    let calls = "mkdir,rename,fsync,ftruncate,flock";
+    for step in 1.. {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let (trace, inject) =
+            (format!("trace={calls}"), format!("inject={calls}:error=ENOSPC:when={step}"));
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let mut child = Child::start_under(&wrapper, "failing_open_process", &path);
+        let said = child.line().unwrap_or_else(|| panic!("died at step {step}"));
+        child.wait();
+        let store = Embedded::open(&path, options())
+            .unwrap_or_else(|error| panic!("step {step}, after {said}: {error:?}"));
+        store.commit(put("key", "")).await.unwrap();
+        if said == "opened" {
+            assert!(step > 10, "the first open was over after {step} calls");
+            return;
+        }
+        assert_eq!(said, "refused Unavailable DidNotHappen", "step {step}");
+    }
+}
+
+/// A cell that cannot be read fails its readers and the batches that depend on it, and nobody
+/// else: nothing was written wrongly, so the store goes on.
+#[tokio::test]
+async fn a_table_that_is_damaged_fails_only_those_who_need_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), options().memtable_bytes(1 << 20)).unwrap();
+    for number in 0..200 {
+        store.commit(put(&key(number), &"x".repeat(2000))).await.unwrap();
+    }
+    drop(store);
+    // The first blocks of a table are data, from the lowest key on.
+    let tables = std::fs::read_dir(folder.path().join("cells/keyspaces/1/tables")).unwrap();
+    for table in tables {
+        let mut file = OpenOptions::new().write(true).open(table.unwrap().path()).unwrap();
+        file.write_all(&[0xff; 1000]).unwrap();
+    }
+
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    let error = store.get(&Space::main(), &[address(&key(0))]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let dependent = batch([(&*key(0), Some(Condition::Present), None), ("other", None, None)]);
+    let error = store.commit(dependent).await.unwrap_err();
+    assert_eq!((error.kind(), error.fate()), (ErrorKind::Corrupt, Fate::DidNotHappen));
+    assert_eq!(store.commit(put("new", "")).await.unwrap(), Outcome::Committed(Vec::new()));
+    let far = store.get(&Space::main(), &[address(&key(199)), address("new")]).await.unwrap();
+    assert!(far.iter().all(Option::is_some));
 }

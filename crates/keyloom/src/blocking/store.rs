@@ -11,7 +11,8 @@ use super::transaction::{self, Transaction};
 use super::waits;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::schema::{Applied, Schema};
+use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::schema::{Applied, IndexState, Schema};
 use crate::typed::Record;
 use crate::write::Retry;
 
@@ -60,6 +61,12 @@ impl Store {
     waits! { "Store":
         fn apply(&self, schema: &Schema) -> Result<Applied>;
         fn schema(&self) -> Result<Schema>;
+        fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
+        fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn disable(&self, collection: &str, index: &str) -> Result<()>;
+        fn verify(&self) -> Result<Verification>;
+        fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
+        fn repair(&self, options: &RepairOptions) -> Result<Repair>;
         fn close(&self) -> Result<()>;
     }
 

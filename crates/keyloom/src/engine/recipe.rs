@@ -62,9 +62,9 @@ impl Recipe {
     pub fn target(&self, key: &[u8], value: &[u8]) -> Option<Address> {
         let fields = self.cut(key)?;
         let members = if self.parts.iter().any(|part| matches!(part, Part::Member { .. })) {
-            serde_json::from_slice(value).ok()?
+            Members::parse(value)?
         } else {
-            Value::Null
+            Members::Tree(Value::Null)
         };
         let mut target = Vec::with_capacity(key.len());
         for part in &self.parts {
@@ -79,7 +79,7 @@ impl Recipe {
                     );
                 }
                 Part::Member { path, escape } => {
-                    let text = path.iter().try_fold(&members, |at, name| at.get(name))?.as_str()?;
+                    let text = members.text_at(path)?;
                     match escape {
                         None => target.extend_from_slice(text.as_bytes()),
                         Some(separator) => {
@@ -107,6 +107,36 @@ impl Recipe {
         }
         Some(fields)
     }
+}
+
+/// The JSON value of an entry. Most are one string without escapes, which needs no tree.
+enum Members<'v> {
+    Text(&'v str),
+    Tree(Value),
+}
+
+impl<'v> Members<'v> {
+    fn parse(value: &'v [u8]) -> Option<Self> {
+        match plain_string(value) {
+            Some(text) => Some(Members::Text(text)),
+            None => serde_json::from_slice(value).ok().map(Members::Tree),
+        }
+    }
+
+    fn text_at(&self, path: &[String]) -> Option<&str> {
+        match self {
+            Members::Text(text) => path.is_empty().then_some(text),
+            Members::Tree(tree) => path.iter().try_fold(tree, |at, name| at.get(name))?.as_str(),
+        }
+    }
+}
+
+/// The text of a JSON string that is written without escapes and without space around it; `None`
+/// for everything else, whether it is JSON or not.
+fn plain_string(value: &[u8]) -> Option<&str> {
+    let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let is_plain = text.iter().all(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+    is_plain.then(|| std::str::from_utf8(text).ok())?
 }
 
 #[cfg(test)]
@@ -195,6 +225,19 @@ mod tests {
             ];
             for part in parts {
                 let _ = recipe(&cuts, &[part]).target(&key, &value);
+            }
+        }
+
+        /// The short way through a plain string gives what the long way gives.
+        #[test]
+        fn plain_strings_are_read_as_json_reads_them(
+            text in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\')], 0..6),
+        ) {
+            let value = [b"\"", &text[..], b"\""].concat();
+            let by_json: Option<String> = serde_json::from_slice(&value).ok();
+            match plain_string(&value) {
+                Some(plain) => prop_assert_eq!(Some(plain), by_json.as_deref()),
+                None => prop_assert!(by_json.is_none() || text.contains(&b'\\')),
             }
         }
 

@@ -356,11 +356,10 @@ impl Reader<'_> {
         &self,
         index: &Index,
         entry: &Bytes,
-        key: Bytes,
-        cell: Option<Cell>,
+        mut key: Bytes,
+        mut cell: Option<Cell>,
     ) -> Result<Resolved> {
         let collection = &self.plan.collection;
-        let mut cell = cell;
         for _ in 0..RECHECKS {
             if let Some(cell) = cell.take().filter(|cell| has_entry(collection, index, entry, cell))
             {
@@ -372,10 +371,13 @@ impl Reader<'_> {
                 Address::new(collection.area.clone(), key.clone()),
             ];
             let mut cells = self.live.engine.get(&self.live.space, &both).await?.into_iter();
-            if cells.next().flatten().is_none() {
-                return Ok(Resolved::Gone);
+            let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
+            match self.target(index, entry, entry_now.bytes()) {
+                None => return Ok(Resolved::Problem(malformed(entry))),
+                Some(target) if target == key => cell = cells.next().flatten(),
+                // A unique value has passed to another record, which is read at the next turn.
+                Some(target) => key = target,
             }
-            cell = cells.next().flatten();
         }
         Ok(Resolved::Problem(match cell {
             None => dangling(entry, &key),

@@ -22,6 +22,9 @@ const LOOKUPS: usize = 8;
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
+///
+/// A typed collection also has the `by_…` methods that the derive makes for its indexes; see
+/// [`#[derive(Record)]`](macro@crate::Record).
 pub struct Collection<T> {
     live: Arc<Live>,
     name: Arc<str>,

@@ -108,7 +108,7 @@ impl<T, V> Asked<T, Open<V>> {
     }
 
     /// Only those whose next segment begins with this text.
-    pub fn starts_with(&self, text: &str) -> Asked<T, Settled>
+    pub fn starts_with(&self, text: &str) -> Asked<T, Ranged<V>>
     where
         V: Prefixed,
     {

@@ -104,6 +104,8 @@ impl<T> Asking<T> {
             self.disagreement = Some("the sides of a union must have the same segments left");
         } else if self.range != other.range {
             self.disagreement = Some("the sides of a union must have the same range");
+        } else if self.order != other.order {
+            self.disagreement = Some("the sides of a union must have the same order");
         } else if self.filters != other.filters || self.limit != other.limit {
             self.disagreement = Some("filters and limits of a union belong behind its last side");
         }

@@ -102,6 +102,12 @@ impl Child {
         }
     }
 
+    /// Waits until the process, and whatever it runs under, has ended by itself.
+    pub fn wait(&mut self) {
+        while self.line().is_some() {}
+        self.process.wait().unwrap();
+    }
+
     /// Kills the process with SIGKILL, and waits until it is gone.
     pub fn kill(&mut self) {
         // It fails only when the process is gone already.

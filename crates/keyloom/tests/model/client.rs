@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
 use super::random::Random;
-use super::shape::{LATER, Shape};
+use super::shape::Shape;
 use super::shared::Increments;
 use super::values::{CLIENT, Draw, identity};
 
@@ -146,7 +146,7 @@ impl Client {
                 82..86 => self.count(collection).await,
                 86..89 => self.keys(collection).await,
                 89 => self.near().await,
-                90..93 => self.share().await,
+                90..94 => self.share().await,
                 _ => self.transact().await,
             }
             self.done += 1;
@@ -230,9 +230,9 @@ impl Client {
         read.as_ref().map(Known::of)
     }
 
-    /// Whether the indexes of the newer schema may be asked, and which collections have one.
+    /// Whether the collection has an index of the newer schema that may be asked.
     pub fn asks_later(&self, collection: usize) -> bool {
-        self.later && self.shape(collection).indexes.iter().any(|index| index.name == LATER)
+        self.later && self.shape(collection).has_later()
     }
 }
 

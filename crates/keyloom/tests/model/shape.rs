@@ -108,6 +108,11 @@ impl Shape {
         self.indexes.iter().find(|index| index.name == name).unwrap()
     }
 
+    /// Whether the newer schema adds an index.
+    pub fn has_later(&self) -> bool {
+        self.indexes.iter().any(|index| index.name == LATER)
+    }
+
     /// The values that name a record.
     pub fn key_values(&self, record: &Value) -> Vec<Value> {
         self.key.iter().map(|segment| record[&segment.path].clone()).collect()

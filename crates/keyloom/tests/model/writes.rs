@@ -77,9 +77,9 @@ impl Write {
             (Write::Delete | Write::DeleteIf(_), Some(_)) => Verdict::Deleted,
             (_, Some(present)) => {
                 let value = self.record().unwrap_or(&Value::Null);
-                // Texts are compared: 0.0 and -0.0 are the same value, but not the same record.
-                let texts = [value, &present.value].map(Value::to_string);
-                if texts[0] == texts[1] {
+                // Texts are compared, not values: the order of members counts, and -0.0 is not 0.0.
+                let (new, old) = (value.to_string(), present.value.to_string());
+                if new == old {
                     return Verdict::Done(Effect::Unchanged);
                 }
                 passage(collection, &present.value, value)

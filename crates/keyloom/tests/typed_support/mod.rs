@@ -111,6 +111,7 @@ pub mod executions {
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
     #[serde(rename_all = "camelCase")]
+    #[allow(clippy::duplicated_attributes, reason = "both indexes have these options")]
     #[record(key = "{executionArn raw}", area = "executions")]
     #[index(agent = "agent:{agentName}:{startDate}:{executionArn raw}", area = "executions-index")]
     #[index(status = "status:{status}:{startDate}:{executionArn raw}", area = "executions-index")]
@@ -232,6 +233,7 @@ pub mod patterns {
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
     #[serde(rename_all = "camelCase")]
+    #[allow(clippy::duplicated_attributes, reason = "both indexes have these options")]
     #[record(key = "user:{userId}:posts:{postId}")]
     #[index(
         recent = "shared:posts:recent:{timestamp}:{postId}",
