@@ -50,12 +50,12 @@ fn embedded(folder: &Path, durability: Durability) -> Arc<dyn Engine> {
 const RELAXED: Durability = Durability::Relaxed { sync_every: Duration::from_millis(50) };
 
 const RUNS: [Run; 9] = [
-    Run::new("memory_one_client", 250).clients(1, 24).rounds(8),
-    Run::new("memory_many_clients", 200).clients(4, 12).rounds(8),
+    Run::new("memory_one_client", 250).clients(1, 24).in_rounds(8),
+    Run::new("memory_many_clients", 200).clients(4, 12).in_rounds(8),
     Run::new("memory_unreliable_one_client", 100).clients(1, 12).with_faults(),
     Run::new("memory_unreliable_many_clients", 70).clients(3, 8).with_faults(),
-    Run::new("embedded_one_client", 120).clients(1, 24).rounds(8),
-    Run::new("embedded_many_clients", 100).clients(4, 12).rounds(8).with_faults(),
+    Run::new("embedded_one_client", 120).clients(1, 24).in_rounds(8),
+    Run::new("embedded_many_clients", 100).clients(4, 12).in_rounds(8).with_faults(),
     Run::new("embedded_durable", 20).clients(8, 6),
     Run::new("torn_memory", 100).clients(3, 8).of_many_moments(),
     Run::new("mirror_of_memory_and_embedded", 40).clients(3, 8),

@@ -46,7 +46,7 @@ impl Run {
         Run { clients, slots, ..self }
     }
 
-    pub const fn rounds(self, rounds: u64) -> Self {
+    pub const fn in_rounds(self, rounds: u64) -> Self {
         Run { rounds, ..self }
     }
 
