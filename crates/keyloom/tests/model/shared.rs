@@ -1,6 +1,6 @@
 //! Records that all clients write at once. Nobody knows their values, but everybody knows what
-//! holds for them: money moves and is never made, one of two guards is always on duty, and a
-//! counter counts every increment once.
+//! holds for them: money moves and is never made, one of two guards is always on duty, two rivals
+//! are never there together, and a counter counts every increment once.
 
 use std::sync::Mutex;
 
@@ -16,6 +16,8 @@ const ACCOUNTS: u64 = 4;
 const MONEY: i64 = 1_000;
 const GUARDS: [u64; 2] = [10, 11];
 const COUNTER: u64 = 20;
+/// Two records that must never be there together, each with the role by which it is found.
+const RIVALS: [(u64, &str); 2] = [(30, "left"), (31, "right")];
 
 /// How often the counter was incremented: for certain, and perhaps.
 #[derive(Default)]
@@ -62,7 +64,8 @@ async fn record(transaction: &Transaction, n: u64) -> Result<Value> {
 
 impl Client {
     pub async fn share(&mut self) {
-        match self.random.below(5) {
+        match self.random.below(6) {
+            5 => self.exclude().await,
             0 => self.transfer().await,
             1 => self.audit().await,
             2 => self.change_guard().await,
@@ -113,10 +116,17 @@ impl Client {
                 on |= record(&transaction, n).await?["on"] == true;
                 tokio::task::yield_now().await;
             }
-            Ok::<_, Error>((money, on))
+            let mut rivals = 0;
+            for (n, _) in RIVALS {
+                let found = transaction.documents(SHARED)?.get(n).await?;
+                rivals += usize::from(found.is_some());
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, Error>((money, on, rivals))
         };
         let answer = self.store.transaction(attempt).await;
-        if let Some((money, on)) = self.committed(answer) {
+        if let Some((money, on, rivals)) = self.committed(answer) {
+            assert!(rivals < 2, "two records are there that exclude each other");
             assert_eq!(money, MONEY * ACCOUNTS as i64, "money was made or lost");
             assert!(on, "no guard is on duty");
         }
@@ -133,6 +143,28 @@ impl Client {
             tokio::task::yield_now().await;
             mine["on"] = json!(!(mine["on"] == true && other["on"] == true));
             transaction.documents(SHARED)?.upsert(&mine).await.map(drop)
+        };
+        let answer: Result<()> = self.store.transaction(attempt).await;
+        self.committed(answer);
+    }
+
+    /// A record comes only while nobody has the other's role, and goes at the next turn. What
+    /// was looked for and not found is all that stands between the two.
+    async fn exclude(&mut self) {
+        let place = self.random.below(2);
+        self.note(|| format!("exclude {place}"));
+        let attempt = move |transaction: Transaction| async move {
+            let shared = transaction.documents(SHARED)?;
+            let ((n, role), (_, other)) = (RIVALS[place], RIVALS[1 - place]);
+            if shared.delete(n).await? {
+                return Ok(());
+            }
+            let is_free = shared.get_by("role", other).await?.is_none();
+            tokio::task::yield_now().await;
+            match is_free {
+                true => shared.upsert(&json!({ "n": n, "role": role })).await.map(drop),
+                false => Ok(()),
+            }
         };
         let answer: Result<()> = self.store.transaction(attempt).await;
         self.committed(answer);
