@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -14,7 +15,15 @@ use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, Live, Loaded, record_key_of};
-use crate::write::{Retry, entry_keys_of};
+use crate::write::entry_keys_of;
+
+/// How often an entry and its record are read again before they are called inconsistent, on
+/// engines whose answers may mix moments.
+const RECHECKS: u32 = 9;
+
+/// The pause before the first of these reads. Each further one is twice as long, a quarter of a
+/// second in all: the batch in between may take its time to show as a whole.
+const RECHECK_PAUSE: Duration = Duration::from_micros(500);
 
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
@@ -356,15 +365,14 @@ impl Reader<'_> {
         mut cell: Option<Cell>,
     ) -> Result<Resolved> {
         let collection = &self.plan.collection;
-        let retry = Retry::eager();
-        for reads in 1.. {
+        for recheck in 0..=RECHECKS {
             if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
                 return Ok(record(key, Some(cell)));
             }
-            // The batch in between may take its time to show as a whole.
-            if !retry.pause(reads).await {
+            if recheck == RECHECKS {
                 break;
             }
+            tokio::time::sleep(RECHECK_PAUSE * 2_u32.pow(recheck)).await;
             let both = [
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),
