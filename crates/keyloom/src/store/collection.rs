@@ -23,8 +23,8 @@ use crate::write::{self, Retry, Written, key_of_values};
 /// A typed collection also has the `by_…` methods that the derive makes for its indexes; see
 /// [`#[derive(Record)]`](macro@crate::Record).
 pub struct Collection<T> {
-    live: Arc<Live>,
-    name: Arc<str>,
+    pub(super) live: Arc<Live>,
+    pub(super) name: Arc<str>,
     kind: PhantomData<fn() -> T>,
 }
 

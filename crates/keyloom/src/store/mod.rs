@@ -1,6 +1,7 @@
 //! What a program holds in its hands: stores, collections, transactions.
 
 mod address;
+mod change;
 mod collection;
 mod fields;
 mod in_transaction;

@@ -154,7 +154,7 @@ fn uses_any(index: &Index, codes: &[Path]) -> bool {
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
-fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
+pub(super) fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
     check_new(collection, &value)?;
     let key = record_key(collection, &value)?;
     let after = After::new(collection, Version::first(), value)?;

@@ -35,6 +35,8 @@ struct State {
     claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
     writes: BTreeMap<Address, Write>,
+    /// Whether two reads are known to be of different moments, so that no commit can succeed.
+    is_torn: bool,
 }
 
 #[derive(Clone)]
@@ -58,8 +60,14 @@ where
     loop {
         let transaction =
             Transaction { live: live.clone(), loaded: live.loaded().await?, state: Arc::default() };
-        let answer = closure(transaction.clone()).await?;
+        let answer = closure(transaction.clone()).await;
         made += 1;
+        let answer = match answer {
+            Ok(answer) => answer,
+            // The closure gave up because of what it saw, and it saw two moments.
+            Err(_) if transaction.state().is_torn && retry.pause(made).await => continue,
+            Err(error) => return Err(error),
+        };
         match transaction.commit().await? {
             None => return Ok(answer),
             Some(Refused::StaleSchema) => drop(live.reload().await?),
@@ -247,14 +255,13 @@ impl Transaction {
     }
 
     fn remember_claim(&self, address: &Address, stamp: Option<Stamp>) -> Result<()> {
-        match self.state().claims.insert(address.clone(), stamp) {
-            Some(before) if before != stamp => Err(Error::new(
-                ErrorKind::VersionConflict,
-                "a unique value changed hands during the transaction",
-            )
-            .with("key", ShowKey(&address.key))),
-            _ => Ok(()),
+        let mut state = self.state();
+        if *state.claims.entry(address.clone()).or_insert(stamp) == stamp {
+            return Ok(());
         }
+        state.is_torn = true;
+        let message = "a unique value changed hands during the transaction";
+        Err(Error::new(ErrorKind::VersionConflict, message).with("key", ShowKey(&address.key)))
     }
 
     async fn commit(&self) -> Result<Option<Refused>> {
