@@ -200,14 +200,9 @@ async fn write_over(
             Overwrite::Write(change, written) => (change, written),
         };
         made += 1;
-        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
-            None => return Ok(written),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
         }
     }
 }
@@ -274,14 +269,9 @@ pub(crate) async fn delete(
             after: None,
         };
         made += 1;
-        match commit(live, &loaded, &[change], &[]).await? {
-            None => return Ok(Some(version)),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        let refused = commit(live, &loaded, &[change], &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(Some(version));
         }
     }
 }
@@ -317,6 +307,28 @@ pub(crate) async fn read(
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = live.engine.get(&live.space, &[address]).await?.pop().flatten();
     cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+}
+
+/// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`
+/// when it is worth another attempt, after the pause that is due.
+pub(super) async fn is_settled(
+    live: &Live,
+    refused: Option<Refused>,
+    retry: Retry,
+    made: u32,
+) -> Result<bool> {
+    match refused {
+        None => Ok(true),
+        Some(Refused::StaleSchema) => {
+            live.reload().await?;
+            Ok(false)
+        }
+        Some(Refused::Changed(error)) => match retry.pause(made).await {
+            true => Ok(false),
+            false => Err(contention(error, made)),
+        },
+        Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
+    }
 }
 
 pub(crate) fn contention(last: Error, attempts: u32) -> Error {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::assemble::{After, Before, Change, Refused};
 use super::entries::entry_keys_of;
 use super::operations::{
-    Current, Overwrite, Written, commit, contention, expect, overwrite, record_key,
+    Current, Overwrite, Written, commit, expect, is_settled, overwrite, record_key,
 };
 use super::retry::Retry;
 use crate::engine::{Address, ShowKey, Stamp};
@@ -68,14 +68,9 @@ where
             Err(_) if transaction.state().is_torn && retry.pause(made).await => continue,
             Err(error) => return Err(error),
         };
-        match transaction.commit().await? {
-            None => return Ok(answer),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made).into());
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error.into()),
+        let refused = transaction.commit().await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(answer);
         }
     }
 }

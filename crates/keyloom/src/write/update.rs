@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused};
 use super::operations::{
-    Current, Overwrite, Written, commit, contention, creation, overwrite, read, record_key,
+    Current, Overwrite, Written, commit, contention, creation, is_settled, overwrite, read,
+    record_key,
 };
 use super::retry::Retry;
 use crate::engine::ShowKey;
@@ -86,14 +87,9 @@ pub(crate) async fn revise(
             Overwrite::Write(change, written) => (change, written),
         };
         made += 1;
-        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
-            None => return Ok(written),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
         }
     }
 }
@@ -173,14 +169,9 @@ pub(crate) async fn rename(
             };
         let changes = if new_key == old_key { vec![*change] } else { moved(*change, old_key) };
         made += 1;
-        match commit(live, &loaded, &changes, &[]).await? {
-            None => return Ok(written),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        let refused = commit(live, &loaded, &changes, &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
         }
     }
 }
