@@ -46,9 +46,20 @@ impl Kind {
             Kind::Uuid { version } => Codec::Uuid { version },
             Kind::Id => Codec::Id,
             Kind::Code(pattern) => Codec::Code(pattern),
-            Kind::Point { lat, lon } => Codec::Geohash { chars: 1, lat, lon },
+            Kind::Point { lat, lon } => return check_place(lat, lon, value),
         };
         codec.write(value, false, None, &mut Vec::new())
+    }
+}
+
+/// A record has the place itself; a geohash stands for one in keys and questions only.
+fn check_place(lat: String, lon: String, value: &Value) -> Result<(), String> {
+    let reason =
+        format!("a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180");
+    let codec = Codec::Geohash { chars: 1, lat, lon };
+    match value.is_object() && codec.write(value, false, None, &mut Vec::new()).is_ok() {
+        true => Ok(()),
+        false => Err(reason),
     }
 }
 
@@ -56,3 +67,24 @@ impl Kind {
 /// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), everything else for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodePattern(pub(crate) String);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_holds_a_place_and_not_the_geohash_of_one() {
+        let kind = Kind::Point { lat: "y".into(), lon: "x".into() };
+        for place in [json!({"y": -90, "x": 180.0}), json!({"y": 0.5, "x": -0.0, "z": "more"})] {
+            assert_eq!(kind.check(&place), Ok(()));
+        }
+        let reason = "a place is an object with y from -90 to 90 and x from -180 to 180";
+        for other in
+            [json!("u"), json!("u09tun"), json!({"y": 91, "x": 0}), json!({"y": 1}), json!([1, 2])]
+        {
+            assert_eq!(kind.check(&other), Err(reason.to_owned()), "{other}");
+        }
+    }
+}
