@@ -247,7 +247,7 @@ async fn records_that_break_their_schema_are_refused_before_anything_is_written(
             (
                 users.insert(&json!({"userId": "a", "email": long})).await,
                 ErrorKind::InvalidKey,
-                None,
+                Some("email"),
             ),
             (
                 posts.insert(&json!({"userId": "a", "postId": "p", "at": -1})).await,
