@@ -126,8 +126,7 @@ impl<T> Collection<T> {
         query::documents(&self.live, &self.name, query).await
     }
 
-    /// A page of keys. The records are not read, and their texts are empty; versions are those
-    /// at which the entries were written.
+    /// A page of the records' keys, from the index entries alone: the records are not read.
     pub async fn keys(&self, query: &Query) -> Result<Page<String>> {
         let page = query::keys(&self.live, &self.name, query).await?;
         Ok(page.map(|document| Ok(document.key().to_owned())))
