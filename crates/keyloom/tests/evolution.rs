@@ -78,6 +78,28 @@ fn classes(applied: &Applied) -> Vec<Class> {
     applied.changes.iter().map(|change| change.class).collect()
 }
 
+/// A process that only reads never meets the fence.
+#[tokio::test]
+async fn a_reader_learns_of_what_others_declared_and_built() {
+    let processes = Processes::new();
+    let (reader, _) = processes.open(&notes(&[])).await;
+    let read = reader.documents("note").await.unwrap();
+    read.insert(&json!({ "id": "1", "owner": "ana", "at": 5 })).await.unwrap();
+    let owned = Query::new().equal("owner", "ana");
+    assert_eq!(read.page(&owned).await.unwrap_err().kind(), ErrorKind::NoIndex);
+
+    let unique = "[collection.note.unique.at]\nkey = \"at:{at}\"";
+    let (other, applied) = processes.open(&notes(&[BY_OWNER, unique])).await;
+    assert_eq!(read.page(&owned).await.unwrap_err().kind(), ErrorKind::IndexNotReady);
+    for (collection, index) in &applied.to_build {
+        other.build(collection, index).await.unwrap();
+    }
+    assert_eq!(read.page(&owned).await.unwrap().records.len(), 1);
+    assert_eq!(read.count(&owned).await.unwrap(), 1);
+    assert!(read.explain(&owned).await.unwrap().starts_with("index note.owner"));
+    assert!(read.get_by("at", 5).await.unwrap().is_some());
+}
+
 #[tokio::test]
 async fn a_new_index_on_an_empty_collection_is_ready_at_once() {
     let processes = Processes::new();

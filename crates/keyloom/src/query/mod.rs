@@ -13,7 +13,6 @@ pub(crate) use cursor::{Binding, Position};
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
 pub use page::{Page, Problem, ProblemKind, Stopped};
-pub(crate) use page::{count, documents, has_entry, keys, unreadable};
-pub(crate) use plan::plan;
+pub(crate) use page::{count, documents, has_entry, keys, planned, unreadable};
 pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};

@@ -121,11 +121,14 @@ pub(crate) async fn keys(live: &Live, name: &str, query: &Query) -> Result<Page<
     run(live, name, query, Want::Entries).await
 }
 
+/// How the query would be answered, from the start.
+pub(crate) async fn planned(live: &Live, name: &str, query: &Query) -> Result<Plan> {
+    live.decide(|loaded| plan(loaded, loaded.schema.collection(name)?, query, None)).await
+}
+
 /// How many records answer the query, and whether all were counted within its limit.
 pub(crate) async fn count(live: &Live, name: &str, query: &Query) -> Result<(usize, bool)> {
-    let loaded = live.loaded().await?;
-    let collection = loaded.schema.collection(name)?;
-    let plan = plan(&loaded, collection, query, None)?;
+    let plan = planned(live, name, query).await?;
     let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
     let mut walk = Walk::new(live, &plan, want, None);
     let reader = Reader { live, plan: &plan };
@@ -150,12 +153,15 @@ pub(crate) async fn count(live: &Live, name: &str, query: &Query) -> Result<(usi
 
 async fn run(live: &Live, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
     check_size(name, query)?;
-    let loaded = live.loaded().await?;
-    let collection = loaded.schema.collection(name)?;
-    let binding = Arc::new(bind(live, &loaded, collection, query));
-    let position = query.cursor.as_deref().map(|text| Cursor::open(text, &binding)).transpose()?;
-    let pinned = position.as_ref().map(|position| position.indexes.as_str());
-    let plan = plan(&loaded, collection, query, pinned)?;
+    let decided = live.decide(|loaded| {
+        let collection = loaded.schema.collection(name)?;
+        let binding = Arc::new(bind(live, loaded, collection, query));
+        let cursor = query.cursor.as_deref();
+        let position = cursor.map(|text| Cursor::open(text, &binding)).transpose()?;
+        let pinned = position.as_ref().map(|position| position.indexes.as_str());
+        Ok((plan(loaded, collection, query, pinned)?, position, binding))
+    });
+    let (plan, position, binding) = decided.await?;
     let gathered = gather(live, &plan, query, want, position.as_ref()).await?;
     Ok(gathered.into_page(&plan, position, binding))
 }

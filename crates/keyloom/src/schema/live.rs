@@ -118,6 +118,19 @@ impl Live {
         Ok(loaded)
     }
 
+    /// What a question means under the schema as last seen. Nothing stops a reader whose schema is
+    /// out of date as the fence stops a writer, so a refusal is pronounced only under the schema
+    /// as it is now: somebody else may have built the index, or declared it.
+    pub(crate) async fn decide<D>(&self, decide: impl Fn(&Arc<Loaded>) -> Result<D>) -> Result<D> {
+        let known = self.loaded().await?;
+        let refusal = match decide(&known) {
+            Ok(decided) => return Ok(decided),
+            Err(refusal) => refusal,
+        };
+        let latest = self.reload().await?;
+        if Arc::ptr_eq(&known, &latest) { Err(refusal) } else { decide(&latest) }
+    }
+
     /// Makes the stored schema contain the declared one.
     pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
         declared.check_against(self.engine.capabilities())?;

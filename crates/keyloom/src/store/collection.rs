@@ -13,7 +13,7 @@ use super::finite::not_finite;
 use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::{self, Near, Nearby, Page, Query, plan};
+use crate::query::{self, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, record_key_of};
 use crate::write::{self, Retry, Written, key_of_values};
@@ -73,9 +73,14 @@ impl<T> Collection<T> {
         index: &str,
         values: impl KeyFields,
     ) -> Result<Option<Document>> {
-        let loaded = self.live.loaded().await?;
-        let declared = loaded.schema.collection(&self.name)?;
-        let (index, claim) = unique_key(&loaded, declared, index, &values.into_values())?;
+        let values = values.into_values();
+        let decided = self.live.decide(|loaded| {
+            let declared = loaded.schema.collection(&self.name)?;
+            let (index, claim) = unique_key(loaded, declared, index, &values)?;
+            Ok((declared.clone(), index.clone(), claim))
+        });
+        let (declared, index, claim) = decided.await?;
+        let (declared, index) = (&*declared, &*index);
         let claim = Address::new(index.area.clone(), claim);
         let retry = Retry::eager();
         for reads in 1.. {
@@ -154,9 +159,7 @@ impl<T> Collection<T> {
 
     /// How the query would be answered, in words.
     pub async fn explain(&self, query: &Query) -> Result<String> {
-        let loaded = self.live.loaded().await?;
-        let declared = loaded.schema.collection(&self.name)?;
-        Ok(plan(&loaded, declared, query, None)?.to_string())
+        Ok(query::planned(&self.live, &self.name, query).await?.to_string())
     }
 
     async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {

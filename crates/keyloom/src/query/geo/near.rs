@@ -132,21 +132,24 @@ pub struct Nearby<R> {
 
 /// One page of what is near a place.
 pub(crate) async fn near(live: &Live, name: &str, near: &Near) -> Result<Page<Nearby<Document>>> {
-    let loaded = live.loaded().await?;
-    let collection = loaded.schema.collection(name)?;
-    near.check(collection)?;
-    let index = geo_index(&loaded, collection, near.index.as_deref())?;
-    let binding = Arc::new(Binding {
-        secret: loaded.catalog.cursor_secret.0.to_vec(),
-        space: live.space.name().to_owned(),
-        collection: collection.name.clone(),
-        query: near.canonical(),
+    let decided = live.decide(|loaded| {
+        let collection = loaded.schema.collection(name)?;
+        near.check(collection)?;
+        let index = geo_index(loaded, collection, near.index.as_deref())?;
+        let binding = Binding {
+            secret: loaded.catalog.cursor_secret.0.to_vec(),
+            space: live.space.name().to_owned(),
+            collection: collection.name.clone(),
+            query: near.canonical(),
+        };
+        Ok((collection.clone(), index.clone(), Arc::new(binding)))
     });
+    let (collection, index, binding) = decided.await?;
     let after = match &near.cursor {
         Some(text) => Some(Rank::read(&Cursor::open(text, &binding)?.key)?),
         None => None,
     };
-    let search = Search::new(live, collection, index, near)?;
+    let search = Search::new(live, &collection, &index, near)?;
     search.page(after, binding).await
 }
 
