@@ -15,8 +15,8 @@ use crate::workload::{self, Approval, RECORD_BYTES};
 /// How many records are loaded with one sync.
 const LOAD_BATCH: u64 = 1_000;
 
-/// The most records that a writer is given for one second.
-const INSERTS_PER_SECOND_MAX: f64 = 50_000.0;
+/// The most records that are written in one second.
+const WRITES_PER_SECOND_MAX: f64 = 50_000.0;
 
 /// An odd number that shares no factor with a power of ten: its multiples walk over all records.
 const STRIDE: u64 = 7_368_787;
@@ -41,8 +41,21 @@ pub enum Task {
 pub struct Measured {
     pub latencies: Samples,
     pub elapsed: Duration,
-    /// What a writer beside the task did per second.
+    /// What all threads of the process had of the processors meanwhile. Other load on the machine
+    /// hardly changes it.
+    pub processor: Duration,
+    /// What a writer beside the task did per second; the sum of all rounds.
     pub writes_beside: f64,
+}
+
+impl Measured {
+    /// Takes in another round.
+    pub fn add(&mut self, round: Measured) {
+        self.latencies.append(round.latencies);
+        self.elapsed += round.elapsed;
+        self.processor += round.processor;
+        self.writes_beside += round.writes_beside;
+    }
 }
 
 /// A rival on its folder. What was loaded stays there for later runs.
@@ -57,13 +70,19 @@ pub trait Contestant {
 }
 
 /// See [`Contestant`].
-pub struct Stage<R> {
+pub struct Stage<R: Rival> {
     folder: PathBuf,
     cache_bytes: u64,
     /// How many records are loaded. Tasks that write add more.
     size: u64,
-    rival: Option<R>,
+    open: Option<Open<R>>,
     progress: Progress,
+}
+
+/// An open store with the one session that reads: SQLite's cache belongs to its connection.
+struct Open<R: Rival> {
+    reader: R::Session,
+    rival: R,
 }
 
 /// What a store holds, beside it in a file.
@@ -78,22 +97,26 @@ impl<R: Rival> Stage<R> {
         let folder = parent.join(format!("{}-{size}", R::NAME.to_lowercase()));
         std::fs::create_dir_all(&folder)?;
         let progress = Progress::read(&folder)?;
-        Ok(Stage { folder, cache_bytes, size, rival: None, progress })
+        Ok(Stage { folder, cache_bytes, size, open: None, progress })
     }
 
     fn rival(&self) -> Result<&R> {
-        self.rival.as_ref().context("the store is closed")
+        self.open.as_ref().map(|open| &open.rival).context("the store is closed")
     }
 
     fn approval(&self, number: u64) -> Approval {
         Approval::new(number, workload::users_of(self.size))
     }
 
-    fn insert(&mut self, writers: usize, time: Duration) -> Result<Measured> {
-        let most = (time.as_secs_f64() * INSERTS_PER_SECOND_MAX) as u64;
+    /// More new records than can be written in this time.
+    fn fresh(&self, time: Duration) -> Vec<Approval> {
         let first = self.progress.records;
-        let pool: Vec<Approval> =
-            (first..first + most).map(|number| self.approval(number)).collect();
+        let end = first + (time.as_secs_f64() * WRITES_PER_SECOND_MAX) as u64;
+        (first..end).map(|number| self.approval(number)).collect()
+    }
+
+    fn insert(&mut self, writers: usize, time: Duration) -> Result<Measured> {
+        let pool = self.fresh(time);
         let insert =
             async |session: &mut R::Session, record: &Approval| session.insert(record).await;
         let measured = self.race(writers, time, &pool, insert)?;
@@ -105,7 +128,7 @@ impl<R: Rival> Stage<R> {
     fn approve(&mut self, writers: usize, time: Duration) -> Result<Measured> {
         let left = self.size.saturating_sub(self.progress.approved);
         ensure!(left > 0, "every record is approved already; load the store again");
-        let most = left.min((time.as_secs_f64() * INSERTS_PER_SECOND_MAX) as u64);
+        let most = left.min((time.as_secs_f64() * WRITES_PER_SECOND_MAX) as u64);
         let first = self.progress.approved;
         let pool: Vec<String> =
             (first..first + most).map(|turn| workload::id((turn * STRIDE) % self.size)).collect();
@@ -126,7 +149,7 @@ impl<R: Rival> Stage<R> {
         write: impl AsyncFn(&mut R::Session, &W) -> Result<()> + Sync,
     ) -> Result<Measured> {
         let rival = self.rival()?;
-        let (next, start) = (AtomicUsize::new(0), Barrier::new(writers));
+        let (next, start) = (AtomicUsize::new(0), Barrier::new(writers + 1));
         let work = || {
             let mut session = rival.session()?;
             let mut latencies = Samples::default();
@@ -139,52 +162,47 @@ impl<R: Rival> Stage<R> {
                     write(&mut session, item).await?;
                     latencies.push(began.elapsed());
                 }
-                anyhow::Ok(())
-            })?;
-            anyhow::Ok((latencies, began.elapsed()))
+                anyhow::Ok(latencies)
+            })
         };
-        let done: Result<Vec<_>> = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let threads: Vec<_> = (0..writers).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().map(join).collect()
-        });
-        let mut measured = Measured::default();
-        for (latencies, elapsed) in done? {
-            measured.latencies.append(latencies);
-            measured.elapsed = measured.elapsed.max(elapsed);
-        }
-        Ok(measured)
+            start.wait();
+            let watch = Watch::start();
+            let mut all = Samples::default();
+            for thread in threads {
+                all.append(join(thread)?);
+            }
+            Ok(watch.stop(all))
+        })
     }
 
+    /// Reads one thing after the other; each answer has at least so many bytes.
     fn read(
-        &self,
+        &mut self,
         items: &[String],
+        bytes_min: usize,
         read: impl AsyncFn(&mut R::Session, &str) -> Result<usize>,
     ) -> Result<Measured> {
-        let mut session = self.rival()?.session()?;
+        let Open { reader, .. } = self.open.as_mut().context("the store is closed")?;
         let mut latencies = Samples::default();
-        let began = Instant::now();
+        let watch = Watch::start();
         wait(async {
             for item in items {
                 let began = Instant::now();
-                let bytes = read(&mut session, item).await?;
+                let bytes = read(reader, item).await?;
                 latencies.push(began.elapsed());
-                ensure!(
-                    bytes.is_multiple_of(RECORD_BYTES) && bytes > 0 || bytes > LIST,
-                    "{item} has {bytes} bytes"
-                );
+                ensure!(bytes >= bytes_min, "{item} has {bytes} bytes");
             }
             Ok(())
         })?;
-        Ok(Measured { latencies, elapsed: began.elapsed(), writes_beside: 0.0 })
+        Ok(watch.stop(latencies))
     }
 
     fn list_while_writing(&mut self, users: &[u64], time: Duration) -> Result<Measured> {
-        let most = (time.as_secs_f64() * INSERTS_PER_SECOND_MAX) as u64;
-        let first = self.progress.records;
-        let pool: Vec<Approval> =
-            (first..first + most).map(|number| self.approval(number)).collect();
+        let pool = self.fresh(time);
         let users: Vec<String> = users.iter().map(|&user| workload::user(user)).collect();
-        let rival = self.rival()?;
+        let Open { reader, rival } = self.open.as_mut().context("the store is closed")?;
         let (is_over, written) = (AtomicBool::new(false), AtomicU64::new(0));
         let write = || {
             let mut session = rival.session()?;
@@ -199,32 +217,52 @@ impl<R: Rival> Stage<R> {
                 anyhow::Ok(())
             })
         };
-        let measured = std::thread::scope(|scope| {
+        let mut measured = std::thread::scope(|scope| {
             let writer = scope.spawn(write);
-            let mut session = rival.session()?;
             let mut latencies = Samples::default();
-            let began = Instant::now();
+            let watch = Watch::start();
             let listed = wait(async {
                 for user in users.iter().cycle() {
-                    let began_list = Instant::now();
-                    session.list(user).await?;
-                    latencies.push(began_list.elapsed());
-                    if began.elapsed() > time {
+                    let began = Instant::now();
+                    reader.list(user).await?;
+                    latencies.push(began.elapsed());
+                    if watch.elapsed() > time {
                         break;
                     }
                 }
                 anyhow::Ok(())
             });
-            let elapsed = began.elapsed();
+            let measured = watch.stop(latencies);
             is_over.store(true, Ordering::Relaxed);
             join(writer)?;
-            listed?;
-            let writes_beside = written.load(Ordering::Relaxed) as f64 / elapsed.as_secs_f64();
-            anyhow::Ok(Measured { latencies, elapsed, writes_beside })
+            listed.map(|()| measured)
         })?;
-        self.progress.records += written.into_inner();
+        let written = written.into_inner();
+        measured.writes_beside = written as f64 / measured.elapsed.as_secs_f64();
+        self.progress.records += written;
         self.progress.write(&self.folder)?;
         Ok(measured)
+    }
+}
+
+/// Measures the time of a task, and what it takes of the processors.
+struct Watch {
+    began: Instant,
+    processor: Duration,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Watch { began: Instant::now(), processor: system::processor_time() }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn stop(&self, latencies: Samples) -> Measured {
+        let processor = system::processor_time().saturating_sub(self.processor);
+        Measured { latencies, elapsed: self.elapsed(), processor, writes_beside: 0.0 }
     }
 }
 
@@ -244,10 +282,11 @@ impl<R: Rival> Contestant for Stage<R> {
             let first = self.progress.records;
             let end = self.size.min(first + LOAD_BATCH);
             let batch: Vec<Approval> = (first..end).map(|number| self.approval(number)).collect();
-            let began = Instant::now();
+            let watch = Watch::start();
             wait(session.load(&batch))?;
-            measured.latencies.push(began.elapsed() / (end - first) as u32);
-            measured.elapsed += began.elapsed();
+            let mut latencies = Samples::default();
+            latencies.push(watch.elapsed() / (end - first) as u32);
+            measured.add(watch.stop(latencies));
             self.progress.records = end;
         }
         self.progress.write(&self.folder)?;
@@ -259,14 +298,16 @@ impl<R: Rival> Contestant for Stage<R> {
             numbers.iter().map(|&number| name(number)).collect::<Vec<_>>()
         };
         match task {
-            Task::List { users } => self
-                .read(&names(users, workload::user), async |session, user| {
+            Task::List { users } => {
+                let users = names(users, workload::user);
+                self.read(&users, LIST * RECORD_BYTES, async |session, user| {
                     session.list(user).await
-                }),
-            Task::LookUp { records } => self
-                .read(&names(records, workload::code), async |session, code| {
-                    session.look_up(code).await
-                }),
+                })
+            }
+            Task::LookUp { records } => {
+                let codes = names(records, workload::code);
+                self.read(&codes, RECORD_BYTES, async |session, code| session.look_up(code).await)
+            }
             Task::Insert { writers, time } => self.insert(*writers, *time),
             Task::Approve { writers, time } => self.approve(*writers, *time),
             Task::ListWhileWriting { users, time } => self.list_while_writing(users, *time),
@@ -274,14 +315,17 @@ impl<R: Rival> Contestant for Stage<R> {
     }
 
     fn open(&mut self) -> Result<()> {
-        if self.rival.is_none() {
-            self.rival = Some(R::open(&self.folder, self.cache_bytes)?);
+        if self.open.is_none() {
+            let rival = R::open(&self.folder, self.cache_bytes)?;
+            self.open = Some(Open { reader: rival.session()?, rival });
         }
         Ok(())
     }
 
     fn close(&mut self) -> Result<()> {
-        self.rival.take().map_or(Ok(()), R::close)
+        let Some(Open { reader, rival }) = self.open.take() else { return Ok(()) };
+        drop(reader);
+        rival.close()
     }
 }
 

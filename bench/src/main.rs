@@ -120,13 +120,14 @@ impl Bench<'_> {
             measured.push(contestant.load()?);
             contestant.close()?;
             contestant.open()?;
-            system::settle()?;
+            system::settle();
         }
         if self.options.wants("load") && measured.iter().all(|one| one.latencies.count() > 0) {
             let row = Row {
                 workload: "bulk load".into(),
                 compare: Compare::Throughput,
                 records_per_sample: 1_000.min(self.size),
+                rounds: 1,
                 measured,
             };
             row.print();
@@ -160,9 +161,7 @@ impl Bench<'_> {
                 let measured = contestant
                     .run(&task)
                     .with_context(|| format!("{} failed", contestant.name()))?;
-                all[place].latencies.append(measured.latencies);
-                all[place].elapsed += measured.elapsed;
-                all[place].writes_beside += measured.writes_beside / self.options.rounds as f64;
+                all[place].add(measured);
             }
         }
         Ok(all)
@@ -202,17 +201,21 @@ impl Bench<'_> {
         };
         let measured = self.rounds(task, |_| Ok(()))?;
         self.print("list 20, Zipf, beside a writer", Compare::Median, measured);
-        system::settle()
+        system::settle();
+        Ok(())
     }
 
     fn writes(&mut self, workload: &str, task: &Task) -> Result<()> {
         let measured = self.rounds(|_, _| task.clone(), |_| Ok(()))?;
         self.print(workload, Compare::Throughput, measured);
-        system::settle()
+        system::settle();
+        Ok(())
     }
 
     fn print(&self, workload: &str, compare: Compare, measured: Vec<Measured>) {
-        Row { workload: workload.to_owned(), compare, records_per_sample: 1, measured }.print();
+        let (records_per_sample, rounds) = (1, self.options.rounds);
+        Row { workload: workload.to_owned(), compare, records_per_sample, rounds, measured }
+            .print();
     }
 
     /// Each store's disk space, and the memory of a process that has read from it for a while.

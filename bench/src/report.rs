@@ -19,13 +19,14 @@ pub struct Row {
     pub compare: Compare,
     /// How many records each sample stands for.
     pub records_per_sample: u64,
+    pub rounds: usize,
     pub measured: Vec<Measured>,
 }
 
 /// Prints the head of a table of rows. Keyloom is the first rival, or the only one.
 pub fn head(names: &[&str]) {
     let ratios = names.iter().skip(1).map(|name| format!(" time / {name}'s |"));
-    let columns = names.iter().map(|name| format!(" {name}: p50 · p99 · per second |"));
+    let columns = names.iter().map(|name| format!(" {name}: p50 · p99 · per second · processor |"));
     let all: Vec<String> = columns.chain(ratios).collect();
     println!("| workload |{}", all.concat());
     println!("| --- |{}", " --- |".repeat(all.len()));
@@ -43,26 +44,28 @@ impl Row {
     fn cell(&self, measured: &Measured) -> String {
         let beside = match measured.writes_beside {
             0.0 => String::new(),
-            rate => format!(" (beside: {} writes)", grouped(rate)),
+            rate => format!(" (beside: {} writes)", grouped(rate / self.rounds as f64)),
         };
         format!(
-            " {} · {} · {}{beside} |",
+            " {} · {} · {} · {}{beside} |",
             time(measured.latencies.quantile(0.5)),
             time(measured.latencies.quantile(0.99)),
-            grouped(1.0 / self.time_each(measured)),
+            grouped(1.0 / self.each(measured, measured.elapsed)),
+            time(Duration::from_secs_f64(self.each(measured, measured.processor))),
         )
     }
 
     fn time(&self, measured: &Measured) -> f64 {
         match self.compare {
             Compare::Median => measured.latencies.quantile(0.5).as_secs_f64(),
-            Compare::Throughput => self.time_each(measured),
+            Compare::Throughput => self.each(measured, measured.elapsed),
         }
     }
 
-    fn time_each(&self, measured: &Measured) -> f64 {
+    /// The part of one record in a time of all, in seconds.
+    fn each(&self, measured: &Measured, time: Duration) -> f64 {
         let count = measured.latencies.count() as u64 * self.records_per_sample;
-        measured.elapsed.as_secs_f64() / count as f64
+        time.as_secs_f64() / count.max(1) as f64
     }
 }
 

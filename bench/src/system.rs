@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 const IDLE: Duration = Duration::from_millis(1_500);
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(300);
 const IDLE_STEP: Duration = Duration::from_millis(250);
+const BUSY_MIN: Duration = Duration::from_millis(10);
 
 /// A runtime that runs everything on the thread that waits.
 #[allow(clippy::expect_used, reason = "without a runtime there is nothing to measure")]
@@ -18,27 +19,21 @@ pub fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Waits until the threads of the stores (compaction, flushing) have nothing left to do.
-pub fn settle() -> Result<()> {
+pub fn settle() {
     let began = Instant::now();
-    let (mut ticks, mut idle) = (processor_ticks()?, Duration::ZERO);
+    let (mut before, mut idle) = (processor_time(), Duration::ZERO);
     while idle < IDLE && began.elapsed() < IDLE_WAIT_MAX {
         std::thread::sleep(IDLE_STEP);
-        let now = processor_ticks()?;
-        // A tick is 10 ms.
-        idle = if now - ticks <= 1 { idle + IDLE_STEP } else { Duration::ZERO };
-        ticks = now;
+        let now = processor_time();
+        idle = if now - before < BUSY_MIN { idle + IDLE_STEP } else { Duration::ZERO };
+        before = now;
     }
-    Ok(())
 }
 
 /// The time that all threads of this process have had a processor.
-fn processor_ticks() -> Result<u64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    let after_name = stat.rsplit(')').next().context("a name in parentheses")?;
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let number =
-        |place: usize| -> Result<u64> { Ok(fields.get(place).context("a field")?.parse()?) };
-    Ok(number(11)? + number(12)?)
+pub fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Makes the operating system forget the files below a folder, after it has written them.

@@ -25,6 +25,8 @@ struct Ask {
 
 pub struct RawFjall {
     cells: Keyspace,
+    /// Its threads flush the memtable when the store is closed, so that it must outlive that.
+    _database: Database,
     asks: Sender<Ask>,
     thread: JoinHandle<Result<()>>,
 }
@@ -43,10 +45,10 @@ impl Rival for RawFjall {
         let cells = database.keyspace("cells", options)?;
         let (asks, asked) = mpsc::channel();
         let thread = std::thread::spawn({
-            let cells = cells.clone();
+            let (database, cells) = (database.clone(), cells.clone());
             move || commit_groups(&database, &cells, &asked)
         });
-        Ok(RawFjall { cells, asks, thread })
+        Ok(RawFjall { cells, _database: database, asks, thread })
     }
 
     fn session(&self) -> Result<RawSession> {
