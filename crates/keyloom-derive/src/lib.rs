@@ -1,1 +1,36 @@
-//! `#[derive(Record)]` for Keyloom.
+//! `#[derive(Record)]` and `#[derive(Choice)]` for Keyloom. Their documentation is that of
+//! `keyloom::Record` and `keyloom::Choice`, which re-export them.
+//!
+//! A struct is read once (`record`): its attributes (`attributes`), its fields as serde
+//! writes them (`fields`, `serde_names`) and its templates (`templates`). Two things are
+//! written from that: the declaration of the collection (`declaration`), and the ways into it,
+//! one method per index and one type per step of a query (`ways`).
+
+mod attributes;
+mod choice;
+mod declaration;
+mod fields;
+mod key;
+mod literals;
+mod names;
+mod record;
+mod serde_names;
+mod templates;
+mod ways;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Re-exported, and documented, by `keyloom`.
+#[proc_macro_derive(Record, attributes(record, index, unique, geo, field))]
+pub fn derive_record(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    record::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Re-exported, and documented, by `keyloom`.
+#[proc_macro_derive(Choice, attributes(transitions, illegal))]
+pub fn derive_choice(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    choice::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -77,7 +77,8 @@ pub enum Fate {
     MayHaveHappened,
 }
 
-/// The one error. See the [module's](self) description.
+/// The one error. It has a kind to match on, a fixed sentence, context that says where and with
+/// which value, and it says what became of the write and whether a retry may help.
 pub struct Error(Box<Inner>);
 
 struct Inner {

@@ -1,24 +1,44 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
+mod index;
 mod key;
 mod query;
+#[cfg(doctest)]
+mod readme;
 mod record;
 mod schema;
 mod store;
-mod typed;
 mod write;
 
+pub mod blocking;
 pub mod engine;
+pub mod typed;
+
+#[doc = include_str!("typed/choice.md")]
+pub use keyloom_derive::Choice;
+#[doc = include_str!("typed/record.md")]
+pub use keyloom_derive::Record;
 
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use query::{Cursor, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use index::{
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
+};
+pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };
-pub use store::{Collection, KeyFields, Store, Stored, TransactionCollection};
-pub use typed::Record;
+pub use store::{
+    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+};
+pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};
+
+/// Entrances for the fuzz targets; not part of the API.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use key::fuzzing;

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use embedded_support::{Child, address, batch, folder_of_child, put, put_effect, say, stamp};
 use keyloom::engine::{
     Addition, Area, Batch, Cause, Condition, Cut, Direction, Durability, Effect, Embedded,
-    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate,
+    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate, Trail,
 };
 use keyloom::{ErrorKind, Fate};
 
@@ -65,8 +65,8 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     assert_eq!(keys_of(&store).await, ["seen"]);
     let recipe =
         Recipe { area: Area::default_area(), cuts: vec![Cut::Rest], parts: vec![Part::Field(0)] };
-    let ranges = [Range::all(Area::default_area())];
-    let links = store.follow(&Space::main(), &ranges, 9, Direction::Backward, &recipe).await;
+    let trails = [Trail { range: Range::all(Area::default_area()), recipe: &recipe }];
+    let links = store.follow(&Space::main(), &trails, 9, Direction::Backward).await;
     assert_eq!(links.unwrap()[0].rows.len(), 1);
     assert!(!is_answered(commit.as_mut()).await);
 
@@ -241,6 +241,33 @@ async fn closing_releases_the_folder_and_ends_every_call() {
     let again = Embedded::open(folder.path(), options()).unwrap();
     assert_eq!(text_at(&again, "key").await.unwrap(), "value");
     assert_eq!(keys_of(&again).await, ["key"]);
+}
+
+/// Lengths of the journals in a store.
+fn journal_lengths(folder: &Path) -> Vec<u64> {
+    let files = std::fs::read_dir(folder.join("cells")).unwrap().map(Result::unwrap);
+    let journals = files.filter(|file| file.path().extension().is_some_and(|end| end == "jnl"));
+    journals.map(|journal| journal.metadata().unwrap().len()).collect()
+}
+
+#[tokio::test]
+async fn a_clean_close_leaves_nothing_to_recover_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..4 {
+        let store = Embedded::open(folder.path(), options()).unwrap();
+        assert_eq!(keys_of(&store).await.len(), round * 50);
+        for number in 0..50 {
+            let claim = format!("key {round} {number}");
+            let batch = batch([(&*claim, Some(Condition::Absent), Some(put_effect("x")))]);
+            assert_eq!(store.commit(batch).await.unwrap(), Outcome::Committed(Vec::new()));
+        }
+        // Closing and dropping come to the same.
+        if round % 2 == 0 {
+            store.close().await.unwrap();
+        }
+        drop(store);
+        assert_eq!(journal_lengths(folder.path()), [0]);
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use keyloom::engine::{Capabilities, Reading};
 use keyloom::{Error, ErrorKind, Schema, SchemaDeclaration};
 
 const MARK: &str = "#> ";
@@ -86,4 +85,62 @@ fn a_file_names_itself_its_line_and_its_column() {
     let error = Schema::from_file(&file).unwrap_err();
     let place = format!("{}:3:1: collection.note.ages: unknown key", file.display());
     assert!(problems(&error)[0].starts_with(&place), "{error}");
+}
+
+#[test]
+fn several_files_are_one_schema() {
+    let whole =
+        Schema::from_files([folder("systems/approvals.toml"), folder("systems/flows.toml")])
+            .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(whole.collection_names().collect::<Vec<_>>(), ["approval", "flow", "run"]);
+}
+
+#[test]
+fn problems_of_several_files_name_their_own_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let fields = "[collection.note.fields]\nid = \"id\"\n";
+    let a = write("a.toml", &format!("[collection.note]\nkey = \"note:{{id}}\"\n{fields}"));
+    let b = write("b.toml", &format!("x = 1\n[collection.note]\nkey = \"n:{{id}}\"\n{fields}"));
+    let json = r#"{"collection": {"memo": {"key": "note:{x}", "fields": {"x": "text"}}}, "y": 1}"#;
+    let c = write("c.json", json);
+    let error = Schema::from_files([&a, &b, &c]).unwrap_err();
+    let at = |file: &Path, rest: &str| format!("{}{rest}", file.display());
+    let clash = "`note:{id}` and `note:{x}` of collection.memo.key could both have the key \
+                 `note:aaaaaaaaaaaaaaaaaaaaaaaaaa`; change one of them, or put it into another \
+                 area";
+    assert_eq!(
+        problems(&error),
+        [
+            at(&a, &format!(":2:7: collection.note.key: {clash}")),
+            at(&b, ":1:1: x: unknown key; a schema may have `collection`"),
+            at(&b, ":2:13: collection.note: is declared in another file already"),
+            at(&c, ": y: unknown key; a schema may have `collection`"),
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_is_none_is_told() {
+    let missing = Schema::from_file("no/such/schema.toml").unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::InvalidSchema);
+    assert_eq!(missing.context_value("file"), Some("no/such/schema.toml"));
+    let strange = Schema::from_file("schema.yaml").unwrap_err();
+    assert_eq!(strange.message(), "a schema file ends in .toml or .json");
+}
+
+#[test]
+fn the_examples_of_the_guide_compile() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/schema.md");
+    let text = fs::read_to_string(guide).unwrap();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() > 5, "the guide shows its examples as TOML");
+    for example in examples {
+        Schema::from_toml(example).unwrap_or_else(|error| panic!("{error}\n{example}"));
+    }
 }

@@ -1,5 +1,10 @@
 //! The path of a record through all layers, on both engines.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
 
 use keyloom::{ErrorKind, Order, Query, Schema, Store};
 use serde_json::json;
@@ -40,7 +45,8 @@ async fn round(store: Store) {
         let document = approvals.insert(&approval).await.unwrap();
         ids.push(document.json().unwrap()["id"].as_str().unwrap().to_owned());
     }
-    let mine = Query::new().equal("requester_id", "ana").order("created_at", Order::Descending).take(10);
+    let mine =
+        Query::new().equal("requester_id", "ana").order("created_at", Order::Descending).take(10);
     println!("{}", approvals.explain(&mine).await.unwrap());
     let page = approvals.page(&mine).await.unwrap();
     assert_eq!(page.records.len(), 10);

@@ -155,3 +155,52 @@ impl fmt::Display for ShowKey<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_short() {
+        let longest = "n".repeat(NAME_BYTES_MAX);
+        for name in ["main", "a", "A-z_0.9", &longest] {
+            assert_eq!(Space::new(name).unwrap().name(), name);
+            assert_eq!(Area::new(name).unwrap().name(), name);
+        }
+        let too_long = "n".repeat(NAME_BYTES_MAX + 1);
+        for name in ["~", "a b", "a:b", "a/b", "{a}", "é", "\0", &too_long] {
+            assert_eq!(Space::new(name).unwrap_err().kind(), ErrorKind::InvalidArgument);
+            let error = Area::new(name).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert_eq!(error.context_value("area"), Some(&*format!("{name:?}")));
+        }
+    }
+
+    #[test]
+    fn only_an_area_may_have_no_name() {
+        assert_eq!(Area::new("").unwrap(), Area::default_area());
+        assert_eq!(Space::new("").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(Space::new("main").unwrap(), Space::main());
+    }
+
+    #[test]
+    fn a_key_has_1_to_900_bytes() {
+        let check = |length| Address::new(Area::own(), vec![0xff; length]).check();
+        assert_eq!(check(0).unwrap_err().kind(), ErrorKind::InvalidKey);
+        assert!(check(1).is_ok() && check(KEY_BYTES_MAX).is_ok());
+        let error = check(KEY_BYTES_MAX + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert_eq!(error.context_value("bytes"), Some("901"));
+    }
+
+    #[test]
+    fn keys_are_shown_as_text_as_far_as_they_are() {
+        let shown = |key: &[u8]| ShowKey(key).to_string();
+        assert_eq!(shown("user:é:日本".as_bytes()), "user:é:日本");
+        assert_eq!(shown(b"a\x00b\x7f\xff\xc3"), r"a\x00b\x7f\xff\xc3");
+        let address = Address::new(Area::new("x").unwrap(), "k\n");
+        assert_eq!(format!("{address:?}"), r"[x]k\x0a");
+    }
+}

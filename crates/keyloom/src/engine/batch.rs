@@ -69,6 +69,20 @@ pub struct Entry {
     pub effect: Option<Effect>,
 }
 
+impl Entry {
+    /// The bytes of the key and of what is put or added.
+    pub fn weight(&self) -> usize {
+        let effect = match &self.effect {
+            Some(Effect::Put { bytes, .. }) => bytes.len(),
+            Some(Effect::Add { additions, .. }) => {
+                additions.iter().map(|addition| addition.name.len() + size_of::<i64>()).sum()
+            }
+            Some(Effect::Delete) | None => 0,
+        };
+        self.address.key.len() + effect
+    }
+}
+
 /// A cell that must still have its stamp for any batch of the space to be applied: the catalog,
 /// whose stamp is the schema's epoch. It stands apart from the entries, since engines fence in
 /// different ways (a condition, a shared lock, a lease).
@@ -104,19 +118,7 @@ impl Batch {
 
     /// The bytes of all keys and values: what the limits of an engine count.
     pub fn weight(&self) -> usize {
-        self.entries
-            .iter()
-            .map(|entry| {
-                entry.address.key.len()
-                    + match &entry.effect {
-                        Some(Effect::Put { bytes, .. }) => bytes.len(),
-                        Some(Effect::Add { additions, .. }) => {
-                            additions.iter().map(|a| a.name.len() + 8).sum()
-                        }
-                        Some(Effect::Delete) | None => 0,
-                    }
-            })
-            .sum()
+        self.entries.iter().map(Entry::weight).sum()
     }
 
     /// Refuses what no engine accepts, and what exceeds the given engine. Every engine calls this
@@ -249,4 +251,104 @@ pub enum Cause {
         /// The place of the entry.
         entry: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::super::{Area, Reading};
+    use super::*;
+
+    const SMALL: Capabilities = Capabilities {
+        engine: "small",
+        reading: Reading::Snapshot,
+        batch_entries_max: 3,
+        batch_bytes_max: 100,
+        persistent: false,
+    };
+
+    const STAMP: Stamp = Stamp([7; Stamp::BYTES]);
+
+    fn at(key: &'static str) -> Address {
+        Address::new(Area::default_area(), key)
+    }
+
+    fn put(bytes: usize) -> Option<Effect> {
+        Some(Effect::Put { stamp: STAMP, bytes: vec![b'v'; bytes].into() })
+    }
+
+    fn add(names: &[&str]) -> Option<Effect> {
+        let addition =
+            |name: &&str| Addition { name: (*name).to_owned(), delta: 1, min: None, max: None };
+        Some(Effect::Add { stamp: STAMP, additions: names.iter().map(addition).collect() })
+    }
+
+    fn batch(effects: impl IntoIterator<Item = (&'static str, Option<Effect>)>) -> Batch {
+        let mut batch = Batch::new(Space::main());
+        effects.into_iter().for_each(|(key, effect)| batch.push(at(key), None, effect));
+        batch
+    }
+
+    fn refusal(batch: &Batch) -> Error {
+        batch.check(&SMALL).unwrap_err()
+    }
+
+    #[test]
+    fn a_batch_weighs_its_keys_and_what_they_get() {
+        let effects = [("abc", put(10)), ("d", add(&["xy", "z"])), ("e", Some(Effect::Delete))];
+        assert_eq!(batch(effects).weight(), (3 + 10) + (1 + 2 + 8 + 1 + 8) + 1);
+        assert_eq!(batch([("only asked", None)]).weight(), 10);
+    }
+
+    #[test]
+    fn the_limits_of_an_engine_are_reached_but_not_exceeded() {
+        let keys = ["a", "b", "c", "d"];
+        assert!(batch(keys[..3].iter().map(|key| (*key, None))).check(&SMALL).is_ok());
+        let error = refusal(&batch(keys.map(|key| (key, None))));
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert_eq!(error.context_value("entries"), Some("4"));
+        assert_eq!(error.context_value("entries at most"), Some("3"));
+        assert!(batch([("a", put(99))]).check(&SMALL).is_ok());
+        let error = refusal(&batch([("a", put(100))]));
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert_eq!(error.context_value("engine"), Some("small"));
+    }
+
+    #[test]
+    fn an_address_is_named_once_and_the_fence_is_apart() {
+        let error = refusal(&batch([("a", put(1)), ("b", None), ("a", None)]));
+        assert_eq!((error.kind(), error.context_value("key")), (ErrorKind::Internal, Some("a")));
+        let mut fenced = batch([("a", put(1)), ("b", None), ("c", None)]);
+        fenced.fence = Some(Fence { address: at("catalog"), stamp: STAMP });
+        assert!(fenced.check(&SMALL).is_ok(), "a fence is no entry");
+        fenced.fence = Some(Fence { address: at("b"), stamp: STAMP });
+        assert_eq!(refusal(&fenced).kind(), ErrorKind::Internal);
+        fenced.fence = Some(Fence { address: at(""), stamp: STAMP });
+        assert_eq!(refusal(&fenced).kind(), ErrorKind::InvalidKey);
+    }
+
+    #[test]
+    fn additions_name_some_counters_each_once() {
+        for (names, kind) in [
+            (&[][..], ErrorKind::Internal),
+            (&["x", "y", "x"], ErrorKind::Internal),
+            (&["x", ""], ErrorKind::LimitExceeded),
+            (&[&*"n".repeat(COUNTER_NAME_BYTES_MAX + 1)], ErrorKind::LimitExceeded),
+        ] {
+            let large = Capabilities { batch_bytes_max: 1000, ..SMALL };
+            let error = batch([("n", add(names))]).check(&large).unwrap_err();
+            assert_eq!((error.kind(), error.context_value("key")), (kind, Some("n")), "{names:?}");
+        }
+        assert!(batch([("n", add(&["x", "y"]))]).check(&SMALL).is_ok());
+    }
+
+    #[test]
+    fn a_value_has_a_limit_of_its_own() {
+        let large = Capabilities { batch_bytes_max: usize::MAX, ..SMALL };
+        assert!(batch([("k", put(VALUE_BYTES_MAX))]).check(&large).is_ok());
+        let error = batch([("k", put(VALUE_BYTES_MAX + 1))]).check(&large).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert_eq!(error.context_value("bytes"), Some(&*(VALUE_BYTES_MAX + 1).to_string()));
+    }
 }

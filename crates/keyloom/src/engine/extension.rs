@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Address, Cell, Direction, Engine, Link, Range, Recipe, Row, Space, Stretch, Trail};
+use super::{
+    Address, Cell, Direction, Engine, Link, Range, Recipe, Row, ShowKey, Space, Stretch, Trail,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is often asked of an engine, put together from what every engine can do.
@@ -49,6 +51,15 @@ pub trait EngineExt: Engine {
         let mut rows = Vec::new();
         loop {
             let stretch = self.scan_one(space, &left, page.max(1), direction).await?;
+            // An engine that gives a row again would otherwise be asked for ever.
+            if let Some(stray) = stretch.rows.iter().find(|row| !left.contains(&row.key)) {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "an engine keeps to the range asked for",
+                )
+                .with("range", format_args!("{left:?}"))
+                .with("key", ShowKey(&stray.key)));
+            }
             rows.extend(stretch.rows);
             match rows.last() {
                 Some(last) if stretch.more => left = left.after(&last.key, direction),

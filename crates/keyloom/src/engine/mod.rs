@@ -16,6 +16,7 @@ pub(crate) mod percent;
 pub(crate) mod random;
 mod range;
 mod recipe;
+mod wrappers;
 
 pub use address::{Address, Area, KEY_BYTES_MAX, NAME_BYTES_MAX, ShowKey, Space, VALUE_BYTES_MAX};
 pub use batch::{
@@ -31,6 +32,7 @@ pub use extension::EngineExt;
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
+pub use wrappers::{CommitFault, Injected, Metered, Mirror, Torn, Unreliable, Usage};
 
 use async_trait::async_trait;
 

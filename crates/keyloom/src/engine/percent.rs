@@ -48,3 +48,50 @@ pub(crate) fn unescape(bytes: &[u8]) -> Option<Vec<u8>> {
 fn hex_digit(byte: u8) -> Option<u8> {
     HEX.iter().position(|&digit| digit == byte).map(|place| place as u8)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn escaped(bytes: &[u8], separator: Option<u8>) -> Vec<u8> {
+        let mut out = Vec::new();
+        escape(bytes, separator, &mut out);
+        out
+    }
+
+    #[test]
+    fn only_what_must_be_is_escaped() {
+        assert_eq!(escaped(b"plain text/-_~", Some(b':')), b"plain text/-_~");
+        assert_eq!(escaped(b"a:b%c", Some(b':')), b"a%3Ab%25c");
+        assert_eq!(escaped(b"a:b", Some(b'/')), b"a:b");
+        assert_eq!(escaped(b"\x00\x1f\x20\x7f\x80\xff", None), b"%00%1F\x20%7F\x80\xff");
+    }
+
+    #[test]
+    fn what_was_not_escaped_so_is_refused() {
+        for bytes in [&b"%"[..], b"a%", b"%4", b"%3a", b"%G0", b"%%41", b"% 1"] {
+            assert_eq!(unescape(bytes), None, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escaping_can_be_undone(bytes: Vec<u8>, separator: Option<u8>) {
+            prop_assert_eq!(unescape(&escaped(&bytes, separator)), Some(bytes));
+        }
+
+        /// A separator that escapes are written with would occur in them.
+        #[test]
+        fn the_separator_does_not_occur(bytes: Vec<u8>, separator: u8) {
+            prop_assume!(separator != b'%' && !HEX.contains(&separator));
+            prop_assert!(!escaped(&bytes, Some(separator)).contains(&separator));
+        }
+
+        #[test]
+        fn any_bytes_can_be_tried(bytes: Vec<u8>) {
+            let _ = unescape(&bytes);
+        }
+    }
+}

@@ -134,3 +134,70 @@ pub struct Link {
     /// What is at that key; `None` when nothing is.
     pub record: Option<Cell>,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Few different bytes, so that keys are often equal, or prefixes of one another.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(
+            proptest::sample::select(vec![0x00, 0x01, b'a', 0xfe, 0xff]),
+            0..5,
+        )
+    }
+
+    fn range() -> impl Strategy<Value = Range> {
+        (key(), proptest::option::of(key())).prop_map(|(start, end)| Range {
+            area: Area::default_area(),
+            start: start.into(),
+            end: end.map(Bytes::from),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_holds_what_begins_with_it(prefix in key(), key in key()) {
+            let range = Range::prefix(Area::default_area(), prefix.clone());
+            prop_assert_eq!(range.contains(&key), key.starts_with(&prefix));
+        }
+
+        #[test]
+        fn nothing_lies_between_a_key_and_its_successor(low in key(), other in key()) {
+            let next = successor(&low);
+            prop_assert!(low[..] < next[..]);
+            prop_assert_eq!(other > low, other[..] >= next[..]);
+        }
+
+        #[test]
+        fn after_a_key_comes_what_is_beyond_it(range in range(), given in key(), other in key()) {
+            let forward = range.after(&given, Direction::Forward);
+            let backward = range.after(&given, Direction::Backward);
+            // Continuing is only asked for from a key of the range itself.
+            if range.contains(&given) {
+                let within = range.contains(&other);
+                prop_assert_eq!(forward.contains(&other), within && other > given);
+                prop_assert_eq!(backward.contains(&other), within && other < given);
+            }
+        }
+
+        #[test]
+        fn an_empty_range_holds_nothing_and_another_holds_its_start(
+            range in range(),
+            key in key(),
+        ) {
+            prop_assert_eq!(range.is_empty(), !range.contains(&range.start));
+            prop_assert!(!range.is_empty() || !range.contains(&key));
+        }
+    }
+
+    #[test]
+    fn ranges_are_shown_as_text() {
+        assert_eq!(format!("{:?}", Range::prefix(Area::own(), "a:")), "[~]a:..a;");
+        assert_eq!(format!("{:?}", Range::all(Area::default_area())), "[]..");
+        assert_eq!(Direction::Forward.reversed(), Direction::Backward);
+        assert_eq!(Direction::Backward.reversed(), Direction::Forward);
+    }
+}

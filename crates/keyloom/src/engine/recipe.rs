@@ -62,9 +62,9 @@ impl Recipe {
     pub fn target(&self, key: &[u8], value: &[u8]) -> Option<Address> {
         let fields = self.cut(key)?;
         let members = if self.parts.iter().any(|part| matches!(part, Part::Member { .. })) {
-            serde_json::from_slice(value).ok()?
+            Members::parse(value)?
         } else {
-            Value::Null
+            Members::Tree(Value::Null)
         };
         let mut target = Vec::with_capacity(key.len());
         for part in &self.parts {
@@ -79,7 +79,7 @@ impl Recipe {
                     );
                 }
                 Part::Member { path, escape } => {
-                    let text = path.iter().try_fold(&members, |at, name| at.get(name))?.as_str()?;
+                    let text = members.text_at(path)?;
                     match escape {
                         None => target.extend_from_slice(text.as_bytes()),
                         Some(separator) => {
@@ -106,5 +106,152 @@ impl Recipe {
             rest = tail;
         }
         Some(fields)
+    }
+}
+
+/// The JSON value of an entry. Most are one string without escapes, which needs no tree.
+enum Members<'v> {
+    Text(&'v str),
+    Tree(Value),
+}
+
+impl<'v> Members<'v> {
+    fn parse(value: &'v [u8]) -> Option<Self> {
+        match plain_string(value) {
+            Some(text) => Some(Members::Text(text)),
+            None => serde_json::from_slice(value).ok().map(Members::Tree),
+        }
+    }
+
+    fn text_at(&self, path: &[String]) -> Option<&str> {
+        match self {
+            Members::Text(text) => path.is_empty().then_some(text),
+            Members::Tree(tree) => path.iter().try_fold(tree, |at, name| at.get(name))?.as_str(),
+        }
+    }
+}
+
+/// The text of a JSON string that is written without escapes and without space around it; `None`
+/// for everything else, whether it is JSON or not.
+fn plain_string(value: &[u8]) -> Option<&str> {
+    let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let is_plain = text.iter().all(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+    is_plain.then(|| std::str::from_utf8(text).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn recipe(cuts: &[Cut], parts: &[Part]) -> Recipe {
+        Recipe { area: Area::own(), cuts: cuts.to_vec(), parts: parts.to_vec() }
+    }
+
+    fn literal(text: &'static str) -> Part {
+        Part::Literal(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn member(path: &[&str], escape: Option<Option<u8>>) -> Part {
+        Part::Member { path: path.iter().map(|name| (*name).to_owned()).collect(), escape }
+    }
+
+    /// The target's key as text.
+    fn target(recipe: &Recipe, key: &str, value: &str) -> Option<String> {
+        let address = recipe.target(key.as_bytes(), value.as_bytes())?;
+        assert_eq!(address.area, Area::own());
+        String::from_utf8(address.key.to_vec()).ok()
+    }
+
+    #[test]
+    fn fields_are_cut_from_the_start() {
+        let cuts = [Cut::Fixed(2), Cut::Until(b':'), Cut::Fixed(1), Cut::Rest];
+        let parts: Vec<Part> = (0..4).flat_map(|n| [literal("|"), Part::Field(n)]).collect();
+        let cut = recipe(&cuts, &parts);
+        assert_eq!(target(&cut, "i:ana:1:2", "").as_deref(), Some("|i:|ana|:|1:2"));
+        assert_eq!(target(&cut, "i::", "").as_deref(), Some("|i:||:|"));
+        for too_short in ["", "i", "i:", "i:ana"] {
+            assert_eq!(target(&cut, too_short, ""), None, "{too_short}");
+        }
+        let first = recipe(&[Cut::Fixed(1)], &[Part::Field(0)]);
+        assert_eq!(target(&first, "xyz", "").as_deref(), Some("x"), "the rest is ignored");
+        assert_eq!(target(&recipe(&[], &[Part::Field(0)]), "xyz", ""), None, "no such field");
+    }
+
+    #[test]
+    fn members_are_strings_of_the_value() {
+        let deep = recipe(&[], &[literal("r:"), member(&["a", "b"], Some(Some(b':')))]);
+        assert_eq!(target(&deep, "i", r#"{"a":{"b":"x:y"}}"#).as_deref(), Some("r:x%3Ay"));
+        for other in ["", "{", "null", "\"x\"", r#"{"a":"b"}"#, r#"{"a":{"b":7}}"#, "[1]"] {
+            assert_eq!(target(&deep, "i", other), None, "{other}");
+        }
+        let raw = recipe(&[], &[member(&[], None)]);
+        assert_eq!(target(&raw, "i", "\"a:%\\u0000\"").as_deref(), Some("a:%\0"));
+        let no_member = recipe(&[], &[literal("r")]);
+        assert_eq!(target(&no_member, "i", "not JSON").as_deref(), Some("r"), "not looked at");
+    }
+
+    #[test]
+    fn recoding_changes_the_separator() {
+        let recode = |separator| recipe(&[Cut::Rest], &[Part::Recoded { field: 0, separator }]);
+        assert_eq!(target(&recode(Some(b'/')), "a%3Ab/c", "").as_deref(), Some("a:b%2Fc"));
+        assert_eq!(target(&recode(None), "a%3Ab/c", "").as_deref(), Some("a:b/c"));
+        assert_eq!(target(&recode(None), "a%3", ""), None, "a broken escape does not fit");
+    }
+
+    fn any_cut() -> impl Strategy<Value = Cut> {
+        prop_oneof![
+            (0_usize..9).prop_map(Cut::Fixed),
+            Just(Cut::Fixed(usize::MAX)),
+            any::<u8>().prop_map(Cut::Until),
+            Just(Cut::Rest),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_entry_can_be_tried(
+            cuts in proptest::collection::vec(any_cut(), 0..4),
+            field in 0_usize..5,
+            separator: Option<u8>,
+            key: Vec<u8>,
+            value: Vec<u8>,
+        ) {
+            let parts = [
+                Part::Field(field),
+                Part::Recoded { field, separator },
+                member(&["a"], Some(separator)),
+            ];
+            for part in parts {
+                let _ = recipe(&cuts, &[part]).target(&key, &value);
+            }
+        }
+
+        /// The short way through a plain string gives what the long way gives.
+        #[test]
+        fn plain_strings_are_read_as_json_reads_them(
+            text in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\')], 0..6),
+        ) {
+            let value = [b"\"", &text[..], b"\""].concat();
+            let by_json: Option<String> = serde_json::from_slice(&value).ok();
+            match plain_string(&value) {
+                Some(plain) => prop_assert_eq!(Some(plain), by_json.as_deref()),
+                None => prop_assert!(by_json.is_none() || text.contains(&b'\\')),
+            }
+        }
+
+        /// However a key is cut, the fields in order are what it began with.
+        #[test]
+        fn fields_join_to_the_key(
+            cuts in proptest::collection::vec(any_cut(), 0..4),
+            key: Vec<u8>,
+        ) {
+            let parts: Vec<Part> = (0..cuts.len()).map(Part::Field).collect();
+            if let Some(joined) = recipe(&cuts, &parts).target(&key, b"") {
+                prop_assert!(key.starts_with(&joined.key));
+                prop_assert!(!cuts.contains(&Cut::Rest) || joined.key == key);
+            }
+        }
     }
 }

@@ -23,10 +23,10 @@ impl Class {
     /// The bytes from `low` to `high`, both included.
     pub(super) const fn between(low: u8, high: u8) -> Class {
         let mut class = Class::EMPTY;
-        let mut byte = low as usize;
-        while byte <= high as usize {
-            class = class.with(byte as u8);
-            byte += 1;
+        let mut word = 0;
+        while word < 4 {
+            class.0[word] = up_to(high, word) & !(if low == 0 { 0 } else { up_to(low - 1, word) });
+            word += 1;
         }
         class
     }
@@ -54,7 +54,13 @@ impl Class {
 
     /// The bytes of the class, lowest first.
     pub(super) fn bytes(self) -> impl Iterator<Item = u8> {
-        (0..=255).filter(move |&byte| self.contains(byte))
+        let Class(mut words) = self;
+        std::iter::from_fn(move || {
+            let (place, word) = words.iter_mut().enumerate().find(|(_, word)| **word != 0)?;
+            let bit = word.trailing_zeros();
+            *word &= *word - 1;
+            Some((place as u32 * 64 + bit) as u8)
+        })
     }
 
     /// The class of what these bytes become.
@@ -63,8 +69,38 @@ impl Class {
     }
 }
 
+/// The bits of a word that stand for the bytes from 0 to `last`.
+const fn up_to(last: u8, word: usize) -> u64 {
+    let (last_word, last_bit) = ((last >> 6) as usize, last & 63);
+    if word < last_word {
+        u64::MAX
+    } else if word == last_word {
+        u64::MAX >> (63 - last_bit)
+    } else {
+        0
+    }
+}
+
 impl fmt::Debug for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.bytes().map(|byte| byte.escape_ascii().to_string())).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_holds_exactly_its_bytes() {
+        for (low, high) in [(0, 0), (0, 255), (63, 64), (0x80, 0xbf), (255, 255), (1, 200)] {
+            let class = Class::between(low, high);
+            assert_eq!(class.bytes().collect::<Vec<u8>>(), (low..=high).collect::<Vec<u8>>());
+            assert!((0..=255).all(|byte| class.contains(byte) == (low..=high).contains(&byte)));
+        }
+        assert!(Class::between(2, 1).is_empty());
+        assert_eq!(Class::of(b"ab").map(|byte| byte + 1), Class::of(b"bc"));
+        assert_eq!(Class::of(b"ab").without(Class::of(b"bc")), Class::of(b"a"));
+        assert_eq!(Class::of(b"ab").and(Class::of(b"bc")), Class::of(b"b"));
     }
 }

@@ -8,6 +8,8 @@
 mod automaton;
 mod class;
 mod codec;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod geohash;
 mod kind;
 mod overlap;
@@ -22,13 +24,13 @@ mod tests;
 mod typing;
 
 pub(crate) use codec::Codec;
-pub(crate) use codec::alphabet::{CODE_ALPHABET, ID_ALPHABET};
+pub(crate) use codec::alphabet::CODE_ALPHABET;
 pub(crate) use geohash::{geohash_bounds, geohash_encode};
 pub(crate) use kind::{CodePattern, Kind};
 pub(crate) use overlap::common_key;
 pub(crate) use path::{Path, Step};
-pub(crate) use pattern::{Pattern, PatternPart, Placeholder};
+pub(crate) use pattern::Pattern;
 pub(crate) use recipe::recipe;
 pub(crate) use refusal::{KeyRefusal, shortened};
-pub(crate) use span::{KeyRange, Span};
+pub(crate) use span::Span;
 pub(crate) use template::{Segment, Template, TemplatePart};

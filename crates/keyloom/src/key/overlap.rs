@@ -76,6 +76,10 @@ impl<'t> Search<'t> {
             for &(class_b, next_b) in &b.state(pair.1).moves {
                 let Some((byte, strange)) = most_readable(class_a.and(class_b)) else { continue };
                 let next = (next_a, next_b);
+                // A character that both read as part of their texts leads back to this pair.
+                if a.state(next_a).home == Some(pair.0) && b.state(next_b).home == Some(pair.1) {
+                    continue;
+                }
                 let cost = (length, strangeness + strange);
                 let left = self.distances.0[next_a].max(self.distances.1[next_b]);
                 let whole = length.saturating_add(left);
@@ -104,18 +108,11 @@ impl<'t> Search<'t> {
 
 /// The byte of a class that is easiest to read, and how strange it is.
 fn most_readable(class: Class) -> Option<(u8, usize)> {
-    const LETTERS_AND_DIGITS: Class =
-        Class::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    const READABLE: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const PRINTABLE: Class = Class::between(0x21, 0x7e);
-    if class.is_empty() {
-        return None;
-    }
-    if class.contains(b'a') {
-        return Some((b'a', 0));
-    }
-    [LETTERS_AND_DIGITS, PRINTABLE]
-        .iter()
-        .enumerate()
-        .find_map(|(strange, &wanted)| Some((class.and(wanted).bytes().last()?, strange)))
+    let readable = READABLE.iter().copied().find(|&byte| class.contains(byte));
+    readable
+        .map(|byte| (byte, 0))
+        .or_else(|| Some((class.and(PRINTABLE).bytes().next()?, 1)))
         .or_else(|| Some((class.bytes().next()?, 2)))
 }

@@ -28,15 +28,18 @@ impl KeyRefusal {
 
     /// The error of a record that cannot be written.
     pub(crate) fn into_error(self) -> Error {
-        self.as_error(ErrorKind::InvalidKey, "a value does not fit into a key")
+        self.into_error_of(ErrorKind::InvalidKey, "a value does not fit into a key")
     }
 
     /// The error of a query that cannot be asked.
     pub(crate) fn into_query_error(self) -> Error {
-        self.as_error(ErrorKind::InvalidQuery, "a value that is asked for does not fit its field")
+        self.into_error_of(
+            ErrorKind::InvalidQuery,
+            "a value that is asked for does not fit its field",
+        )
     }
 
-    fn as_error(self, kind: ErrorKind, message: &'static str) -> Error {
+    fn into_error_of(self, kind: ErrorKind, message: &'static str) -> Error {
         let error = Error::new(kind, message);
         let error = match self.path {
             Some(path) => error.with("field", path),

@@ -80,6 +80,14 @@ impl Template {
                     .map_err(|reason| segment.refuse(&Value::from(text.as_str()), reason))?;
                 Ok(KeyRange::of_prefix(prefix.into()))
             }
+            (Some((segment, _)), Some(Span::Between(low, high))) if !segment.codec.is_ordered() => {
+                let reason = "plain text has no order in keys; declare the segment as `sorted`";
+                let shown = [low, high].into_iter().find_map(|bound| match bound {
+                    Bound::Included(value) | Bound::Excluded(value) => Some(value),
+                    Bound::Unbounded => None,
+                });
+                Err(segment.refuse(shown.unwrap_or(&Value::Null), reason.into()))
+            }
             (Some((segment, literal)), Some(Span::Between(low, high))) => {
                 let (first, last) = if segment.desc { (high, low) } else { (low, high) };
                 let place = Place { prefix: self.prefix(equal)?, segment, literal };
@@ -143,10 +151,6 @@ impl Place<'_> {
 
     /// The first bytes that belong to a value.
     fn at(&self, value: &Value) -> Result<Bytes, KeyRefusal> {
-        if !self.segment.codec.is_ordered() {
-            let reason = "plain text has no order in keys; declare the segment as `sorted`";
-            return Err(self.segment.refuse(value, reason.into()));
-        }
         let mut key = self.prefix.to_vec();
         self.segment.write(value, &mut key)?;
         key.extend_from_slice(self.literal.unwrap_or_default().as_bytes());

@@ -168,6 +168,12 @@ impl Segment {
             .map_err(|reason| self.refuse(value, reason))
     }
 
+    /// Appends one of the values of an enum, which is not looked up first: for long enums that
+    /// would take as many comparisons for each of them.
+    pub(super) fn write_name(&self, name: &str, out: &mut Vec<u8>) {
+        self.codec.write_whole_text(name, self.desc, self.separator, out);
+    }
+
     pub(super) fn refuse(&self, value: &Value, reason: String) -> KeyRefusal {
         KeyRefusal::of_field(&self.path, value, reason)
     }

@@ -194,7 +194,7 @@ fn check_enum_order(segment: &Segment, after: Option<&PatternPart>) -> Option<St
     let mut written: Vec<(Vec<u8>, &str)> = Vec::with_capacity(names.len());
     for name in names {
         let mut out = Vec::new();
-        segment.write(&name.as_str().into(), &mut out).ok()?;
+        segment.write_name(name, &mut out);
         out.extend_from_slice(following);
         written.push((out, name));
     }

@@ -2,13 +2,18 @@
 
 mod cursor;
 mod explain;
+mod geo;
 mod page;
 mod plan;
 mod predicate;
 mod walk;
 
 pub use cursor::Cursor;
+pub(crate) use cursor::{Binding, Position};
+pub(crate) use geo::near;
+pub use geo::{Near, Nearby};
 pub use page::{Page, Problem, ProblemKind, Stopped};
 pub(crate) use page::{count, documents, has_entry, keys, unreadable};
-pub(crate) use plan::{Plan, plan};
+pub(crate) use plan::plan;
+pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};

@@ -272,16 +272,17 @@ impl Gathered {
 }
 
 /// Where an entry led in the end.
-enum Resolved {
+pub(super) enum Resolved {
     Record(Document),
     /// The entry is no more, or never was whole.
     Gone,
     Problem(Problem),
 }
 
-struct Reader<'p> {
-    live: &'p Live,
-    plan: &'p Plan,
+/// Gets from what a walk finds to records.
+pub(super) struct Reader<'p> {
+    pub(super) live: &'p Live,
+    pub(super) plan: &'p Plan,
 }
 
 impl Reader<'_> {
@@ -322,7 +323,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
+    pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
         let Some(index) = &found.branch.index else {
             return Ok(record(found.entry.key, Some(found.entry.cell)));
         };

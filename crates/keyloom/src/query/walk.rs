@@ -110,7 +110,7 @@ impl<'p> Walk<'p> {
             let mut scanned: Vec<&mut Lane<'p>> = Vec::new();
             let mut followed: Vec<&mut Lane<'p>> = Vec::new();
             for (lane, follows) in
-                self.lanes.iter_mut().zip(following).filter(|(lane, _)| hungry(&lane))
+                self.lanes.iter_mut().zip(following).filter(|(lane, _)| hungry(lane))
             {
                 if follows { followed.push(lane) } else { scanned.push(lane) }
             }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::VALUE_BYTES_MAX;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::shortened;
+use crate::key::{Template, shortened};
 use crate::schema::{Collection, Field, FieldKind, Verdict};
 
 /// How deep a record's JSON may nest. A parser that reads it back must not run out of stack.
@@ -34,7 +34,7 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
         return Err(refuse("a record nests at most 100 levels deep"));
     }
     for field in collection.fields.values() {
-        check_field(field, record).map_err(|error| error.with("collection", &collection.name))?;
+        check_field(field, record).map_err(|error| locate(error, collection, field))?;
     }
     let violations =
         collection.body.as_ref().map(|body| body.violations(record)).unwrap_or_default();
@@ -47,6 +47,15 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
             error.with("problem", format_args!("{}: {}", violation.at, violation.message))
         },
     ))
+}
+
+/// Adds where a refused value would have gone.
+fn locate(error: Error, collection: &Collection, field: &Field) -> Error {
+    let uses = |template: &Template| template.segments().any(|segment| segment.path == field.path);
+    let users = collection.indexes.values().filter(|index| uses(&index.key));
+    users.fold(error.with("collection", &collection.name), |error, index| {
+        error.with("index", &index.name)
+    })
 }
 
 fn check_field(field: &Field, record: &Value) -> Result<()> {
@@ -86,8 +95,8 @@ pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
         .with("bytes", text.len()))
 }
 
-/// Holds a change of a record against the declared transitions. A field that was absent before,
-/// or is absent after, has no transition.
+/// Holds a change of a record against the declared transitions. A field that was absent before
+/// may take any value; one that has a value cannot lose it, which would be a way around them.
 pub(crate) fn check_transitions(
     collection: &Collection,
     old: &Value,
@@ -96,20 +105,19 @@ pub(crate) fn check_transitions(
     let mut passage = Passage::Allowed;
     for field in collection.fields.values() {
         let Some(transitions) = &field.transitions else { continue };
-        let (Some(from), Some(to)) = (text_at(field, old), text_at(field, new)) else { continue };
+        let Some(from) = text_at(field, old) else { continue };
+        let to = text_at(field, new);
         match transitions.check(from, to) {
             Verdict::Allowed => {}
             Verdict::Ignored => passage = Passage::Ignored,
             Verdict::Illegal => {
-                return Err(Error::new(
-                    ErrorKind::IllegalTransition,
-                    "this transition is not declared",
-                )
-                .with("collection", &collection.name)
-                .with("field", &field.path)
-                .with("from", from)
-                .with("to", to)
-                .with("allowed", transitions.after(from).join(", ")));
+                let message = "this transition is not declared";
+                return Err(Error::new(ErrorKind::IllegalTransition, message)
+                    .with("collection", &collection.name)
+                    .with("field", &field.path)
+                    .with("from", from)
+                    .with("to", to.unwrap_or("nothing"))
+                    .with("allowed", allowed(transitions.after(from))));
             }
         }
     }
@@ -126,4 +134,9 @@ fn depth(value: &Value) -> usize {
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }
+}
+
+/// What a value may change to, in words.
+fn allowed(values: &[String]) -> String {
+    if values.is_empty() { "nothing, it is final".to_owned() } else { values.join(", ") }
 }

@@ -4,14 +4,11 @@ use serde_json::{Map, Value};
 
 use super::random::random_bytes;
 use super::version::now_ms;
-use crate::key::{CodePattern, Kind, Path, Step};
+use crate::key::{CODE_ALPHABET, CodePattern, Kind, Path, Step};
 use crate::schema::{Collection, FieldKind};
 
 /// Crockford's alphabet in lower case: 32 characters without i, l, o and u.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-
-/// The characters of short codes: no 0 and O, no 1 and I.
-const CODE_ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 /// Fills every declared field that is to be generated and that the record lacks. Gives the
 /// paths of the codes that were drawn, since a drawn code may be taken.

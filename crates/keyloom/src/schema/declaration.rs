@@ -187,7 +187,7 @@ pub enum TestDeclaration {
     /// `status = ["pending", "approved"]`.
     OneOf(Vec<Value>),
     /// `priority = { gte = 3 }`, `parent = { present = false }`.
-    Compare(Comparison),
+    Compare(Box<Comparison>),
 }
 
 /// Bounds and presence; all that are set must hold.

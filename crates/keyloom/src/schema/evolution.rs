@@ -53,20 +53,9 @@ pub(crate) enum Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Evolution {
     pub(crate) changes: Vec<Change>,
-    /// The stored schema with every change that is not incompatible.
+    /// The stored schema with every change that is not incompatible. It is sound only if it
+    /// compiles: what is new may clash with what was kept.
     pub(crate) merged: SchemaDeclaration,
-}
-
-impl Evolution {
-    /// Whether the merged schema differs from the stored one.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change.class, Class::Safe | Class::NeedsBuild))
-    }
-
-    /// The changes that cannot be made.
-    pub(crate) fn incompatible(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().filter(|change| change.class == Class::Incompatible)
-    }
 }
 
 impl fmt::Display for Change {

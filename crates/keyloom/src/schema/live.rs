@@ -4,12 +4,15 @@
 use std::sync::{Arc, RwLock};
 
 use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::declaration::SchemaDeclaration;
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
-    Address, Area, Batch, Condition, Direction, Effect, Engine, Fence, Outcome, Row, Space,
+    Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, EngineExt, Fence, Outcome,
+    Range, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::key::Template;
 use crate::record::{Version, random_bytes};
 
 /// How often a schema change is tried when other processes change the schema too.
@@ -99,29 +102,20 @@ impl Live {
 
     /// Reads the schema again, and fails if it breaks what this process declared.
     pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
-        let loaded = Arc::new(self.read_catalog().await?);
+        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let known = read(&self.loaded).clone();
+        if let (Some(known), Some(cell)) = (known, &cell)
+            && known.version.is_some_and(|version| version.stamp() == cell.stamp)
+        {
+            // Compiling a schema costs far more than reading it.
+            return Ok(known);
+        }
+        let loaded = Arc::new(from_cell(cell)?);
         for declared in read(&self.declared).iter() {
-            refuse_incompatible(&evolve(&loaded.schema, declared).changes)?;
+            refuse_incompatible(&evolve(&loaded.schema, declared))?;
         }
         *write(&self.loaded) = Some(loaded.clone());
         Ok(loaded)
-    }
-
-    async fn read_catalog(&self) -> Result<Loaded> {
-        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
-        let Some(cell) = cell else {
-            return Ok(Loaded {
-                version: None,
-                catalog: Catalog::new(CursorSecret(random_bytes())),
-                schema: Schema::default(),
-            });
-        };
-        let bytes = cell
-            .bytes()
-            .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
-        let catalog = Catalog::from_bytes(bytes)?;
-        let schema = catalog.compile()?;
-        Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
     }
 
     /// Makes the stored schema contain the declared one.
@@ -129,30 +123,26 @@ impl Live {
         declared.check_against(self.engine.capabilities())?;
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
-            let Evolution { changes, merged: union } = evolve(&loaded.schema, declared);
-            refuse_incompatible(&changes)?;
-            if loaded.version.is_some() && union == loaded.catalog.schema {
+            let evolution = evolve(&loaded.schema, declared);
+            refuse_incompatible(&evolution)?;
+            let Evolution { changes, merged } = evolution;
+            if loaded.version.is_some() && merged == loaded.catalog.schema {
                 self.remember(declared);
-                return Ok(Applied { changes, to_build: loaded.catalog.building() });
+                let to_build = self.settle_empty().await?;
+                return Ok(Applied { changes, to_build });
             }
-            let schema = Schema::from_declaration(union.clone())?;
+            let schema = merged_schema(&merged)?;
             schema.check_against(self.engine.capabilities())?;
             let mut catalog = loaded.catalog.clone();
-            catalog.schema = union;
+            catalog.schema = merged;
+            // Writers must learn of an index before anybody looks whether there are records
+            // that it lacks.
             for (collection, index) in new_indexes(&loaded.schema, &schema) {
-                // A collection that nobody knew has no writers, so that it can be looked at
-                // beforehand. Writers of a known one must first learn of the index.
-                let fresh = !loaded.schema.collections.contains_key(&collection.name);
-                let state = match fresh && self.is_empty(collection).await? {
-                    true => IndexState::Ready,
-                    false => IndexState::Building,
-                };
-                catalog.set_state(&collection.name, &index.name, state);
+                catalog.set_state(&collection.name, &index.name, IndexState::Building);
             }
             if self.put_catalog(&loaded, catalog).await? {
                 self.remember(declared);
-                self.settle_empty().await?;
-                let to_build = self.loaded().await?.catalog.building();
+                let to_build = self.settle_empty().await?;
                 return Ok(Applied { changes, to_build });
             }
         }
@@ -187,46 +177,59 @@ impl Live {
         ))
     }
 
-    /// Building indexes of collections without records are complete: every writer that may come
-    /// maintains them already.
-    async fn settle_empty(&self) -> Result<()> {
-        let loaded = self.loaded().await?;
-        for (collection, index) in loaded.catalog.building() {
-            if self.is_empty(loaded.schema.collection(&collection)?).await? {
-                self.set_state(&collection, &index, IndexState::Ready).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn is_empty(&self, collection: &Collection) -> Result<bool> {
-        Ok(self.next_record(collection, None).await?.is_none())
-    }
-
-    /// The first record of a collection after a key, in key order.
-    pub(crate) async fn next_record(
+    /// Sets the state of an index if nothing of the schema changed since it was loaded; `false`
+    /// when something did.
+    pub(crate) async fn replace_state(
         &self,
-        collection: &Collection,
-        after: Option<&[u8]>,
-    ) -> Result<Option<Row>> {
-        let mut range = collection.record_range()?;
-        if let Some(key) = after {
-            range = range.after(key, Direction::Forward);
-        }
-        loop {
-            let stretch = self
-                .engine
-                .scan(&self.space, std::slice::from_ref(&range), 1, Direction::Forward)
-                .await?
-                .pop();
-            let Some(row) = stretch.and_then(|stretch| stretch.rows.into_iter().next()) else {
-                return Ok(None);
-            };
-            if collection.key.decode(&row.key).is_some() {
-                return Ok(Some(row));
+        loaded: &Loaded,
+        collection: &str,
+        index: &str,
+        state: IndexState,
+    ) -> Result<bool> {
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, index, state);
+        self.put_catalog(loaded, catalog).await
+    }
+
+    /// Building indexes of collections without records, and without entries from earlier times,
+    /// are complete: every writer that may come maintains them already. Gives those that are
+    /// still to be built.
+    async fn settle_empty(&self) -> Result<Vec<(String, String)>> {
+        for _ in 0..APPLY_ATTEMPTS {
+            let loaded = self.loaded().await?;
+            let mut catalog = loaded.catalog.clone();
+            for (name, index) in loaded.catalog.building() {
+                let collection = loaded.schema.collection(&name)?;
+                let entries = collection.index(&index)?;
+                if !self.has_key(&collection.key, collection.record_range()?).await?
+                    && !self.has_key(&entries.key, entries.entry_range()?).await?
+                {
+                    catalog.set_state(&name, &index, IndexState::Ready);
+                }
             }
-            range = collection.key.skip(&range, &row.key, Direction::Forward);
+            let left = catalog.building();
+            if catalog == loaded.catalog || self.put_catalog(&loaded, catalog).await? {
+                return Ok(left);
+            }
+            self.reload().await?;
         }
+        Err(Error::new(
+            ErrorKind::Contention,
+            "the schema kept changing while it was being changed",
+        ))
+    }
+
+    /// Whether a range holds a key of the template, maybe among others.
+    async fn has_key(&self, template: &Template, mut range: Range) -> Result<bool> {
+        while !range.is_empty() {
+            let stretch = self.engine.scan_one(&self.space, &range, 1, Direction::Forward).await?;
+            let Some(row) = stretch.rows.first() else { break };
+            if template.decode(&row.key).is_some() {
+                return Ok(true);
+            }
+            range = template.skip(&range, &row.key, Direction::Forward);
+        }
+        Ok(false)
     }
 
     /// Replaces the catalog unless it changed meanwhile; `false` when it did.
@@ -257,16 +260,45 @@ impl Live {
     }
 }
 
-fn refuse_incompatible(changes: &[Change]) -> Result<()> {
-    let mut broken = changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
+/// The schema that the catalog's cell holds; none at all without a catalog.
+fn from_cell(cell: Option<Cell>) -> Result<Loaded> {
+    let Some(cell) = cell else {
+        return Ok(Loaded {
+            version: None,
+            catalog: Catalog::new(CursorSecret(random_bytes())),
+            schema: Schema::default(),
+        });
+    };
+    let bytes = cell
+        .bytes()
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the catalog's cell holds integers"))?;
+    let catalog = Catalog::from_bytes(bytes)?;
+    let schema = catalog.compile()?;
+    Ok(Loaded { version: Some(Version::from_stamp(cell.stamp)), catalog, schema })
+}
+
+fn refuse_incompatible(evolution: &Evolution) -> Result<()> {
+    let mut broken =
+        evolution.changes.iter().filter(|change| change.class == Class::Incompatible).peekable();
     if broken.peek().is_none() {
         return Ok(());
     }
-    let error = Error::new(
-        ErrorKind::IncompatibleSchema,
-        "the declared schema contradicts the one in the store",
-    );
+    let message = "the declared schema contradicts the one in the store";
+    let error = Error::new(ErrorKind::IncompatibleSchema, message);
     Err(broken.fold(error, |error, change| error.with("change", change)))
+}
+
+/// Two schemas that are fine by themselves may have templates that share a key.
+fn merged_schema(merged: &SchemaDeclaration) -> Result<Schema> {
+    Schema::from_declaration(merged.clone()).map_err(|source| {
+        let message = "the declared schema and what the store keeps do not fit together";
+        let error = Error::new(ErrorKind::IncompatibleSchema, message);
+        let problems = source.context().map(|(_, problem)| problem.to_owned()).collect::<Vec<_>>();
+        problems
+            .into_iter()
+            .fold(error, |error, problem| error.with("problem", problem))
+            .with_source(source)
+    })
 }
 
 fn new_indexes<'s>(

@@ -1,5 +1,6 @@
 //! From texts, files and declarations to a checked schema.
 
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -110,10 +111,12 @@ impl Loader {
         if let Some((value, places)) = parsed {
             let declaration = read::schema_as_far_as_possible(&value, &mut problems);
             for (name, collection) in declaration.collections {
-                if self.declaration.collections.contains_key(&name) {
-                    problems.add_to_name(trail_of(&name), "is declared in another file already");
-                } else {
-                    self.declaration.collections.insert(name, collection);
+                match self.declaration.collections.entry(name) {
+                    Entry::Vacant(place) => {
+                        place.insert(collection);
+                    }
+                    Entry::Occupied(place) => problems
+                        .add_to_name(trail_of(place.key()), "is declared in another file already"),
                 }
             }
             // Located now, since another text may have something else at the same path.

@@ -18,6 +18,8 @@ mod read;
 mod suggest;
 mod table;
 mod target;
+#[cfg(test)]
+mod tests;
 mod toml;
 mod transitions;
 
@@ -30,14 +32,10 @@ pub use declaration::{
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
-#[allow(unused_imports)]
 pub(crate) use {
-    body::{BodySchema, Violation},
-    catalog::Catalog,
     condition::Condition,
-    evolution::{Evolution, Subject, evolve},
     live::{Live, Loaded},
-    model::{Collection, Field, FieldKind, Holds, Index, IndexKind, MAX_DEFAULT},
+    model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::record_key_of,
-    transitions::{Transitions, Verdict},
+    transitions::Verdict,
 };

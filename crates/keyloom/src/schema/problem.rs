@@ -72,13 +72,10 @@ impl Places {
     /// The place of what the problem is about, or of the nearest thing above that has one.
     fn find(&self, problem: &Problem) -> Option<Location> {
         let trail = &problem.trail;
-        let (length, spot) = (0..=trail.len())
-            .rev()
-            .find_map(|length| Some((length, self.0.get(&trail[..length])?)))?;
-        let is_exact = length == trail.len();
+        let spot = (0..=trail.len()).rev().find_map(|length| self.0.get(&trail[..length]))?;
         let place = spot.places.map(|(name, value)| match problem.side {
-            Side::Value if is_exact => value,
-            _ => name,
+            Side::Name => name,
+            Side::Value => value,
         });
         Some(Location { source: Arc::clone(&spot.source), place })
     }

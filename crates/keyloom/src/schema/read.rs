@@ -79,7 +79,7 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
                     return None;
                 }
             };
-            if value.get("type").is_none() && is_nested_path(value) {
+            if is_nested_path(value) {
                 problems.add(trail, "lacks `type`; a path with dots is written in quotes");
                 return None;
             }
@@ -89,14 +89,46 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
         .collect()
 }
 
-/// `stats.running = "integer"` without quotes is a table in a table to TOML.
+/// `stats.running = "integer"` without quotes is a table in a table to TOML: none of its names is
+/// an option of a field.
 fn is_nested_path(value: &Value) -> bool {
+    const OPTIONS: [&str; 12] = [
+        "type",
+        "generate",
+        "required",
+        "digits",
+        "values",
+        "transitions",
+        "illegal",
+        "version",
+        "pattern",
+        "lat",
+        "lon",
+        "of",
+    ];
     value.as_object().is_some_and(|members| {
-        members.len() == 1 && members.values().all(|value| value.is_string() || value.is_object())
+        !members.is_empty()
+            && members.iter().all(|(name, value)| {
+                !OPTIONS.contains(&name.as_str()) && (value.is_string() || value.is_object())
+            })
     })
 }
 
 fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclaration> {
+    /// What other languages call these types.
+    const SYNONYMS: [(&str, &str); 11] = [
+        ("string", "text"),
+        ("str", "text"),
+        ("int", "integer"),
+        ("number", "float"),
+        ("double", "float"),
+        ("bool", "boolean"),
+        ("date", "datetime"),
+        ("time", "timestamp"),
+        ("ulid", "id"),
+        ("location", "point"),
+        ("object", "map"),
+    ];
     const TYPES: [&str; 12] = [
         "text",
         "integer",
@@ -111,7 +143,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         "point",
         "map",
     ];
-    let name = table.required_choice("type", &TYPES, problems)?;
+    let name = table.required_choice("type", &TYPES, &SYNONYMS, problems)?;
     let field_type = match name {
         "text" => Some(FieldType::Text),
         "integer" => {
@@ -132,7 +164,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         "point" => {
             let lat = table.text("lat", problems).unwrap_or_else(|| "lat".to_owned());
             let lon = table.text("lon", problems).unwrap_or_else(|| "lon".to_owned());
-            let of = match table.choice("of", &["field", "record"], problems) {
+            let of = match table.choice("of", &["field", "record"], &[], problems) {
                 Some("record") => PointOf::Record,
                 _ => PointOf::Field,
             };
@@ -149,7 +181,7 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
 fn enumeration(table: &mut Table<'_>, problems: &mut Problems) -> Option<FieldType> {
     let values = table.required_texts("values", problems);
     let transitions = table.lists("transitions", problems);
-    let illegal = match table.choice("illegal", &["error", "ignore"], problems) {
+    let illegal = match table.choice("illegal", &["error", "ignore"], &[], problems) {
         Some("ignore") => Illegal::Ignore,
         _ => Illegal::Error,
     };
@@ -213,7 +245,7 @@ fn test(value: &Value, trail: Vec<String>, problems: &mut Problems) -> Option<Te
                 return None;
             }
             table.finish("a comparison", problems);
-            Some(TestDeclaration::Compare(comparison))
+            Some(TestDeclaration::Compare(Box::new(comparison)))
         }
         scalar => Some(TestDeclaration::Equals(scalar.clone())),
     }

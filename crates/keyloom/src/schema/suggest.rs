@@ -1,13 +1,17 @@
 //! The known name that a user most likely meant.
 
-/// The nearest of the known names, if it is near enough to be a slip of the fingers: at most one
-/// edit in three letters, whatever the case.
+/// The nearest of the known names, if it is near enough to be a slip of the fingers (at most one
+/// edit in three letters, whatever the case), or begins with the word (`owner` for `owner_id`).
 pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_lowercase();
     known
         .iter()
         .map(|name| (edits(&word, &name.to_lowercase()), *name))
-        .filter(|(edits, name)| *edits * 3 <= name.chars().count().max(word.chars().count()))
+        .filter(|(edits, name)| {
+            let is_slip = *edits * 3 <= name.chars().count().max(word.chars().count());
+            let is_beginning = word.len() >= 3 && name.to_lowercase().starts_with(&word);
+            is_slip || is_beginning
+        })
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
 }
@@ -59,6 +63,7 @@ mod tests {
         assert_eq!(nearest("Key", &known), Some("key"));
         assert_eq!(nearest("feild", &known), Some("fields"));
         assert_eq!(nearest("indexes", &known), Some("index"));
+        assert_eq!(nearest("uni", &known), Some("unique"));
         assert_eq!(nearest("retention", &known), None);
         assert_eq!(nearest("", &known), None);
     }

@@ -98,17 +98,22 @@ impl<'v> Table<'v> {
         self.read(name, "a list of strings", problems, texts)
     }
 
-    /// One of several words.
+    /// One of several words. A synonym is not accepted, but leads to the word that is meant.
     pub(crate) fn choice(
         &mut self,
         name: &'static str,
         choices: &[&'static str],
+        synonyms: &[(&str, &str)],
         problems: &mut Problems,
     ) -> Option<&'static str> {
         let word = self.text(name, problems)?;
         let chosen = choices.iter().find(|choice| **choice == word).copied();
         if chosen.is_none() {
-            let hint = did_you_mean(&word, choices);
+            let synonym = synonyms.iter().find(|(synonym, _)| *synonym == word.to_lowercase());
+            let hint = match synonym {
+                Some((_, meant)) => did_you_mean(meant, choices),
+                None => did_you_mean(&word, choices),
+            };
             let all = choices.join(", ");
             problems.add(self.trail_of(name), format!("{word:?} is not one of {all}{hint}"));
         }
@@ -119,10 +124,11 @@ impl<'v> Table<'v> {
         &mut self,
         name: &'static str,
         choices: &[&'static str],
+        synonyms: &[(&str, &str)],
         problems: &mut Problems,
     ) -> Option<&'static str> {
         self.require(name, problems);
-        self.choice(name, choices, problems)
+        self.choice(name, choices, synonyms, problems)
     }
 
     /// A table of lists of strings.

@@ -65,7 +65,10 @@ impl Converter<'_> {
                 Some(number) => Value::Number(number),
                 None => self.refuse(trail, "is not a finite number"),
             },
-            DeValue::Datetime(moment) => Value::String(moment.to_string()),
+            // As it was written: the parsed form would drop the zeros of `.000`.
+            DeValue::Datetime(_) => {
+                Value::from(self.lines.text.get(value.span()).unwrap_or_default())
+            }
             DeValue::Array(elements) => {
                 Value::Array(elements.iter().map(|element| self.value(element, trail)).collect())
             }
@@ -73,9 +76,10 @@ impl Converter<'_> {
         }
     }
 
+    /// Another number stands in for the one that JSON cannot have, so that reading goes on.
     fn refuse(&mut self, trail: &Trail, message: &str) -> Value {
         self.problems.add(trail.clone(), message);
-        Value::Null
+        Value::from(0)
     }
 }
 
@@ -102,7 +106,27 @@ impl<'t> Lines<'t> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn every_form_of_a_value_is_understood() {
+        let text = "a = 1_000\nb = 0x1F\nc = +5\nd = -1_0.5e1\ne = 2024-01-31T00:00:00.000Z\n\
+                    f = '''x'''\ng = [true, {h = -9223372036854775808}]\n";
+        let mut problems = Problems::default();
+        let (value, _) = parse(text, &"".into(), &mut problems).unwrap();
+        assert_eq!(
+            value,
+            json!({
+                "a": 1000, "b": 31, "c": 5, "d": -105.0, "e": "2024-01-31T00:00:00.000Z",
+                "f": "x", "g": [true, { "h": i64::MIN }],
+            })
+        );
+        assert!(problems.is_empty());
+    }
 
     #[test]
     fn places_count_lines_and_characters_from_one() {

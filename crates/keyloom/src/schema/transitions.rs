@@ -23,9 +23,11 @@ pub(crate) enum Verdict {
 }
 
 impl Transitions {
-    /// Judges a change from `old` to `new`. A value may always stay what it is.
-    pub(crate) fn check(&self, old: &str, new: &str) -> Verdict {
-        if old == new || self.after(old).iter().any(|allowed| allowed == new) {
+    /// Judges a change from `old` to `new`; `None` for a value that is taken away. A value may
+    /// always stay what it is.
+    pub(crate) fn check(&self, old: &str, new: Option<&str>) -> Verdict {
+        let declared = |new| self.after(old).iter().any(|allowed| allowed == new);
+        if new.is_some_and(|new| old == new || declared(new)) {
             Verdict::Allowed
         } else if self.ignore {
             Verdict::Ignored
@@ -52,16 +54,22 @@ mod tests {
     #[test]
     fn a_value_changes_only_as_declared() {
         let strict = transitions(false);
-        assert_eq!(strict.check("RUNNING", "SUCCEEDED"), Verdict::Allowed);
-        assert_eq!(strict.check("SUCCEEDED", "RUNNING"), Verdict::Illegal);
-        assert_eq!(strict.check("RUNNING", "FAILED"), Verdict::Illegal);
-        assert_eq!(transitions(true).check("SUCCEEDED", "RUNNING"), Verdict::Ignored);
+        assert_eq!(strict.check("RUNNING", Some("SUCCEEDED")), Verdict::Allowed);
+        assert_eq!(strict.check("SUCCEEDED", Some("RUNNING")), Verdict::Illegal);
+        assert_eq!(strict.check("RUNNING", Some("FAILED")), Verdict::Illegal);
+        assert_eq!(transitions(true).check("SUCCEEDED", Some("RUNNING")), Verdict::Ignored);
+    }
+
+    #[test]
+    fn a_value_cannot_be_taken_away() {
+        assert_eq!(transitions(false).check("RUNNING", None), Verdict::Illegal);
+        assert_eq!(transitions(true).check("RUNNING", None), Verdict::Ignored);
     }
 
     #[test]
     fn staying_is_always_allowed() {
         for ignore in [false, true] {
-            assert_eq!(transitions(ignore).check("SUCCEEDED", "SUCCEEDED"), Verdict::Allowed);
+            assert_eq!(transitions(ignore).check("SUCCEEDED", Some("SUCCEEDED")), Verdict::Allowed);
         }
     }
 }

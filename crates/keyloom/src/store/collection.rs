@@ -12,7 +12,7 @@ use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::{self, Page, Query, plan};
+use crate::query::{self, Near, Nearby, Page, Query, plan};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, record_key_of};
 use crate::write::{self, Written, key_of_values};
@@ -22,6 +22,9 @@ const LOOKUPS: usize = 8;
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
+///
+/// A typed collection also has the `by_…` methods that the derive makes for its indexes; see
+/// [`#[derive(Record)]`](macro@crate::Record).
 pub struct Collection<T> {
     live: Arc<Live>,
     name: Arc<str>,
@@ -128,6 +131,11 @@ impl<T> Collection<T> {
         Ok(page.map(|document| Ok(document.key().to_owned())))
     }
 
+    /// A page of records around a place, nearest first, as they lie in the store.
+    pub async fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>> {
+        query::near(&self.live, &self.name, near).await
+    }
+
     /// How many records answer the query. Reads every entry; a query with a `limit` that is too
     /// small for it is an error, so that no wrong number is ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
@@ -200,6 +208,18 @@ impl<T: DeserializeOwned> Collection<T> {
         Ok(page.map(|document| {
             Stored::read(&document)
                 .map_err(|error| query::unreadable(document.key().as_bytes(), error))
+        }))
+    }
+}
+
+impl<T: DeserializeOwned> Collection<T> {
+    /// A page of records around a place, nearest first.
+    pub async fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>> {
+        let page = self.near_documents(near).await?;
+        Ok(page.map(|Nearby { record, distance_m }| {
+            let read = Stored::read(&record);
+            read.map(|record| Nearby { record, distance_m })
+                .map_err(|error| query::unreadable(record.key().as_bytes(), error))
         }))
     }
 }

@@ -4,11 +4,14 @@ mod address;
 mod collection;
 mod fields;
 mod in_transaction;
+mod maintenance;
+mod plain;
 mod stored;
 
 pub use collection::Collection;
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;
+pub use plain::{Listed, Listing, Plain};
 pub use stored::Stored;
 
 use std::collections::HashMap;

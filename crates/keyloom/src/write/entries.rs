@@ -253,7 +253,7 @@ fn segment_value<'v>(
 }
 
 /// What the entries of an index hold for a record.
-fn entry_value(index: &Index, image: Image<'_>) -> Bytes {
+pub(crate) fn entry_value(index: &Index, image: Image<'_>) -> Bytes {
     let json = match &index.holds {
         Holds::Record => return image.text.clone(),
         Holds::Key => Value::String(String::from_utf8_lossy(image.key).into_owned()),

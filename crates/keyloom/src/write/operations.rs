@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{After, Assembled, Before, Change, Refused, assemble, explain};
+use super::guard::guard;
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
@@ -117,8 +118,9 @@ pub(crate) async fn commit(
 ) -> Result<Option<Refused>> {
     let maintained =
         |collection: &Collection, index: &Index| loaded.is_maintained(collection, index);
-    let Assembled { batch, roles } =
-        assemble(&live.space, loaded.fence(), maintained, changes, reads)?;
+    let mut assembled = assemble(&live.space, loaded.fence(), maintained, changes, reads)?;
+    guard(live, loaded, changes, &mut assembled).await?;
+    let Assembled { batch, roles } = assembled;
     match live.engine.commit(batch).await? {
         Outcome::Committed(_) => Ok(None),
         Outcome::Rejected(rejection) => Ok(Some(explain(&roles, changes, &rejection))),
@@ -213,7 +215,7 @@ async fn write_over(
 /// What writing a record over what is there comes to.
 pub(crate) enum Overwrite {
     Keep(Written),
-    Write(Change, Written),
+    Write(Box<Change>, Written),
 }
 
 /// Decides what writing `value` over `current` comes to. The value is checked already.
@@ -241,7 +243,8 @@ pub(crate) fn overwrite(
     let after = After::new(collection, version, value)?;
     let written = Written { document: after.document(&key), effect };
     let collection = collection.clone();
-    Ok(Overwrite::Write(Change { collection, key, before, after: Some(after) }, written))
+    let change = Change { collection, key, before, after: Some(after) };
+    Ok(Overwrite::Write(Box::new(change), written))
 }
 
 /// Deletes a record with everything it owns. Gives the version that it had, or `None` when it

@@ -102,6 +102,12 @@ impl Child {
         }
     }
 
+    /// Waits until the process, and whatever it runs under, has ended by itself.
+    pub fn wait(&mut self) {
+        while self.line().is_some() {}
+        self.process.wait().unwrap();
+    }
+
     /// Kills the process with SIGKILL, and waits until it is gone.
     pub fn kill(&mut self) {
         // It fails only when the process is gone already.
@@ -114,4 +120,41 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Random numbers from a seed that is printed, and that a variable can set to repeat a run.
+pub struct Random(u64);
+
+impl Random {
+    pub fn seeded(variable: &str) -> Self {
+        let seed = match std::env::var(variable) {
+            Ok(text) => text.parse().expect("the seed is a number"),
+            Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
+        };
+        println!("repeat with {variable}={seed}");
+        Random(seed)
+    }
+
+    /// A number below the limit (splitmix64).
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+/// Whether strace can inject faults here. Where it cannot, the test says so and is skipped,
+/// except under CI, where it fails.
+pub fn strace_works() -> bool {
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=none", "true"])
+        .stderr(Stdio::null())
+        .status();
+    let works = status.is_ok_and(|status| status.success());
+    assert!(works || std::env::var_os("CI").is_none(), "strace is missing, or may not trace");
+    if !works {
+        println!("skipped: strace is missing, or may not trace");
+    }
+    works
 }

@@ -1,6 +1,7 @@
 //! Closing: what was acknowledged counts, and later calls say that the store is closed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Barrier;
 
@@ -34,15 +35,20 @@ async fn every_call_fails_once_closed(it: Subject) {
 async fn writers_and_a_close_at_once(it: Subject) {
     const WRITERS: usize = 8;
     let start = Arc::new(Barrier::new(WRITERS + 1));
-    let writers = (0..WRITERS).map(|writer| {
-        let (engine, start) = (it.engine.clone(), start.clone());
+    let is_closed = Arc::new(AtomicBool::new(false));
+    let writers = at_once((0..WRITERS).map(|writer| {
+        let (engine, start, is_closed) = (it.engine.clone(), start.clone(), is_closed.clone());
         async move {
             start.wait().await;
-            for number in 0.. {
+            loop {
+                let begins_after = is_closed.load(Ordering::Acquire);
                 let mut batch = Batch::new(space());
-                batch.entries.push(put(at(format!("{writer}:{}", number % 10)), "v"));
+                batch.entries.push(put(at(format!("{writer}")), "v"));
                 match engine.commit(batch).await {
-                    Ok(outcome) => assert_eq!(outcome, Outcome::Committed(Vec::new())),
+                    Ok(outcome) => {
+                        assert_eq!(outcome, Outcome::Committed(Vec::new()));
+                        assert!(!begins_after, "a closed store took a batch");
+                    }
                     refusal => {
                         refused(refusal, ErrorKind::Closed);
                         return;
@@ -51,11 +57,11 @@ async fn writers_and_a_close_at_once(it: Subject) {
                 tokio::task::yield_now().await;
             }
         }
-    });
-    let writers = at_once(writers);
+    }));
     let close = async {
         start.wait().await;
         it.engine.close().await.expect("closing succeeds");
+        is_closed.store(true, Ordering::Release);
     };
     tokio::join!(writers, close);
 }

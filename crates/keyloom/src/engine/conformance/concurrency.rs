@@ -1,11 +1,13 @@
 //! Many writers at once: conditions and additions are decided one batch after the other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Barrier;
 
 use super::super::{
-    Addition, Batch, Cause, Condition, Direction, Engine, EngineExt, Entry, Outcome, Range,
+    Addition, Area, Batch, Cause, Condition, Direction, Engine, EngineExt, Entry, Fence, Outcome,
+    Range,
 };
 use super::runner::{Check, checks};
 use super::subject::{
@@ -15,7 +17,7 @@ use super::subject::{
 
 /// How many writers race.
 const WRITERS: usize = 16;
-/// How many races there are, times the scale.
+/// How many races there are at least, times the scale.
 const ROUNDS: usize = 20;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -60,7 +62,7 @@ fn only_winner(outcomes: &[Outcome]) -> usize {
 }
 
 async fn of_many_creators_one_wins(it: Subject) {
-    for round in 0..ROUNDS * it.scale {
+    for round in it.effort(ROUNDS).rounds() {
         let entries: Vec<Entry> = (0..WRITERS)
             .map(|n| only_if(Condition::Absent, put(at(format!("k{round}")), n.to_string())))
             .collect();
@@ -77,7 +79,7 @@ async fn of_many_creators_one_wins(it: Subject) {
 
 async fn of_many_changers_one_wins(it: Subject) {
     it.apply(vec![put(at("k"), "start")]).await;
-    for _ in 0..ROUNDS * it.scale {
+    for _ in it.effort(ROUNDS).rounds() {
         let before = it.cell(&at("k")).await.expect("a cell is there");
         let unchanged = Condition::Unchanged(before.stamp);
         let entries: Vec<Entry> =
@@ -89,7 +91,7 @@ async fn of_many_changers_one_wins(it: Subject) {
 }
 
 async fn of_many_removers_one_wins(it: Subject) {
-    for _ in 0..ROUNDS * it.scale {
+    for _ in it.effort(ROUNDS).rounds() {
         it.apply(vec![put(at("k"), "v")]).await;
         let remove = |n| {
             vec![only_if(Condition::Present, delete(at("k"))), put(at(format!("by{n}")), "won")]
@@ -106,7 +108,7 @@ async fn of_many_removers_one_wins(it: Subject) {
 /// Everyone may leave while somebody else stays. The conditions are on keys that the batch does
 /// not write, so that checking writes against writes alone lets the last two leave together.
 async fn conditions_on_other_keys_prevent_write_skew(it: Subject) {
-    for _ in 0..ROUNDS * it.scale {
+    for _ in it.effort(ROUNDS).rounds() {
         let people = ["ana", "bo"];
         it.apply(people.iter().map(|name| put(at(name), "here")).collect()).await;
         let leave = |writer: usize| {
@@ -122,61 +124,69 @@ async fn conditions_on_other_keys_prevent_write_skew(it: Subject) {
     }
 }
 
+/// No batch that begins after the fence was moved gets through. Where reads are snapshots, none
+/// that began earlier shows up afterwards either; where they are not, one that was decided before
+/// may still be on its way to its readers, which is why a change of schema there takes a second
+/// pass.
 async fn a_moved_fence_stops_every_writer(it: Subject) {
-    use super::super::Fence;
-    for round in 0..ROUNDS * it.scale {
+    for round in it.effort(ROUNDS).rounds() {
         let old = put(at("catalog"), "old");
         it.apply(vec![old.clone()]).await;
         let fence = Fence { address: at("catalog"), stamp: cell_after(&old).stamp };
         let start = Arc::new(Barrier::new(WRITERS + 1));
+        let is_moved = Arc::new(AtomicBool::new(false));
         let writers = at_once((0..WRITERS).map(|writer| {
-            let (engine, start, fence) = (it.engine.clone(), start.clone(), fence.clone());
+            let (engine, fence) = (it.engine.clone(), fence.clone());
+            let (start, is_moved) = (start.clone(), is_moved.clone());
             async move {
                 start.wait().await;
-                for number in 0..100 {
+                for number in 0.. {
+                    let begins_after = is_moved.load(Ordering::Acquire);
                     let entries = vec![put(at(format!("r{round}:{writer}:{number}")), "v")];
-                    let fence = Some(fence.clone());
-                    match engine.commit(Batch { space: space(), fence, entries }).await {
-                        Ok(Outcome::Committed(_)) => {}
-                        Ok(Outcome::Rejected(rejection)) => {
+                    let batch = Batch { space: space(), fence: Some(fence.clone()), entries };
+                    match engine.commit(batch).await.expect("a commit succeeds") {
+                        Outcome::Committed(_) => assert!(!begins_after, "a fence was ignored"),
+                        Outcome::Rejected(rejection) => {
                             assert_eq!(rejection.cause, Cause::Fence);
                             return number;
                         }
-                        Err(error) => panic!("a commit failed: {error}"),
                     }
+                    tokio::task::yield_now().await;
                 }
-                100
+                0
             }
         }));
-        let all = Range::prefix(super::super::Area::default_area(), format!("r{round}:"));
+        let written = Range::prefix(Area::default_area(), format!("r{round}:"));
         let change = async {
             start.wait().await;
             it.apply(vec![put(at("catalog"), "new")]).await;
-            it.keys(&all, Direction::Forward).await.len()
+            is_moved.store(true, Ordering::Release);
+            it.keys(&written, Direction::Forward).await.len()
         };
         let (committed, seen) = tokio::join!(writers, change);
-        let left = it.keys(&all, Direction::Forward).await.len();
+        let left = it.keys(&written, Direction::Forward).await.len();
         assert_eq!(left, committed.iter().sum::<usize>());
-        assert_eq!(left, seen, "a batch got in behind the moved fence");
+        assert!(!it.reads_snapshots() || left == seen, "a batch got in behind the moved fence");
     }
 }
 
 async fn swaps_lose_no_update(it: Subject) {
     const SWAPS: usize = 10;
     it.apply(vec![put(at("k"), "0")]).await;
-    let swaps = SWAPS * it.scale;
-    at_once((0..WRITERS).map(|_| {
+    let effort = it.effort(SWAPS);
+    let swaps = at_once((0..WRITERS).map(|_| {
         let engine = it.engine.clone();
         async move {
-            for _ in 0..swaps {
-                while !swap_once(&*engine).await {
-                    tokio::task::yield_now().await;
-                }
+            let mut swaps = 0;
+            while effort.goes_on(swaps) {
+                swaps += usize::from(swap_once(&*engine).await);
+                tokio::task::yield_now().await;
             }
+            swaps
         }
     }))
     .await;
-    let total = (WRITERS * swaps).to_string();
+    let total = swaps.iter().sum::<usize>().to_string();
     assert_eq!(bytes_of(it.cell(&at("k")).await.as_ref()), &total);
 }
 
@@ -194,13 +204,13 @@ async fn swap_once(engine: &dyn Engine) -> bool {
 /// Every sum that an addition was told of is told once: each saw all before it, and itself.
 async fn additions_lose_nothing(it: Subject) {
     const ADDITIONS: usize = 25;
-    let additions = ADDITIONS * it.scale;
+    let effort = it.effort(ADDITIONS);
     let told = at_once((0..WRITERS).map(|writer| {
         let engine = it.engine.clone();
         async move {
             let mut told = Vec::new();
             let own = format!("w{writer}");
-            for _ in 0..additions {
+            for _ in effort.rounds() {
                 let entries = vec![add(at("n"), &[("all", 1), (&own, 1)])];
                 let batch = Batch { space: space(), fence: None, entries };
                 match engine.commit(batch).await.expect("a commit succeeds") {
@@ -213,18 +223,20 @@ async fn additions_lose_nothing(it: Subject) {
         }
     }))
     .await;
-    let mut told = told.concat();
-    told.sort_unstable();
-    assert!(told.iter().copied().eq(1..=(WRITERS * additions) as i64), "{told:?}");
     let cell = it.cell(&at("n")).await.expect("a cell is there");
     let integers = cell.integers().expect("integers");
-    assert_eq!(integers["all"], (WRITERS * additions) as i64);
-    assert!((0..WRITERS).all(|writer| integers[&format!("w{writer}")] == additions as i64));
+    for (writer, told) in told.iter().enumerate() {
+        assert_eq!(integers[&format!("w{writer}")], told.len() as i64, "an addition was lost");
+    }
+    let mut told = told.concat();
+    told.sort_unstable();
+    assert_eq!(integers["all"], told.len() as i64, "an addition was lost");
+    assert!(told.iter().copied().eq(1..=told.len() as i64), "two additions were told one sum");
 }
 
 async fn additions_stay_within_their_bounds(it: Subject) {
     const STOCK: i64 = 10;
-    for round in 0..ROUNDS * it.scale {
+    for round in it.effort(ROUNDS).rounds() {
         let key = format!("stock{round}");
         it.apply(vec![add(at(&key), &[("left", STOCK)])]).await;
         let take = |writer: usize| {
@@ -240,22 +252,24 @@ async fn additions_stay_within_their_bounds(it: Subject) {
                 assert_eq!(rejection.cause, Cause::Bound { entry: 0, name });
             }
         }
-        let sold = Range::prefix(super::super::Area::default_area(), format!("{key}:"));
+        let sold = Range::prefix(Area::default_area(), format!("{key}:"));
         assert_eq!(it.keys(&sold, Direction::Forward).await.len() as i64, STOCK);
     }
 }
 
 /// Neighbouring keys with conditions on each: no writer is ever told that it lost.
 async fn writers_of_different_keys_never_meet(it: Subject) {
-    for round in 0..ROUNDS * it.scale {
+    let mut rounds = 0;
+    for round in it.effort(ROUNDS).rounds() {
         let create = |n: usize| {
             let record = only_if(Condition::Absent, put(at(format!("r:{round}:{n}")), "v"));
             vec![record, put(at(format!("i:{round}:{n}")), "v")]
         };
         let outcomes = race(&it.engine, (0..WRITERS).map(create).collect()).await;
         assert!(outcomes.iter().all(is_committed), "{outcomes:?}");
+        rounds += 1;
     }
-    assert_eq!(it.everything().await.len(), 2 * WRITERS * ROUNDS * it.scale);
+    assert_eq!(it.everything().await.len(), 2 * WRITERS * rounds);
 }
 
 async fn what_is_acknowledged_is_read(it: Subject) {
@@ -263,7 +277,7 @@ async fn what_is_acknowledged_is_read(it: Subject) {
         let engine = it.engine.clone();
         async move {
             let prefix = format!("{writer:02}:");
-            let range = Range::prefix(super::super::Area::default_area(), prefix.clone());
+            let range = Range::prefix(Area::default_area(), prefix.clone());
             for number in 0..ROUNDS {
                 let address = at(format!("{prefix}{number:04}"));
                 let entry = put(address.clone(), number.to_string());

@@ -18,6 +18,7 @@ pub(super) fn checks() -> Vec<Check> {
         entries_without_a_record_are_rows,
         entries_that_do_not_fit_are_rows,
         several_entries_may_name_one_record,
+        each_range_has_its_own_recipe,
         ranges_limits_and_directions_are_those_of_scan,
         random_entries_agree_with_scan_and_get,
     ]
@@ -150,6 +151,30 @@ async fn several_entries_may_name_one_record(it: Subject) {
     let links = follow(&it, &recipe(&[Cut::Fixed(4), Cut::Rest], &[Part::Field(1)])).await;
     assert_eq!(links.len(), 2);
     assert!(links.iter().all(|link| bytes_of(link.record.as_ref()) == "once"));
+}
+
+/// A union of indexes asks in one call for entries that name their records differently.
+async fn each_range_has_its_own_recipe(it: Subject) {
+    let there = Address::new(area("records"), "x");
+    it.apply(vec![
+        put(at("by:x"), "\"y\""),
+        put(at("x"), "X"),
+        put(at("y"), "Y"),
+        put(there, "X elsewhere"),
+    ])
+    .await;
+    let by_key = recipe(&[Cut::Fixed(3), Cut::Rest], &[Part::Field(1)]);
+    let elsewhere = Recipe { area: area("records"), ..by_key.clone() };
+    let by_value = recipe(&[], &[member(&[], None)]);
+    let recipes = [&by_value, &by_key, &elsewhere, &by_value];
+    let range = Range::prefix(Area::default_area(), "by:");
+    let trails = recipes.map(|recipe| Trail { range: range.clone(), recipe });
+    for direction in [Direction::Forward, Direction::Backward] {
+        let found = it.engine.follow(&space(), &trails, 10, direction).await.expect("a follow");
+        let records: Vec<&Bytes> =
+            found.iter().map(|stretch| bytes_of(stretch.rows[0].record.as_ref())).collect();
+        assert_eq!(records, ["Y", "X", "X elsewhere", "Y"]);
+    }
 }
 
 async fn ranges_limits_and_directions_are_those_of_scan(it: Subject) {

@@ -84,6 +84,8 @@ async fn paged(it: &Subject, range: &Range, limit: usize, direction: Direction) 
     loop {
         let page = it.engine.scan_one(&space(), &left, limit, direction).await.expect("a scan");
         assert!(page.rows.len() <= limit, "{} rows for a limit of {limit}", page.rows.len());
+        let stray = page.rows.iter().find(|row| !left.contains(&row.key));
+        assert!(stray.is_none(), "{stray:?} does not belong to {left:?}");
         assert!(!page.more || !page.rows.is_empty(), "more to come, but no row to continue from");
         keys.extend(page.rows.into_iter().map(|row: Row| row.key));
         match keys.last() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -20,10 +21,39 @@ pub(super) struct Subject {
     pub(super) scale: usize,
 }
 
+/// How long a race lasts at least, times the scale. A fast engine, whose races are decided within
+/// nanoseconds, repeats them many more times than a slow one in it.
+const RACE: Duration = Duration::from_millis(150);
+
+/// At least so many rounds, and at least until then.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    rounds: usize,
+    until: Instant,
+}
+
+impl Effort {
+    /// Whether to do another round.
+    pub(super) fn goes_on(self, rounds_done: usize) -> bool {
+        rounds_done < self.rounds || Instant::now() < self.until
+    }
+
+    /// The numbers of the rounds, for as long as it takes.
+    pub(super) fn rounds(self) -> impl Iterator<Item = usize> {
+        (0..).take_while(move |round| self.goes_on(*round))
+    }
+}
+
 impl Subject {
     /// Whether every answer of the engine is of one moment.
     pub(super) fn reads_snapshots(&self) -> bool {
         self.engine.capabilities().reading == Reading::Snapshot
+    }
+
+    /// How long to go on with something that only many repetitions show.
+    pub(super) fn effort(&self, rounds: usize) -> Effort {
+        let scale = u32::try_from(self.scale).unwrap_or(u32::MAX);
+        Effort { rounds: rounds * self.scale, until: Instant::now() + RACE * scale }
     }
 
     /// Commits and expects no error.

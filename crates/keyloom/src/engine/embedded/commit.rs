@@ -193,16 +193,16 @@ impl CommitThread {
     /// it says so.
     fn finish(mut self, closer: Option<oneshot::Sender<Result<()>>>) {
         self.sync();
-        let is_relaxed = self.sync_every.is_some();
-        let closing = match (&self.fault, is_relaxed) {
-            (None, _) => self.database.flush().map_err(|fault| fault.met_by_close()),
-            // What was acknowledged is durable, whatever failed later.
-            (Some(_), false) => Ok(()),
-            (Some(fault), true) => Err(fault.met_by_close()),
-        };
         self.view.close();
-        let CommitThread { requests, database, .. } = self;
-        drop(database);
+        let CommitThread { requests, database, fault, sync_every, .. } = self;
+        let closing = match fault {
+            None => database.close().map_err(|fault| fault.met_by_close()),
+            Some(fault) => {
+                drop(database);
+                // Unless it was relaxed, what was acknowledged is durable, whatever failed later.
+                if sync_every.is_some() { Err(fault.met_by_close()) } else { Ok(()) }
+            }
+        };
         let mut closers: Vec<_> = closer.into_iter().collect();
         for request in requests.try_iter() {
             match request {

@@ -1,6 +1,10 @@
 //! fjall as the embedded engine uses it: opened with our settings, written by one thread, and
 //! never trusted to go on after a failure.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +23,10 @@ const KEYSPACE: &str = "cells";
 /// the lowest level. We wait earlier, and look out for failures while we do.
 const SEALED_MEMTABLES_MAX: usize = 2;
 const LOWEST_RUNS_MAX: usize = 20;
+
+/// Versions of a cell below this sequence number may go in a merge, if newer ones hide them.
+const KEEP_ALL_VERSIONS: u64 = 0;
+
 const WAIT_STEP: Duration = Duration::from_millis(1);
 
 /// What a commit is to survive before it is acknowledged.
@@ -48,7 +56,7 @@ impl Survives {
 pub(super) struct Database {
     cells: Keyspace,
     fjall: fjall::Database,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Database {
@@ -72,7 +80,7 @@ impl Database {
             fjall.persist(PersistMode::SyncAll).map_err(at)?;
             folder.finish_creation()?;
         }
-        Ok(Database { cells, fjall, _folder: folder })
+        Ok(Database { cells, fjall, folder })
     }
 
     /// The cells, to be read through a snapshot.
@@ -109,28 +117,72 @@ impl Database {
         self.fjall.persist(Survives::Power.mode()).map_err(fault::writing)
     }
 
-    /// Moves everything from the journal and from memory into tables, so that the next open has
-    /// nothing to recover.
-    pub(super) fn flush(&self) -> Result<(), fault::Fault> {
+    /// Leaves a store that opens fast: everything is in tables, and the journal is empty.
+    pub(super) fn close(self) -> Result<(), fault::Fault> {
+        self.flush()?;
+        let is_flushed = self.cells.tree.get_highest_memtable_seqno().is_none();
+        let Database { cells, fjall, folder } = self;
+        drop(cells);
+        drop(fjall);
+        if is_flushed {
+            // Recovery would find each batch of it in the tables, one by one. When emptying it
+            // fails, that is what happens, and only takes longer.
+            let _ = empty_last_journal(&folder.cells_path());
+        }
+        Ok(())
+    }
+
+    /// Moves everything from memory into tables.
+    fn flush(&self) -> Result<(), fault::Fault> {
         self.cells.rotate_memtable().map_err(fault::writing)?;
         self.wait_while(|| self.cells.sealed_memtable_count() > 0)
     }
 
+    /// fjall asks for a merge after each new table, and not again when a merge could not begin
+    /// because another was in the way. While we wait there are no new tables, so that we merge.
     fn wait_for_room(&self) -> Result<(), fault::Fault> {
-        self.wait_while(|| {
-            self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX
-                || self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX
-        })
+        while self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX {
+            let strategy = Arc::clone(&self.cells.config.compaction_strategy);
+            let merged = self.cells.tree.compact(strategy, KEEP_ALL_VERSIONS);
+            merged.map_err(|error| background_failed(error.into()))?;
+            self.wait()?;
+        }
+        self.wait_while(|| self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX)
     }
 
-    /// Waits for fjall's own threads. They stop at their first failure and leave a mark that
-    /// every call which writes reports; flushing a buffer is the cheapest of them.
     fn wait_while(&self, is_busy: impl Fn() -> bool) -> Result<(), fault::Fault> {
         while is_busy() {
-            self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
-            std::thread::sleep(WAIT_STEP);
+            self.wait()?;
         }
         Ok(())
+    }
+
+    /// Waits a little for fjall's own threads. They stop at their first failure and leave a mark
+    /// that every call which writes reports; flushing a buffer is the cheapest of them.
+    fn wait(&self) -> Result<(), fault::Fault> {
+        self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
+        std::thread::sleep(WAIT_STEP);
+        Ok(())
+    }
+}
+
+/// Empties the journal with the highest number, which is the one that fjall goes on with. Those
+/// before it are removed by fjall when their batches are in tables.
+fn empty_last_journal(cells_path: &Path) -> io::Result<()> {
+    let mut last: Option<(u64, PathBuf)> = None;
+    for entry in std::fs::read_dir(cells_path)? {
+        let path = entry?.path();
+        let number =
+            path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jnl")?.parse().ok());
+        if let Some(number) = number
+            && last.as_ref().is_none_or(|(highest, _)| number > *highest)
+        {
+            last = Some((number, path));
+        }
+    }
+    match last {
+        Some((_, path)) => OpenOptions::new().write(true).open(path)?.set_len(0),
+        None => Ok(()),
     }
 }
 

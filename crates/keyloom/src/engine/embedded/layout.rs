@@ -12,7 +12,7 @@
 //! lowest first, with the top bit set on all but the last byte. Zigzag maps 0, -1, 1, -2 … to
 //! 0, 1, 2, 3 ….
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::super::{Area, Cell, Content, Integers, Range, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
@@ -25,6 +25,7 @@ const VARINT_BYTES_MAX: usize = 10;
 /// Replaces the content of `out` by the key that fjall has for a cell.
 pub(super) fn stored_key(space: &Space, area: &Area, key: &[u8], out: &mut Vec<u8>) {
     out.clear();
+    out.reserve(space.name().len() + area.name().len() + 2 + key.len());
     out.extend_from_slice(space.name().as_bytes());
     out.push(0);
     out.extend_from_slice(area.name().as_bytes());
@@ -45,8 +46,7 @@ pub(super) struct StoredRange {
 
 /// Where a range lies in fjall.
 pub(super) fn stored_range(space: &Space, range: &Range) -> StoredRange {
-    let mut start =
-        Vec::with_capacity(space.name().len() + range.area.name().len() + 2 + range.start.len());
+    let mut start = Vec::new();
     stored_key(space, &range.area, &range.start, &mut start);
     let prefix_bytes = start.len() - range.start.len();
     let mut end = start[..prefix_bytes].to_vec();
@@ -96,11 +96,14 @@ pub(super) fn decode(stored_key: &[u8], stored: Bytes) -> Result<Cell> {
     })
 }
 
-fn decode_parts(stored: Bytes) -> Option<Cell> {
+fn decode_parts(mut stored: Bytes) -> Option<Cell> {
     let (head, body) = stored.split_at_checked(HEADER_BYTES)?;
     let stamp = Stamp(head[1..].try_into().ok()?);
     let content = match head[0] {
-        KIND_BYTES => Content::Bytes(stored.slice(HEADER_BYTES..)),
+        KIND_BYTES => {
+            stored.advance(HEADER_BYTES);
+            Content::Bytes(stored)
+        }
         KIND_INTEGERS => Content::Integers(read_integers(body)?),
         _ => return None,
     };

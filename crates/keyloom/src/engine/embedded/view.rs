@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use fjall::{Keyspace, Readable, Snapshot};
 
 use super::super::{Address, Cell, Direction, Link, Range, Row, Space, Stretch, Trail, target_of};
@@ -96,8 +96,8 @@ impl Moment<'_> {
         let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
         loaded
             .map(|loaded| {
-                let stored = self.cache.fill(stored_key, *commit, loaded.into());
-                layout::decode(stored_key, stored)
+                self.cache.fill(stored_key, *commit, &loaded);
+                layout::decode(stored_key, loaded.into())
             })
             .transpose()
     }
@@ -140,7 +140,8 @@ impl Moment<'_> {
             }
             let (stored_key, stored) = guard.into_inner().map_err(fault::reading)?;
             let cell = layout::decode(&stored_key, stored.into())?;
-            let key = Bytes::from(stored_key).slice(prefix_bytes..);
+            let mut key = Bytes::from(stored_key);
+            key.advance(prefix_bytes);
             rows.push(row(Row { key, cell })?);
         }
         Ok(Stretch { rows, more: false })

@@ -52,7 +52,7 @@ impl Automaton {
 
     /// Any UTF-8 text in a form. The loop state also does what `next` does: the text may end.
     fn texts(&mut self, form: Form, next: StateId) -> StateId {
-        let start = self.add(self.state(next).clone());
+        let start = self.add(State { home: None, ..self.state(next).clone() });
         let tail = Class::between(0x80, 0xbf);
         // After the first byte of a character, these states expect the rest of it.
         let one = self.written(form, vec![(tail, start)]);
@@ -74,6 +74,9 @@ impl Automaton {
         ];
         let moves = self.written_moves(form, characters);
         self.states[start].moves.extend(moves);
+        for inner in &mut self.states[start + 1..] {
+            inner.home = Some(start);
+        }
         start
     }
 
@@ -128,8 +131,7 @@ impl Automaton {
         let mut ends = Vec::new();
         for value in values {
             let mut written = Vec::new();
-            // The values of an enum are always accepted by it.
-            let _accepted = segment.write(&value.as_str().into(), &mut written);
+            segment.write_name(value, &mut written);
             ends.push(written.iter().fold(root, |at, &byte| match self.states[at].step(byte) {
                 Some(found) => found,
                 None => {
@@ -141,7 +143,7 @@ impl Automaton {
         }
         ends.sort_unstable();
         ends.dedup();
-        let State { is_end, moves } = self.state(next).clone();
+        let State { is_end, moves, .. } = self.state(next).clone();
         for end in ends {
             self.states[end].is_end = is_end;
             self.states[end].moves.extend_from_slice(&moves);

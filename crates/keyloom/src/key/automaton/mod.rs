@@ -24,6 +24,8 @@ pub(super) struct Automaton {
 pub(super) struct State {
     /// Whether a key may end here.
     pub(super) is_end: bool,
+    /// The text that a character is being read for: every way from here leads back to it.
+    pub(super) home: Option<StateId>,
     /// Which bytes lead where. No byte is in two classes.
     pub(super) moves: Vec<(Class, StateId)>,
 }
@@ -32,7 +34,7 @@ impl Automaton {
     /// The automaton of a template.
     pub(super) fn of(parts: &[TemplatePart]) -> Self {
         let mut automaton = Automaton { states: Vec::new(), start: 0 };
-        let end = automaton.add(State { is_end: true, moves: Vec::new() });
+        let end = automaton.add(State { is_end: true, ..State::default() });
         automaton.start = parts.iter().rev().fold(end, |next, part| match part {
             TemplatePart::Literal(literal) => automaton.text(literal.as_bytes(), next),
             TemplatePart::Segment(segment) => automaton.segment(segment, next),
@@ -57,7 +59,7 @@ impl Automaton {
     }
 
     /// Whether a key of any length is one of the template.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         bytes
             .iter()
@@ -78,10 +80,12 @@ impl Automaton {
             (0..self.states.len()).filter(|&id| self.states[id].is_end).collect();
         let mut distance = 0;
         while !near.is_empty() {
-            near.retain(|&id| distances[id] == usize::MAX);
-            for &id in &near {
-                distances[id] = distance;
-            }
+            // A state that is found twice counts once; otherwise forks would multiply.
+            near.retain(|&id| {
+                let is_new = distances[id] == usize::MAX;
+                distances[id] = distances[id].min(distance);
+                is_new
+            });
             near = near.iter().flat_map(|&id| sources[id].iter().copied()).collect();
             distance += 1;
         }
@@ -95,7 +99,7 @@ impl Automaton {
 
     /// A state with these moves.
     fn fork(&mut self, moves: Vec<(Class, StateId)>) -> StateId {
-        self.add(State { is_end: false, moves })
+        self.add(State { moves, ..State::default() })
     }
 
     /// One byte of a class.

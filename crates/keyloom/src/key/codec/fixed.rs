@@ -8,8 +8,8 @@
 //! | date-time | 24 | `2024-01-31T23:59:59.999Z` | `7975-98-68T76:40:40.000Z` |
 //! | UUID | 32 | `0f8fad5bd9cb469fa16570867728950e` | `f07052a42634b9605e9a8f7988d76af1` |
 //! | id | 26 | `01HZX…` | `zy` for `01`, and so on |
-//! | code `A-***` | as the pattern | `A-X7K` | `A-4TE` |
-//! | geohash of 6 | as declared | `u4pruy` | `5v9781` |
+//! | code `A-***` | as the pattern | `A-X7K` | `A-4UG` |
+//! | geohash of 6 | as declared | `u4pruy` | `5vb851` |
 //!
 //! Descending exchanges each character with the one as far from the other end of its alphabet;
 //! characters that stand for themselves stay. A fixed width needs no end mark and no escaping.

@@ -17,8 +17,6 @@ mod fixed;
 pub(super) mod number;
 pub(super) mod text;
 
-use std::cmp::Ordering;
-
 use serde_json::Value;
 
 use super::kind::CodePattern;
@@ -51,22 +49,6 @@ impl Codec {
     /// Whether it can be asked which values begin with a text.
     pub(crate) fn has_prefixes(&self) -> bool {
         self.write_prefix("", false, None, &mut Vec::new()).is_ok()
-    }
-
-    /// The order of two values of this codec, as their ascending encodings have it. Values that
-    /// the codec would refuse come first and are equal to one another.
-    pub(crate) fn compare(&self, a: &Value, b: &Value) -> Ordering {
-        match (self, a, b) {
-            (_, Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Codec::Integer { .. } | Codec::Timestamp, ..) => a.as_i64().cmp(&b.as_i64()),
-            (Codec::Boolean, ..) => a.as_bool().cmp(&b.as_bool()),
-            _ => self.ascending(a).cmp(&self.ascending(b)),
-        }
-    }
-
-    fn ascending(&self, value: &Value) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        self.write(value, false, None, &mut out).ok().map(|()| out)
     }
 
     /// The byte that this codec puts behind every value.
@@ -106,12 +88,23 @@ impl Codec {
             }
             (Codec::Text | Codec::SortedText | Codec::Raw | Codec::Enum { .. }, value) => {
                 let text = value.as_str().ok_or_else(|| self.describe())?;
-                self.write_text(text, desc, separator, out);
-                out.extend(self.terminator(desc));
+                self.write_whole_text(text, desc, separator, out);
                 Ok(())
             }
             _ => self.write_fixed(value, desc, out),
         }
+    }
+
+    /// Appends a text with its terminator, whether or not the codec allows this text.
+    pub(super) fn write_whole_text(
+        &self,
+        text: &str,
+        desc: bool,
+        separator: Option<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        self.write_text(text, desc, separator, out);
+        out.extend(self.terminator(desc));
     }
 
     /// Appends what every value that begins with `prefix` begins with.

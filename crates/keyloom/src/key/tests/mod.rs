@@ -7,7 +7,10 @@
     reason = "tests fail by panicking"
 )]
 
+mod calendar;
+mod examples;
 mod layouts;
+mod properties;
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use super::under;
-use crate::key::{Kind, Path, Pattern, Template};
+use crate::key::{Kind, Path};
 use crate::schema::condition::{Condition, Test};
 use crate::schema::declaration::{Comparison, TestDeclaration};
 use crate::schema::model::{Field, FieldKind};
@@ -121,17 +121,10 @@ fn bounds(comparison: &Comparison) -> impl Iterator<Item = (&'static str, MakeTe
 
 /// Why the field can never have this value, if it is declared and cannot.
 fn misfit(field: Option<&Field>, value: &Value) -> Option<String> {
-    let kind = match &field?.kind {
-        FieldKind::Key(kind) => kind,
-        FieldKind::Map | FieldKind::RecordPoint { .. } => {
-            return Some("it is an object; ask for { present = true } or false".to_owned());
+    match &field?.kind {
+        FieldKind::Map | FieldKind::Key(Kind::Point { .. }) | FieldKind::RecordPoint { .. } => {
+            Some("it is an object; ask for { present = true } or false".to_owned())
         }
-    };
-    if matches!(kind, Kind::Point { .. }) {
-        return Some("it is an object; ask for { present = true } or false".to_owned());
+        FieldKind::Key(kind) => kind.check(value).err(),
     }
-    // What fits into a key of one such field is what the field can be.
-    let pattern = Pattern::parse("x:{x}").ok()?;
-    let template = Template::new(&pattern, |_| Some(kind.clone())).ok()?;
-    template.encode(&[value]).err().map(|refusal| refusal.reason)
 }

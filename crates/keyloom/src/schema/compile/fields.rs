@@ -81,6 +81,9 @@ fn field(
     let kind = kind(path, &declaration.field_type, trail, problems);
     check_flags(path, declaration, trail, problems);
     let transitions = transitions(&declaration.field_type, trail, problems);
+    if transitions.is_some() && path.star().is_some() {
+        problems.add(under(trail, "transitions"), "a path with `*` cannot have transitions");
+    }
     Some(Field {
         path: path.clone(),
         kind: kind?,

@@ -43,7 +43,7 @@ pub(super) fn compile(
     for (section, kind, declarations) in sections {
         for (name, declaration) in declarations {
             let trail = under(&under(trail, section), name);
-            check_name("index", name, &INDEXES_RESERVED, &trail, problems);
+            check_name("an index", name, &INDEXES_RESERVED, &trail, problems);
             if let Some(first) = first_of.get(name.as_str()) {
                 let first = ShowTrail(first);
                 problems.add_to_name(trail.clone(), format!("has the same name as {first}"));
@@ -195,7 +195,7 @@ fn check_reach(
             trail.clone(),
             format!(
                 "lacks {names} of the record's key, so two records could overwrite each other's \
-                 entry; add it, make the index unique, or say claims = true"
+                 entry; add what is missing, make the index unique, or say claims = true"
             ),
         );
     }

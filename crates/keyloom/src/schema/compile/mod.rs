@@ -36,7 +36,7 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
     let mut inventory = clashes::Inventory::default();
     for (name, declaration) in &declaration.collections {
         let trail = vec!["collection".to_owned(), name.clone()];
-        check_name("collection", name, &COLLECTIONS_RESERVED, &trail, problems);
+        check_name("a collection", name, &COLLECTIONS_RESERVED, &trail, problems);
         if let Some(collection) = collection(name, declaration, &trail, &mut inventory, problems) {
             collections.insert(name.clone(), collection);
         }
@@ -147,7 +147,8 @@ fn record_key(
     problems: &mut Problems,
 ) -> Option<Template> {
     let key_trail = under(trail, "key");
-    if problems.touch_exactly(trail) && declaration.key.is_empty() || problems.touch(&key_trail) {
+    let is_missing = declaration.key.is_empty() && problems.touch_exactly(trail);
+    if is_missing || problems.touch(&key_trail) {
         return None;
     }
     let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
@@ -164,7 +165,10 @@ fn record_key(
         if templates::is_geohash(segment) {
             problems.add(
                 key_trail.clone(),
-                format!("a geohash of `{path}` does not tell the place apart from its neighbours; use it in a geo index"),
+                format!(
+                    "a geohash of `{path}` does not tell the place apart from its neighbours; \
+                     use it in a geo index"
+                ),
             );
             is_sound = false;
         }

@@ -67,11 +67,8 @@ pub(super) fn is_geohash(segment: &Segment) -> bool {
     matches!(segment.codec, Codec::Geohash { .. })
 }
 
-/// The paths whose values a key of this template gives back.
+/// The fields of the record's key that a key of this template gives back, among others. A geohash
+/// gives nothing back, but no record's key has a point.
 pub(super) fn told_by(template: &Template) -> BTreeSet<&Path> {
-    template
-        .segments()
-        .filter(|segment| !is_geohash(segment))
-        .map(|segment| &segment.path)
-        .collect()
+    template.segments().map(|segment| &segment.path).collect()
 }

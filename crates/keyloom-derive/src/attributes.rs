@@ -1,0 +1,265 @@
+//! `#[record]`, `#[index]`, `#[unique]`, `#[geo]` and `#[field]`, as they are written.
+
+use proc_macro2::Span;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Ident, LitStr, Result, Token};
+
+use crate::literals::{Scalar, comma, flag, number, text, texts};
+
+/// `#[record(key = "…", collection = "…", area = "…")]`.
+pub(crate) struct RecordAttribute {
+    pub(crate) key: LitStr,
+    pub(crate) collection: Option<LitStr>,
+    pub(crate) area: Option<LitStr>,
+    /// An expression that gives the text of a JSON Schema.
+    pub(crate) body: Option<syn::Expr>,
+}
+
+/// The kinds of indexes, each an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexKind {
+    Value,
+    Unique,
+    Geo,
+}
+
+/// `#[index(NAME = "TEMPLATE", holds = "…", where(…), max = 8, claims, sparse = false)]`.
+pub(crate) struct IndexAttribute {
+    pub(crate) kind: IndexKind,
+    pub(crate) name: Ident,
+    pub(crate) key: LitStr,
+    pub(crate) area: Option<LitStr>,
+    pub(crate) holds: Option<LitStr>,
+    pub(crate) condition: Vec<(LitStr, TestAttribute)>,
+    pub(crate) max: Option<usize>,
+    pub(crate) claims: bool,
+    pub(crate) sparse: bool,
+}
+
+/// What stands behind the name of a field in `where(…)`.
+pub(crate) enum TestAttribute {
+    Equals(Scalar),
+    OneOf(Vec<Scalar>),
+    Compare(Vec<(Ident, Scalar)>),
+}
+
+/// `#[field(type = "…", …)]`, on a field or, with `path`, on the struct.
+#[derive(Default)]
+pub(crate) struct FieldAttribute {
+    pub(crate) path: Option<LitStr>,
+    pub(crate) kind: Option<LitStr>,
+    pub(crate) digits: Option<u8>,
+    pub(crate) version: Option<u8>,
+    pub(crate) pattern: Option<LitStr>,
+    pub(crate) values: Option<Vec<LitStr>>,
+    pub(crate) lat: Option<LitStr>,
+    pub(crate) lon: Option<LitStr>,
+    pub(crate) of: Option<LitStr>,
+    pub(crate) generate: bool,
+    pub(crate) required: bool,
+}
+
+impl RecordAttribute {
+    /// The one `#[record]` of a struct.
+    pub(crate) fn read(attributes: &[Attribute], owner: &Ident) -> Result<Self> {
+        let mut found = named(attributes, "record");
+        let Some(first) = found.next() else {
+            let message = "a record needs its key: #[record(key = \"note:{id}\")]";
+            return Err(syn::Error::new(owner.span(), message));
+        };
+        if let Some(second) = found.next() {
+            return Err(syn::Error::new_spanned(second, "#[record] stands twice"));
+        }
+        first.parse_args()
+    }
+}
+
+impl Parse for RecordAttribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let (mut key, mut collection, mut area, mut body) = (None, None, None, None);
+        while !input.is_empty() {
+            let option: Ident = input.call(Ident::parse_any)?;
+            match option.to_string().as_str() {
+                "key" => key = Some(text(input)?),
+                "collection" => collection = Some(text(input)?),
+                "area" => area = Some(text(input)?),
+                "body" => {
+                    input.parse::<Token![=]>()?;
+                    body = Some(input.parse()?);
+                }
+                _ => return Err(unknown(&option, "`key`, `collection`, `area` and `body`")),
+            }
+            comma(input)?;
+        }
+        let key =
+            key.ok_or_else(|| syn::Error::new(Span::call_site(), "#[record] needs `key = \"…\"`"))?;
+        Ok(RecordAttribute { key, collection, area, body })
+    }
+}
+
+impl IndexAttribute {
+    /// Every index of a struct, in the order in which they stand.
+    pub(crate) fn read_all(attributes: &[Attribute]) -> Result<Vec<Self>> {
+        let kinds =
+            [("index", IndexKind::Value), ("unique", IndexKind::Unique), ("geo", IndexKind::Geo)];
+        let mut all: Vec<Self> = Vec::new();
+        for attribute in attributes {
+            let kind = kinds.iter().find(|(name, _)| attribute.path().is_ident(name));
+            let Some((_, kind)) = kind else { continue };
+            let index: Self = attribute
+                .parse_args_with(|input: ParseStream<'_>| IndexAttribute::parse(*kind, input))?;
+            if ["key", "record"].iter().any(|reserved| index.name == reserved) {
+                return Err(syn::Error::new(index.name.span(), "this name is reserved"));
+            }
+            if all.iter().any(|other| other.name == index.name) {
+                return Err(syn::Error::new(index.name.span(), "two indexes have this name"));
+            }
+            all.push(index);
+        }
+        Ok(all)
+    }
+
+    fn parse(kind: IndexKind, input: ParseStream<'_>) -> Result<Self> {
+        let name: Ident = input.parse()?;
+        let mut index = IndexAttribute {
+            kind,
+            name,
+            key: text(input)?,
+            area: None,
+            holds: None,
+            condition: Vec::new(),
+            max: None,
+            claims: false,
+            sparse: true,
+        };
+        comma(input)?;
+        while !input.is_empty() {
+            let option: Ident = input.call(Ident::parse_any)?;
+            match option.to_string().as_str() {
+                "area" => index.area = Some(text(input)?),
+                "holds" => index.holds = Some(text(input)?),
+                "max" => index.max = Some(number(input)?),
+                "claims" => index.claims = flag(input)?,
+                "sparse" => index.sparse = flag(input)?,
+                "where" => index.condition = condition(input)?,
+                _ => {
+                    let known = "`area`, `holds`, `max`, `claims`, `sparse` and `where(…)`";
+                    return Err(unknown(&option, known));
+                }
+            }
+            comma(input)?;
+        }
+        Ok(index)
+    }
+}
+
+/// `(status = "pending", priority = { gte = 3 }, "data.kind" = ["a", "b"])`.
+fn condition(input: ParseStream<'_>) -> Result<Vec<(LitStr, TestAttribute)>> {
+    let tests;
+    syn::parenthesized!(tests in input);
+    let mut condition = Vec::new();
+    while !tests.is_empty() {
+        let path = path(&tests)?;
+        tests.parse::<Token![=]>()?;
+        condition.push((path, tests.parse()?));
+        comma(&tests)?;
+    }
+    Ok(condition)
+}
+
+/// A field's path in JSON: `status`, `data.kind`, or in quotes.
+fn path(input: ParseStream<'_>) -> Result<LitStr> {
+    if input.peek(LitStr) {
+        return input.parse();
+    }
+    let first: Ident = input.call(Ident::parse_any)?;
+    let mut path = first.unraw().to_string();
+    while input.parse::<Option<Token![.]>>()?.is_some() {
+        let name: Ident = input.call(Ident::parse_any)?;
+        path = format!("{path}.{}", name.unraw());
+    }
+    Ok(LitStr::new(&path, first.span()))
+}
+
+impl Parse for TestAttribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(syn::token::Bracket) {
+            let inside;
+            syn::bracketed!(inside in input);
+            let values = inside.parse_terminated(Scalar::parse, Token![,])?;
+            return Ok(TestAttribute::OneOf(values.into_iter().collect()));
+        }
+        if !input.peek(syn::token::Brace) {
+            return Ok(TestAttribute::Equals(input.parse()?));
+        }
+        let inside;
+        syn::braced!(inside in input);
+        let mut comparisons = Vec::new();
+        while !inside.is_empty() {
+            let name: Ident = inside.parse()?;
+            if !["present", "gt", "gte", "lt", "lte"].iter().any(|known| name == known) {
+                return Err(unknown(&name, "`present`, `gt`, `gte`, `lt` and `lte`"));
+            }
+            inside.parse::<Token![=]>()?;
+            comparisons.push((name, inside.parse()?));
+            comma(&inside)?;
+        }
+        Ok(TestAttribute::Compare(comparisons))
+    }
+}
+
+impl FieldAttribute {
+    /// Every `#[field]` among the attributes.
+    pub(crate) fn read_all(attributes: &[Attribute]) -> Result<Vec<(Span, Self)>> {
+        named(attributes, "field")
+            .map(|attribute| {
+                let span = attribute.path().get_ident().map_or_else(Span::call_site, Ident::span);
+                match attribute.meta {
+                    syn::Meta::Path(_) => Ok((span, FieldAttribute::default())),
+                    _ => Ok((span, attribute.parse_args()?)),
+                }
+            })
+            .collect()
+    }
+}
+
+impl Parse for FieldAttribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut field = FieldAttribute::default();
+        while !input.is_empty() {
+            let option: Ident = input.call(Ident::parse_any)?;
+            match option.to_string().as_str() {
+                "path" => field.path = Some(text(input)?),
+                "type" => field.kind = Some(text(input)?),
+                "digits" => field.digits = Some(number(input)?),
+                "version" => field.version = Some(number(input)?),
+                "pattern" => field.pattern = Some(text(input)?),
+                "values" => field.values = Some(texts(input)?),
+                "lat" => field.lat = Some(text(input)?),
+                "lon" => field.lon = Some(text(input)?),
+                "of" => field.of = Some(text(input)?),
+                "generate" => field.generate = flag(input)?,
+                "required" => field.required = flag(input)?,
+                _ => {
+                    let known = "`type`, `digits`, `version`, `pattern`, `values`, `lat`, `lon`, \
+                                 `of`, `generate`, `required` and, on the struct, `path`";
+                    return Err(unknown(&option, known));
+                }
+            }
+            comma(input)?;
+        }
+        Ok(field)
+    }
+}
+
+fn named<'a>(
+    attributes: &'a [Attribute],
+    name: &'static str,
+) -> impl Iterator<Item = &'a Attribute> {
+    attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
+}
+
+fn unknown(option: &Ident, known: &str) -> syn::Error {
+    syn::Error::new(option.span(), format!("`{option}` is not known here; there are {known}"))
+}

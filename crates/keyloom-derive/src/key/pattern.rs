@@ -1,0 +1,1 @@
+../../../keyloom/src/key/pattern.rs

@@ -1,0 +1,75 @@
+//! `#[derive(Record)]`: one struct, read and written out.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, Result};
+
+use crate::attributes::{IndexAttribute, RecordAttribute};
+use crate::fields::Fields;
+use crate::names::snake_case;
+use crate::templates::Template;
+use crate::{declaration, ways};
+
+/// Everything that the struct says.
+pub(crate) struct Record<'i> {
+    pub(crate) input: &'i DeriveInput,
+    pub(crate) attribute: RecordAttribute,
+    pub(crate) fields: Fields,
+    /// The template of the record's key.
+    pub(crate) key: Template,
+    /// Every index with its template.
+    pub(crate) indexes: Vec<(IndexAttribute, Template)>,
+}
+
+impl<'i> Record<'i> {
+    fn read(input: &'i DeriveInput) -> Result<Self> {
+        if !input.generics.params.is_empty() {
+            let message = "a record has no parameters: its type names one collection";
+            return Err(syn::Error::new_spanned(&input.generics, message));
+        }
+        let attribute = RecordAttribute::read(&input.attrs, &input.ident)?;
+        let fields = Fields::read(input)?;
+        let key = Template::read(&attribute.key, &fields)?;
+        let indexes = IndexAttribute::read_all(&input.attrs)?
+            .into_iter()
+            .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
+            .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
+            .collect::<Result<_>>()?;
+        Ok(Record { input, attribute, fields, key, indexes })
+    }
+}
+
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let record = Record::read(input)?;
+    let name = &input.ident;
+    let collection = match &record.attribute.collection {
+        Some(name) => name.value(),
+        None => snake_case(&name.to_string()),
+    };
+    let key = &record.attribute.key;
+    let declaration = declaration::expand(&record)?;
+    let ways_name = ways::trait_name(&record);
+    let ways = ways::expand(&record);
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::keyloom::Record for #name {
+            const COLLECTION: &'static str = #collection;
+            type Ways = dyn #ways_name;
+
+            fn declaration() -> ::keyloom::Result<::keyloom::CollectionDeclaration> {
+                #[allow(unused_imports)]
+                use ::keyloom::typed::{ProbeChoice as _, ProbeOther as _};
+                #[allow(unused_mut)]
+                let mut collection = ::keyloom::CollectionDeclaration::new(#key);
+                #declaration
+                ::std::result::Result::Ok(collection)
+            }
+
+            fn ways<W: ::keyloom::typed::Ways<Self>>(of: &W) -> &Self::Ways {
+                of
+            }
+        }
+
+        #ways
+    })
+}

@@ -1,0 +1,78 @@
+//! A collection that waits.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::runtime::Runtime;
+use super::waits;
+use crate::error::Result;
+use crate::query::{Near, Nearby, Page, Query};
+use crate::record::{Document, Version};
+use crate::store::{KeyFields, Stored};
+use crate::write::Written;
+
+/// A [`Collection`](crate::Collection) for programs without an async runtime.
+pub struct Collection<T> {
+    inner: crate::Collection<T>,
+    runtime: Arc<Runtime>,
+}
+
+impl<T> Clone for Collection<T> {
+    fn clone(&self) -> Self {
+        Collection { inner: self.inner.clone(), runtime: self.runtime.clone() }
+    }
+}
+
+impl<T> Collection<T> {
+    pub(super) fn new(inner: crate::Collection<T>, runtime: Arc<Runtime>) -> Self {
+        Collection { inner, runtime }
+    }
+
+    /// The same collection, to be awaited.
+    pub fn as_async(&self) -> &crate::Collection<T> {
+        &self.inner
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    /// The collection's name.
+    pub fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    waits! { "Collection":
+        fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
+        fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
+        fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;
+        fn get_document_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Document>>;
+        fn documents(&self, query: &Query) -> Result<Page<Document>>;
+        fn keys(&self, query: &Query) -> Result<Page<String>>;
+        fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;
+        fn count(&self, query: &Query) -> Result<usize>;
+        fn explain(&self, query: &Query) -> Result<String>;
+    }
+}
+
+impl<T: DeserializeOwned> Collection<T> {
+    waits! { "Collection":
+        fn get(&self, key: impl KeyFields) -> Result<Option<Stored<T>>>;
+        fn get_many(&self, keys: impl IntoIterator<Item = impl KeyFields>)
+            -> Result<Vec<Option<Stored<T>>>>;
+        fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>>;
+        fn page(&self, query: &Query) -> Result<Page<Stored<T>>>;
+        fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>>;
+    }
+}
+
+impl<T: Serialize> Collection<T> {
+    waits! { "Collection":
+        fn insert(&self, record: &T) -> Result<Document>;
+        fn upsert(&self, record: &T) -> Result<Written>;
+        fn replace(&self, record: &T) -> Result<Written>;
+        fn replace_if(&self, record: &T, version: Version) -> Result<Written>;
+    }
+}

@@ -1,0 +1,50 @@
+//! The same stores, collections and transactions for programs without an async runtime.
+//!
+//! Every method is the one of the async type, and waits for its answer. Typed queries end in
+//! `wait()` where they would end in `.await`. The types can be used from several threads at
+//! once. Inside an async runtime they refuse to wait, with an error: there the thread that would
+//! wait is the one that has to bring the answer.
+//!
+//! ```
+//! use keyloom::blocking::Store;
+//! use keyloom::{Query, Schema};
+//! use serde_json::json;
+//!
+//! let store = Store::open("memory:")?;
+//! store.apply(&Schema::from_toml(r#"
+//!     [collection.note]
+//!     key = "note:{owner}:{name}"
+//!     fields = { owner = "text", name = "text" }
+//! "#)?)?;
+//! let notes = store.documents("note")?;
+//! notes.insert(&json!({ "owner": "ana", "name": "milk" }))?;
+//! let page = notes.page(&Query::new().equal("owner", "ana"))?;
+//! assert_eq!(page.records[0].key, "note:ana:milk");
+//! # Ok::<(), keyloom::Error>(())
+//! ```
+
+mod collection;
+mod runtime;
+mod store;
+mod transaction;
+
+pub use collection::Collection;
+pub use runtime::Runtime;
+pub use store::Store;
+pub use transaction::{Transaction, TransactionCollection};
+
+/// Writes methods that wait for the async method of the same name on `self.inner`.
+macro_rules! waits {
+    ($of:literal: $(
+        fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;
+    )*) => {$(
+        #[doc = concat!(
+            "As [`", $of, "::", stringify!($name), "`](crate::", $of, "::", stringify!($name), ")."
+        )]
+        pub fn $name(&self $(, $argument: $kind)*) -> $answer {
+            self.runtime.run(self.inner.$name($($argument),*))
+        }
+    )*};
+}
+
+use waits;

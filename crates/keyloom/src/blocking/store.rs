@@ -1,0 +1,102 @@
+//! A store that waits.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::collection::Collection;
+use super::runtime::Runtime;
+use super::transaction::{self, Transaction};
+use super::waits;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::schema::{Applied, IndexState, Schema};
+use crate::typed::Record;
+use crate::write::Retry;
+
+/// A [`Store`](crate::Store) for programs without an async runtime.
+#[derive(Clone)]
+pub struct Store {
+    inner: crate::Store,
+    runtime: Arc<Runtime>,
+}
+
+impl Store {
+    /// As [`Store::open`](crate::Store::open).
+    pub fn open(address: &str) -> Result<Self> {
+        let runtime = Arc::new(Runtime::new()?);
+        Ok(Store { inner: runtime.run(crate::Store::open(address))?, runtime })
+    }
+
+    /// As [`Store::on`](crate::Store::on).
+    pub fn on(engine: Arc<dyn Engine>) -> Result<Self> {
+        Ok(Store { inner: crate::Store::on(engine), runtime: Arc::new(Runtime::new()?) })
+    }
+
+    /// As [`Store::space`](crate::Store::space).
+    pub fn space(&self, name: &str) -> Result<Self> {
+        Ok(Store { inner: self.inner.space(name)?, runtime: self.runtime.clone() })
+    }
+
+    /// As [`Store::space_name`](crate::Store::space_name).
+    pub fn space_name(&self) -> &str {
+        self.inner.space_name()
+    }
+
+    /// The same store, to be awaited.
+    pub fn as_async(&self) -> &crate::Store {
+        &self.inner
+    }
+
+    /// Waits for whatever the async types give.
+    pub fn run<A, E: From<Error>>(
+        &self,
+        future: impl Future<Output = Result<A, E>>,
+    ) -> Result<A, E> {
+        self.runtime.run(future)
+    }
+
+    waits! { "Store":
+        fn apply(&self, schema: &Schema) -> Result<Applied>;
+        fn schema(&self) -> Result<Schema>;
+        fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
+        fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn disable(&self, collection: &str, index: &str) -> Result<()>;
+        fn verify(&self) -> Result<Verification>;
+        fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
+        fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn close(&self) -> Result<()>;
+    }
+
+    /// As [`Store::collection`](crate::Store::collection).
+    pub fn collection<T: Record>(&self) -> Result<Collection<T>> {
+        let inner = self.run(self.inner.collection())?;
+        Ok(Collection::new(inner, self.runtime.clone()))
+    }
+
+    /// As [`Store::documents`](crate::Store::documents).
+    pub fn documents(&self, name: &str) -> Result<Collection<Value>> {
+        let inner = self.run(self.inner.documents(name))?;
+        Ok(Collection::new(inner, self.runtime.clone()))
+    }
+
+    /// As [`Store::transaction`](crate::Store::transaction).
+    pub fn transaction<A, E, F>(&self, closure: F) -> Result<A, E>
+    where
+        F: FnMut(Transaction) -> Result<A, E>,
+        E: From<Error>,
+    {
+        self.transaction_with(Retry::eager(), closure)
+    }
+
+    /// As [`Store::transaction_with`](crate::Store::transaction_with).
+    pub fn transaction_with<A, E, F>(&self, retry: Retry, closure: F) -> Result<A, E>
+    where
+        F: FnMut(Transaction) -> Result<A, E>,
+        E: From<Error>,
+    {
+        transaction::run(&self.inner, &self.runtime, retry, closure)
+    }
+}

@@ -1,0 +1,222 @@
+//! Counts what passes, so that a test can assert what an operation costs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::super::decide::integers_bytes;
+use super::super::{
+    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, Outcome, Range, Row,
+    Space, Stretch, Trail,
+};
+use crate::error::Result;
+
+/// What has passed through a [`Metered`] engine. Each call is one round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Calls of `get`, those that failed included.
+    pub gets: u64,
+    /// Calls of `scan`, those that failed included.
+    pub scans: u64,
+    /// Calls of `follow`, those that failed included. Each counts once, also on an engine that
+    /// follows in two steps.
+    pub follows: u64,
+    /// Calls of `commit`, those that failed or were rejected included.
+    pub commits: u64,
+    /// Cells that came back: those found by `get`, the rows of `scan`, and the entries and
+    /// records of `follow`.
+    pub cells_read: u64,
+    /// The contents of these cells, and the keys of rows and entries.
+    pub bytes_read: u64,
+    /// Entries with an effect in batches that were committed.
+    pub entries_written: u64,
+    /// The keys and contents of these entries.
+    pub bytes_written: u64,
+}
+
+impl Usage {
+    /// All calls that read.
+    pub fn reads(&self) -> u64 {
+        self.gets + self.scans + self.follows
+    }
+
+    /// All calls.
+    pub fn round_trips(&self) -> u64 {
+        self.reads() + self.commits
+    }
+
+    fn read_cell(&mut self, cell: &Cell) {
+        self.cells_read += 1;
+        self.bytes_read += match &cell.content {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::Integers(integers) => integers_bytes(integers) as u64,
+        };
+    }
+
+    fn read_row(&mut self, row: &Row) {
+        self.read_cell(&row.cell);
+        self.bytes_read += row.key.len() as u64;
+    }
+}
+
+/// An engine that counts. Cloning gives another handle to the same counts.
+#[derive(Clone)]
+pub struct Metered {
+    inner: Arc<dyn Engine>,
+    usage: Arc<Mutex<Usage>>,
+}
+
+impl Metered {
+    /// Counts what passes to `inner`, from zero.
+    pub fn new(inner: Arc<dyn Engine>) -> Self {
+        Metered { inner, usage: Arc::default() }
+    }
+
+    /// What has passed since the beginning or the last [`take`](Self::take).
+    pub fn usage(&self) -> Usage {
+        *self.count()
+    }
+
+    /// What has passed, and counts from zero again.
+    pub fn take(&self) -> Usage {
+        std::mem::take(&mut *self.count())
+    }
+
+    fn count(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Engine for Metered {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        self.count().gets += 1;
+        let found = self.inner.get(space, addresses).await?;
+        let mut usage = self.count();
+        found.iter().flatten().for_each(|cell| usage.read_cell(cell));
+        drop(usage);
+        Ok(found)
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        self.count().scans += 1;
+        let found = self.inner.scan(space, ranges, limit, direction).await?;
+        let mut usage = self.count();
+        found.iter().flat_map(|stretch| &stretch.rows).for_each(|row| usage.read_row(row));
+        drop(usage);
+        Ok(found)
+    }
+
+    async fn follow(
+        &self,
+        space: &Space,
+        trails: &[Trail<'_>],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Link>>> {
+        self.count().follows += 1;
+        let found = self.inner.follow(space, trails, limit, direction).await?;
+        let mut usage = self.count();
+        for link in found.iter().flat_map(|stretch| &stretch.rows) {
+            usage.read_row(&link.entry);
+            link.record.iter().for_each(|record| usage.read_cell(record));
+        }
+        drop(usage);
+        Ok(found)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        self.count().commits += 1;
+        let written = batch.entries.iter().filter(|entry| entry.effect.is_some());
+        let (entries, bytes) =
+            written.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.weight()));
+        let outcome = self.inner.commit(batch).await?;
+        if let Outcome::Committed(_) = outcome {
+            let mut usage = self.count();
+            usage.entries_written += entries;
+            usage.bytes_written += bytes as u64;
+        }
+        Ok(outcome)
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::super::super::{
+        Addition, Area, Condition, Cut, Effect, Memory, Part, Recipe, Stamp,
+    };
+    use super::*;
+
+    fn at(key: &'static str) -> Address {
+        Address::new(Area::default_area(), key)
+    }
+
+    fn batch(condition: Option<Condition>) -> Batch {
+        let stamp = Stamp([1; Stamp::BYTES]);
+        let mut batch = Batch::new(Space::main());
+        batch.push(at("i:1"), condition, Some(Effect::Put { stamp, bytes: "entry".into() }));
+        batch.push(at("r:1"), None, Some(Effect::Put { stamp, bytes: "record".into() }));
+        let addition = Addition { name: "abc".into(), delta: 1, min: None, max: None };
+        batch.push(at("n"), None, Some(Effect::Add { stamp, additions: vec![addition] }));
+        batch.push(at("gone"), None, Some(Effect::Delete));
+        batch.push(at("condition only"), Some(Condition::Absent), None);
+        batch
+    }
+
+    #[tokio::test]
+    async fn every_call_cell_and_byte_is_counted_once() {
+        let metered = Metered::new(Arc::new(Memory::new()));
+        assert_eq!(metered.usage(), Usage::default());
+        metered.commit(batch(None)).await.unwrap();
+        // Keys of 3, 3, 1 and 4 bytes; contents of 5, 6, 3 + 8 and 0.
+        let written = Usage { entries_written: 4, bytes_written: 33, ..Usage::default() };
+        assert_eq!(metered.take(), Usage { commits: 1, ..written });
+
+        metered.commit(batch(Some(Condition::Absent))).await.unwrap();
+        metered.commit(Batch { space: Space::main(), fence: None, entries: vec![] }).await.unwrap();
+        assert_eq!(metered.take(), Usage { commits: 2, ..Usage::default() }, "one was rejected");
+
+        let asked = [at("r:1"), at("missing"), at("n"), at("r:1")];
+        metered.get(&Space::main(), &asked).await.unwrap();
+        let read = Usage { cells_read: 3, bytes_read: 6 + 11 + 6, ..Usage::default() };
+        assert_eq!(metered.take(), Usage { gets: 1, ..read });
+
+        let ranges = [Range::prefix(Area::default_area(), "i:"), Range::all(Area::default_area())];
+        metered.scan(&Space::main(), &ranges, 2, Direction::Forward).await.unwrap();
+        // The entry twice, and the integers once.
+        let read = Usage { cells_read: 3, bytes_read: 2 * (3 + 5) + 1 + 11, ..Usage::default() };
+        assert_eq!(metered.take(), Usage { scans: 1, ..read });
+
+        let recipe = Recipe {
+            area: Area::default_area(),
+            cuts: vec![Cut::Fixed(1), Cut::Rest],
+            parts: vec![Part::Literal("r".into()), Part::Field(1)],
+        };
+        let trail = Trail { range: ranges[0].clone(), recipe: &recipe };
+        metered.follow(&Space::main(), &[trail], 5, Direction::Forward).await.unwrap();
+        let read = Usage { cells_read: 2, bytes_read: 3 + 5 + 6, ..Usage::default() };
+        assert_eq!(metered.usage(), Usage { follows: 1, ..read });
+        assert_eq!((metered.usage().reads(), metered.usage().round_trips()), (1, 1));
+
+        let empty = [Address::new(Area::default_area(), "")];
+        assert!(metered.get(&Space::main(), &empty).await.is_err());
+        assert_eq!(metered.clone().take().gets, 1, "a failed call is a call, on every handle");
+        assert_eq!(metered.take(), Usage::default());
+    }
+}

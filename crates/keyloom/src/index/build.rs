@@ -1,0 +1,100 @@
+//! Makes an index complete while writers go on.
+//!
+//! From the moment that the catalog says *building*, no commit succeeds that does not maintain the
+//! index: a process that has not heard of it is stopped by the fence. What is left are the records
+//! from before. One pass removes entries that no record has (an index that was disabled or failed
+//! has such), a second puts those that records lack.
+//!
+//! The pass counts only if the catalog did not change from its start to its end. Otherwise somebody
+//! may have disabled the index in between, and writers may have passed it by; the pass is made
+//! again, and finds little to do.
+
+use std::sync::Arc;
+
+use super::obstacle;
+use super::pass::{End, Pass};
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::{IndexState, Live, Loaded};
+
+/// How often a pass is made anew because the schema changed meanwhile.
+const PASSES: usize = 16;
+
+/// What a build did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    /// How many records the last pass went over; none when the index was ready already.
+    pub records: u64,
+    /// How many entries were put or put right. Writers put those of their own writes.
+    pub put: u64,
+    /// How many entries that no record has were removed.
+    pub removed: u64,
+}
+
+/// Builds an index. Safe to run twice, also at the same time, and after a crash.
+pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<Built> {
+    let mut built = Built::default();
+    let mut started = false;
+    for _ in 0..PASSES {
+        let Some(loaded) = start(live, collection, index, &mut started).await? else {
+            return Ok(built);
+        };
+        let declared = loaded.schema.collection(collection)?;
+        let pass = Pass::new(live, &loaded, declared, declared.index(index)?, &mut built);
+        match pass.run().await? {
+            End::Complete => {
+                if live.replace_state(&loaded, collection, index, IndexState::Ready).await? {
+                    return Ok(built);
+                }
+            }
+            End::StaleSchema => {}
+            End::Obstructed(obstacles) => {
+                fail(live, collection, index, obstacle::reason(&obstacles)).await?;
+                return Err(obstacle::error(declared, declared.index(index)?, &obstacles));
+            }
+        }
+    }
+    Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing while the index was built")
+        .with("collection", collection)
+        .with("index", index))
+}
+
+/// Makes sure that writers maintain the index; `None` when it is ready.
+async fn start(
+    live: &Live,
+    collection: &str,
+    index: &str,
+    started: &mut bool,
+) -> Result<Option<Arc<Loaded>>> {
+    loop {
+        let loaded = live.reload().await?;
+        let declared = loaded.schema.collection(collection)?;
+        let entries = declared.index(index)?;
+        match loaded.state(collection, index) {
+            IndexState::Ready => return Ok(None),
+            IndexState::Building => {
+                *started = true;
+                return Ok(Some(loaded));
+            }
+            IndexState::Disabled | IndexState::Failed { .. } if *started => {
+                // Somebody else stopped the index, and has the last word.
+                loaded.check_readable(declared, entries)?;
+            }
+            IndexState::Disabled | IndexState::Failed { .. } => {
+                live.replace_state(&loaded, collection, index, IndexState::Building).await?;
+            }
+        }
+    }
+}
+
+/// Remembers why the build failed, unless somebody else settled the index meanwhile.
+async fn fail(live: &Live, collection: &str, index: &str, reason: String) -> Result<()> {
+    loop {
+        let loaded = live.reload().await?;
+        let state = IndexState::Failed { reason: reason.clone() };
+        if *loaded.state(collection, index) != IndexState::Building
+            || live.replace_state(&loaded, collection, index, state).await?
+        {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What verify reports.
+
+use std::fmt;
+
+/// What is wrong with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A record lacks an entry that it should have.
+    Missing,
+    /// An entry whose record is not there.
+    Dangling,
+    /// An entry that its record does not have, or with another value.
+    Wrong,
+    /// A record or an entry that cannot be read, or that does not fit its own key.
+    Unreadable,
+    /// A key in the range of a declared template that belongs to none.
+    Unknown,
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FindingKind::Missing => "missing",
+            FindingKind::Dangling => "dangling",
+            FindingKind::Wrong => "wrong",
+            FindingKind::Unreadable => "unreadable",
+            FindingKind::Unknown => "unknown",
+        })
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong with the key.
+    pub kind: FindingKind,
+    /// The collection that the key belongs to, if it belongs to one.
+    pub collection: Option<String>,
+    /// The index that the key belongs to; `None` for records and unknown keys. For a record that
+    /// does not fit an index, that index.
+    pub index: Option<String>,
+    /// The area of the key; empty for the default one.
+    pub area: String,
+    /// The key: that of the entry, also when it is missing, or that of the record.
+    pub key: String,
+    /// The key of the record that the entry belongs to, if it can be told.
+    pub record: Option<String>,
+    /// What was found, in words.
+    pub reason: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.key)?;
+        if !self.area.is_empty() {
+            write!(f, " in area {}", self.area)?;
+        }
+        match (&self.collection, &self.index) {
+            (Some(collection), Some(index)) => write!(f, " (index {index} of {collection})")?,
+            (Some(collection), None) => write!(f, " (collection {collection})")?,
+            (None, _) => {}
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+/// How many findings there are of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FindingCounts {
+    /// Records that lack an entry, once for each entry.
+    pub missing: u64,
+    /// Entries without a record.
+    pub dangling: u64,
+    /// Entries that their records do not have so.
+    pub wrong: u64,
+    /// Records and entries that cannot be read.
+    pub unreadable: u64,
+    /// Keys that belong to no template.
+    pub unknown: u64,
+}
+
+impl FindingCounts {
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.missing + self.dangling + self.wrong + self.unreadable + self.unknown
+    }
+
+    /// How many of one kind.
+    pub fn of(&self, kind: FindingKind) -> u64 {
+        match kind {
+            FindingKind::Missing => self.missing,
+            FindingKind::Dangling => self.dangling,
+            FindingKind::Wrong => self.wrong,
+            FindingKind::Unreadable => self.unreadable,
+            FindingKind::Unknown => self.unknown,
+        }
+    }
+
+    fn add(&mut self, kind: FindingKind) {
+        *match kind {
+            FindingKind::Missing => &mut self.missing,
+            FindingKind::Dangling => &mut self.dangling,
+            FindingKind::Wrong => &mut self.wrong,
+            FindingKind::Unreadable => &mut self.unreadable,
+            FindingKind::Unknown => &mut self.unknown,
+        } += 1;
+    }
+}
+
+impl fmt::Display for FindingCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} missing, {} dangling, {} wrong, {} unreadable, {} unknown",
+            self.missing, self.dangling, self.wrong, self.unreadable, self.unknown
+        )
+    }
+}
+
+/// The first findings and the counts of all, so that a store full of faults fits into memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) findings: Vec<Finding>,
+    pub(super) counts: FindingCounts,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, finding: Finding, findings_max: usize) {
+        self.counts.add(finding.kind);
+        if self.findings.len() < findings_max {
+            self.findings.push(finding);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Which template a key of the store belongs to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::engine::{Area, Range};
+use crate::error::Result;
+use crate::key::Template;
+use crate::schema::{Collection, Index, Schema};
+
+/// Every template of a schema, with the range that its keys lie in.
+pub(crate) struct Keyspace {
+    rooms: Vec<Room>,
+}
+
+struct Room {
+    range: Range,
+    collection: Arc<Collection>,
+    /// `None` for the records themselves.
+    index: Option<Arc<Index>>,
+}
+
+/// What a key is to a schema.
+#[derive(Debug)]
+pub(crate) enum Place<'k> {
+    /// A record's key.
+    Record(&'k Arc<Collection>),
+    /// The key of an index entry.
+    Entry(&'k Arc<Collection>, &'k Arc<Index>),
+    /// It lies in the range of this template, and belongs to none.
+    Stray(&'k Template),
+    /// No template comes near it.
+    Free,
+}
+
+impl Keyspace {
+    /// The templates of all collections and indexes, whatever the states of the indexes.
+    pub(crate) fn of(schema: &Schema) -> Result<Self> {
+        let mut rooms = Vec::new();
+        for collection in schema.collections.values() {
+            let range = collection.record_range()?;
+            rooms.push(Room { range, collection: collection.clone(), index: None });
+            for index in collection.indexes.values() {
+                let range = index.entry_range()?;
+                let (collection, index) = (collection.clone(), Some(index.clone()));
+                rooms.push(Room { range, collection, index });
+            }
+        }
+        Ok(Keyspace { rooms })
+    }
+
+    /// What a key is. No key belongs to two templates: such schemas are refused.
+    pub(crate) fn place(&self, area: &Area, key: &[u8]) -> Place<'_> {
+        let near = || {
+            self.rooms.iter().filter(|room| room.range.area == *area && room.range.contains(key))
+        };
+        match near().find(|room| room.template().decode(key).is_some()) {
+            Some(Room { collection, index: None, .. }) => Place::Record(collection),
+            Some(Room { collection, index: Some(index), .. }) => Place::Entry(collection, index),
+            None => near().next().map_or(Place::Free, |room| Place::Stray(room.template())),
+        }
+    }
+
+    /// The declared ranges in order, by area and key. No two overlap.
+    pub(super) fn ranges(&self) -> Vec<Range> {
+        let mut ranges: Vec<Range> = self.rooms.iter().map(|room| room.range.clone()).collect();
+        ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));
+        let mut apart: Vec<Range> = Vec::new();
+        for range in ranges {
+            match apart.last_mut() {
+                Some(last) if last.area == range.area && !is_above(&range.start, &last.end) => {
+                    last.end = higher(last.end.take(), range.end);
+                }
+                _ => apart.push(range),
+            }
+        }
+        apart
+    }
+}
+
+impl Room {
+    fn template(&self) -> &Template {
+        self.index.as_ref().map_or(&self.collection.key, |index| &index.key)
+    }
+}
+
+/// Whether a start lies beyond an end, where no end is beyond everything.
+fn is_above(start: &Bytes, end: &Option<Bytes>) -> bool {
+    end.as_ref().is_some_and(|end| start > end)
+}
+
+/// The higher of two ends.
+fn higher(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
+    Some(a?.max(b?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    const SCHEMA: &str = r#"
+        [collection.user]
+        key = "user:{userId}"
+        fields = { userId = "text", email = "text" }
+        unique.email = { key = "index:email:{email}" }
+
+        [collection.note]
+        key = "user:{userId}:notes:{noteId}"
+        fields = { userId = "text", noteId = "text" }
+
+        [collection.setting]
+        key = "settings"
+
+        [collection.execution]
+        key = "{arn raw}"
+        area = "executions"
+        fields = { arn = "text" }
+    "#;
+
+    fn keyspace() -> Keyspace {
+        Keyspace::of(&Schema::from_toml(SCHEMA).unwrap()).unwrap()
+    }
+
+    fn place(area: &str, key: &str) -> String {
+        let keyspace = keyspace();
+        match keyspace.place(&Area::new(area).unwrap(), key.as_bytes()) {
+            Place::Record(collection) => format!("record of {}", collection.name),
+            Place::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
+            Place::Stray(template) => format!("stray in {}", template.source),
+            Place::Free => "free".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_key_has_one_place() {
+        assert_eq!(place("", "user:ana"), "record of user");
+        assert_eq!(place("", "user:ana:notes:n1"), "record of note");
+        assert_eq!(place("", "index:email:a@b"), "email of user");
+        assert_eq!(place("", "user:ana:notess:n1"), "stray in user:{userId}:notes:{noteId}");
+        assert_eq!(place("", "settings"), "record of setting");
+        assert_eq!(place("", "settings2"), "free");
+        assert_eq!(place("", "index:phone:1"), "free");
+        assert_eq!(place("executions", "settings2"), "record of execution");
+        assert_eq!(place("elsewhere", "user:ana"), "free");
+    }
+
+    #[test]
+    fn ranges_cover_every_template_once_and_in_order() {
+        let ranges: Vec<String> =
+            keyspace().ranges().iter().map(|range| format!("{range:?}")).collect();
+        assert_eq!(
+            ranges,
+            [
+                "[]index:email:..index:email;",
+                "[]settings..settings\\x00",
+                "[]user:..user;",
+                "[executions].."
+            ]
+        );
+    }
+}

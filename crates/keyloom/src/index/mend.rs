@@ -1,0 +1,168 @@
+//! One mend is one batch that rests on exactly what was judged.
+
+use bytes::Bytes;
+
+use super::pair::{Pair, Sight, Verdict};
+use crate::engine::{Address, Batch, Cause, Cell, Condition, Effect, Outcome, Stamp};
+use crate::error::Result;
+use crate::record::Version;
+use crate::schema::{Live, Loaded};
+use crate::write::Retry;
+
+/// What mends pairs, under one state of the schema.
+#[derive(Clone, Copy)]
+pub(super) struct Mender<'l> {
+    pub(super) live: &'l Live,
+    pub(super) loaded: &'l Loaded,
+}
+
+/// Whether something holds at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    Yes,
+    No,
+    /// The schema changed.
+    StaleSchema,
+}
+
+/// What became of a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mended {
+    /// There was nothing to do.
+    Sound,
+    /// The missing entry was put.
+    Put,
+    /// The entry's value was put right.
+    Rewritten,
+    /// The entry was deleted.
+    Removed,
+    /// Another record has the same key, and holds it.
+    Clash { holder: Bytes },
+    /// What is at the key names no record, and is let be.
+    Unreadable,
+    /// Other writers won every attempt.
+    Contended,
+    /// The schema changed; nothing was done.
+    StaleSchema,
+}
+
+/// Whether mends are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hand {
+    /// They are.
+    Real,
+    /// Only what they rest on is checked, and nothing is written.
+    Dry,
+}
+
+/// A mend that was decided: what it rests on, what it does, and what that comes to.
+struct Step {
+    rests_on: Vec<(Address, Option<Stamp>)>,
+    entry: Address,
+    effect: Option<Effect>,
+    mended: Mended,
+}
+
+impl Mender<'_> {
+    /// Puts a pair right, whatever is wrong with it now. Tries again when something moves.
+    pub(super) async fn mend(&self, pair: &Pair, hand: Hand) -> Result<Mended> {
+        let retry = Retry::eager();
+        let mut made = 0;
+        loop {
+            let sight = self.look(pair).await?;
+            let step = match self.decide(pair, &sight).await? {
+                Ok(step) => step,
+                Err(nothing_to_do) => return Ok(nothing_to_do),
+            };
+            made += 1;
+            match self.commit(step.batch(self, hand)).await? {
+                Held::Yes => return Ok(step.mended),
+                Held::StaleSchema => return Ok(Mended::StaleSchema),
+                Held::No if !retry.pause(made).await => return Ok(Mended::Contended),
+                Held::No => {}
+            }
+        }
+    }
+
+    /// Whether the cells still are as they were seen, all at one moment.
+    pub(super) async fn hold(&self, addresses: &[Address], seen: &[Option<Cell>]) -> Result<Held> {
+        let mut batch = self.batch();
+        for (address, cell) in addresses.iter().zip(seen) {
+            batch.push(address.clone(), Some(condition(stamp_of(cell.as_ref()))), None);
+        }
+        self.commit(batch).await
+    }
+
+    /// A batch that is applied only under this state of the schema.
+    pub(super) fn batch(&self) -> Batch {
+        Batch { fence: self.loaded.fence(), ..Batch::new(self.live.space.clone()) }
+    }
+
+    pub(super) async fn commit(&self, batch: Batch) -> Result<Held> {
+        Ok(match self.live.engine.commit(batch).await? {
+            Outcome::Committed(_) => Held::Yes,
+            Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => Held::StaleSchema,
+            Outcome::Rejected(_) => Held::No,
+        })
+    }
+
+    async fn look(&self, pair: &Pair) -> Result<Sight> {
+        let addresses = [pair.record_address(), pair.entry_address()];
+        let mut cells = self.live.engine.get(&self.live.space, &addresses).await?.into_iter();
+        Ok(Sight { record: cells.next().flatten(), entry: cells.next().flatten() })
+    }
+
+    async fn decide(&self, pair: &Pair, sight: &Sight) -> Result<Result<Step, Mended>> {
+        let mut rests_on = vec![
+            (pair.record_address(), stamp_of(sight.record.as_ref())),
+            (pair.entry_address(), stamp_of(sight.entry.as_ref())),
+        ];
+        let (effect, mended) = match pair.judge(sight) {
+            Verdict::Sound => return Ok(Err(Mended::Sound)),
+            Verdict::Unreadable => return Ok(Err(Mended::Unreadable)),
+            Verdict::Dangling | Verdict::Misplaced => (Some(Effect::Delete), Mended::Removed),
+            Verdict::Altered { value } => (put(sight, value), Mended::Rewritten),
+            Verdict::Missing { value, holder: None } => (put(sight, value), Mended::Put),
+            Verdict::Missing { value, holder: Some(holder) } => {
+                let rival = pair.with_record(holder.clone());
+                let record = self.look(&rival).await?.record;
+                rests_on.push((rival.record_address(), stamp_of(record.as_ref())));
+                match rival.judge(&Sight { record, entry: sight.entry.clone() }) {
+                    Verdict::Dangling | Verdict::Misplaced => (put(sight, value), Mended::Put),
+                    _ => (None, Mended::Clash { holder }),
+                }
+            }
+        };
+        Ok(Ok(Step { rests_on, entry: pair.entry_address(), effect, mended }))
+    }
+}
+
+impl Step {
+    fn batch(&self, mender: &Mender<'_>, hand: Hand) -> Batch {
+        let mut batch = mender.batch();
+        for (address, stamp) in &self.rests_on {
+            let does = hand == Hand::Real && *address == self.entry;
+            let effect = if does { self.effect.clone() } else { None };
+            batch.push(address.clone(), Some(condition(*stamp)), effect);
+        }
+        batch
+    }
+}
+
+/// The effect that makes an entry hold what its record gives. It is stamped with the record's
+/// version, as a writer would, unless what is wrong with the entry bears that stamp already.
+pub(super) fn put(sight: &Sight, value: Bytes) -> Option<Effect> {
+    let version = stamp_of(sight.record.as_ref());
+    let fresh = || Version::first().stamp();
+    let stamp = version.filter(|_| stamp_of(sight.entry.as_ref()) != version).unwrap_or_else(fresh);
+    Some(Effect::Put { stamp, bytes: value })
+}
+
+pub(super) fn stamp_of(cell: Option<&Cell>) -> Option<Stamp> {
+    cell.map(|cell| cell.stamp)
+}
+
+/// What must hold for a cell to be as it was seen.
+pub(super) fn condition(stamp: Option<Stamp>) -> Condition {
+    stamp.map_or(Condition::Absent, Condition::Unchanged)
+}

@@ -1,0 +1,26 @@
+//! An index's life: build, verify, repair.
+//!
+//! A record and one key of one index are a [`Pair`](pair::Pair): the smallest thing that can be
+//! right or wrong. One pure function judges a pair by what its two cells hold; verify reports its
+//! verdicts, repair and build mend them. Every mend is one batch that rests on exactly what was
+//! judged, so that writers may go on meanwhile.
+
+mod build;
+mod finding;
+mod keyspace;
+mod mend;
+mod obstacle;
+mod pair;
+mod pass;
+mod repair;
+mod rows;
+mod suspect;
+mod verify;
+
+pub use build::Built;
+pub(crate) use build::build;
+pub use finding::{Finding, FindingCounts, FindingKind};
+pub(crate) use keyspace::{Keyspace, Place};
+pub(crate) use repair::repair;
+pub use repair::{Repair, RepairOptions};
+pub use verify::{Verification, VerifiedChunk, Verifier, VerifyOptions};

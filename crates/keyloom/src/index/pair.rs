@@ -1,0 +1,161 @@
+//! A record and one key of one index, and whether they fit.
+//!
+//! | the record has the key | at the key | verdict |
+//! | --- | --- | --- |
+//! | yes | the value that the record gives | sound |
+//! | yes | nothing | missing |
+//! | yes | an entry of another record | missing, and held by that one |
+//! | yes | an entry of this record with another value | altered |
+//! | no, it is not there | an entry of this record | dangling |
+//! | no, though it is there | an entry of this record | misplaced |
+//! | no | nothing, or an entry of another record | sound |
+//! | either | something that names no record | unreadable |
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::engine::{Address, Cell, ShowKey};
+use crate::error::Result;
+use crate::schema::{Collection, Index, record_key_of};
+use crate::write::{Image, entry_keys_of, entry_value, record_key};
+
+/// A record and one key of one index.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) collection: Arc<Collection>,
+    pub(super) index: Arc<Index>,
+    /// The record's key.
+    pub(super) record: Bytes,
+    /// The entry's key.
+    pub(super) entry: Bytes,
+}
+
+/// What the two cells of a pair hold.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) record: Option<Cell>,
+    pub(super) entry: Option<Cell>,
+}
+
+/// Whether the two fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Sound,
+    Missing {
+        /// What the entry should hold.
+        value: Bytes,
+        /// The record that holds the key instead, if one does.
+        holder: Option<Bytes>,
+    },
+    Dangling,
+    Misplaced,
+    Altered {
+        /// What the entry should hold.
+        value: Bytes,
+    },
+    Unreadable,
+}
+
+impl Pair {
+    pub(super) fn record_address(&self) -> Address {
+        Address::new(self.collection.area.clone(), self.record.clone())
+    }
+
+    pub(super) fn entry_address(&self) -> Address {
+        Address::new(self.index.area.clone(), self.entry.clone())
+    }
+
+    /// The pair of the same key with another record.
+    pub(super) fn with_record(&self, record: Bytes) -> Self {
+        Pair { record, ..self.clone() }
+    }
+
+    /// Whether the two cells fit.
+    pub(super) fn judge(&self, sight: &Sight) -> Verdict {
+        let entry = sight.entry.as_ref();
+        let owner = entry.and_then(|cell| owner(&self.collection, &self.index, &self.entry, cell));
+        let is_own = owner.as_ref() == Some(&self.record);
+        let Ok(expected) = self.expected(sight.record.as_ref()) else {
+            // A record that cannot be read is reported by itself, and its entries are let be.
+            return Verdict::Sound;
+        };
+        match (expected, entry) {
+            (None, None) => Verdict::Sound,
+            (Some(value), None) => Verdict::Missing { value, holder: None },
+            (Some(value), Some(cell)) if cell.bytes() == Some(&value) => Verdict::Sound,
+            (_, Some(_)) if owner.is_none() => Verdict::Unreadable,
+            (Some(value), Some(_)) if is_own => Verdict::Altered { value },
+            (Some(value), Some(_)) => Verdict::Missing { value, holder: owner },
+            (None, Some(_)) if !is_own => Verdict::Sound,
+            (None, Some(_)) if sight.record.is_none() => Verdict::Dangling,
+            (None, Some(_)) => Verdict::Misplaced,
+        }
+    }
+
+    /// What the record gives as the entry's value; `None` when it does not have the key.
+    fn expected(&self, cell: Option<&Cell>) -> Result<Option<Bytes>, String> {
+        let Some(cell) = cell else { return Ok(None) };
+        let (value, text) = read_record(&self.collection, &self.record, cell)?;
+        let keys = stored_keys(&self.collection, &self.index, &value)
+            .map_err(|error| error.to_string())?;
+        let image = Image { key: &self.record, value: &value, text: &text };
+        Ok(keys.contains(&self.entry).then(|| entry_value(&self.index, image)))
+    }
+}
+
+/// A record, and its text, if it is one and lies where its own fields say.
+pub(super) fn read_record(
+    collection: &Collection,
+    key: &Bytes,
+    cell: &Cell,
+) -> Result<(Value, Bytes), String> {
+    let text = cell.bytes().ok_or("it holds integers, not a record")?;
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    if !value.is_object() {
+        return Err("it is not a JSON object".to_owned());
+    }
+    match record_key(collection, &value) {
+        Ok(own) if own == *key => Ok((value, text.clone())),
+        Ok(own) => Err(format!("its fields give another key: {}", ShowKey(&own))),
+        Err(error) => Err(format!("its fields give no key: {error}")),
+    }
+}
+
+/// The keys that an index holds for a record in the store.
+///
+/// An index may have become strict about missing fields after the record was written; such a
+/// record rightly has no entry.
+pub(super) fn stored_keys(
+    collection: &Collection,
+    index: &Index,
+    record: &Value,
+) -> Result<Vec<Bytes>> {
+    match entry_keys_of(collection, index, record) {
+        Err(_) if !index.sparse => {
+            entry_keys_of(collection, &Index { sparse: true, ..index.clone() }, record)
+        }
+        keys => keys,
+    }
+}
+
+/// The key of the record that an entry names: by its key and value, or by its key alone when the
+/// value cannot be read.
+pub(super) fn owner(
+    collection: &Collection,
+    index: &Index,
+    key: &[u8],
+    cell: &Cell,
+) -> Option<Bytes> {
+    let by_value = cell.bytes().and_then(|value| record_key_of(collection, index, key, value));
+    by_value.or_else(|| {
+        let told = index.key.decode(key)?;
+        let values = collection.key.segments().map(|wanted| {
+            let mut both = index.key.segments().zip(&told);
+            both.find(|(segment, _)| segment.path == wanted.path).map(|(_, value)| value)
+        });
+        collection.key.encode(&values.collect::<Option<Vec<_>>>()?).ok()
+    })
+}

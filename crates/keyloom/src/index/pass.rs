@@ -1,0 +1,280 @@
+//! One pass over an index and its records.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::build::Built;
+use super::mend::{Hand, Held, Mended, Mender, condition, put, stamp_of};
+use super::obstacle::{OBSTACLES_MAX, Obstacle};
+use super::pair::{Pair, Sight, Verdict, owner, read_record};
+use super::rows::Rows;
+use crate::engine::{Address, Batch, Cell, Reading, Row, ShowKey};
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::{Collection, Index, Live, Loaded};
+use crate::write::entry_keys_of;
+
+/// How many keys are read at once.
+const CHUNK_KEYS: usize = 256;
+
+/// A batch of a pass has at most so many entries: enough to share a sync, few enough for one
+/// record that changed meanwhile not to spoil much.
+const GROUP_ENTRIES_MAX: usize = 128;
+
+/// A batch of a pass has at most about so many bytes.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// How often the attempts at one record are repeated while other writers win.
+const ROUNDS: usize = 16;
+
+/// How a pass ended.
+pub(super) enum End {
+    Complete,
+    /// The schema changed.
+    StaleSchema,
+    /// There is something that the index cannot hold.
+    Obstructed(Vec<Obstacle>),
+}
+
+/// A pass under one state of the schema.
+pub(super) struct Pass<'p> {
+    live: &'p Live,
+    mender: Mender<'p>,
+    collection: &'p Arc<Collection>,
+    index: &'p Arc<Index>,
+    built: &'p mut Built,
+    obstacles: Vec<Obstacle>,
+}
+
+/// Whether a pass goes on.
+#[derive(PartialEq, Eq)]
+enum Go {
+    On,
+    StaleSchema,
+}
+
+/// Entries to put, in one batch.
+struct Group {
+    batch: Batch,
+    bytes: usize,
+    addresses: HashSet<Address>,
+    pairs: Vec<Pair>,
+}
+
+impl<'p> Pass<'p> {
+    pub(super) fn new(
+        live: &'p Live,
+        loaded: &'p Loaded,
+        collection: &'p Arc<Collection>,
+        index: &'p Arc<Index>,
+        built: &'p mut Built,
+    ) -> Self {
+        let mender = Mender { live, loaded };
+        Pass { live, mender, collection, index, built, obstacles: Vec::new() }
+    }
+
+    pub(super) async fn run(mut self) -> Result<End> {
+        if self.sweep_entries().await? == Go::StaleSchema {
+            return Ok(End::StaleSchema);
+        }
+        // Where batches show cell by cell, a record that was committed before the index was
+        // declared may show only after it was looked for. A second look finds it.
+        let looks = match self.live.engine.capabilities().reading {
+            Reading::Snapshot => 1,
+            Reading::Validated => 2,
+        };
+        for _ in 0..looks {
+            if self.fill_records().await? == Go::StaleSchema {
+                return Ok(End::StaleSchema);
+            }
+            if !self.obstacles.is_empty() {
+                return Ok(End::Obstructed(self.obstacles));
+            }
+        }
+        Ok(End::Complete)
+    }
+
+    /// Removes entries that no record has. It comes first, so that they do not obstruct records
+    /// that claim their keys.
+    async fn sweep_entries(&mut self) -> Result<Go> {
+        let mut rows = Rows::new(&self.index.key, self.index.entry_range()?);
+        while let Some(chunk) = rows.next(self.live, CHUNK_KEYS).await? {
+            let pairs: Vec<(Pair, Row)> = chunk
+                .into_iter()
+                .filter_map(|row| {
+                    let record = owner(self.collection, self.index, &row.key, &row.cell)?;
+                    Some((self.pair(record, row.key.clone()), row))
+                })
+                .collect();
+            let records = self.get(pairs.iter().map(|(pair, _)| pair.record_address())).await?;
+            for ((pair, row), record) in pairs.into_iter().zip(records) {
+                let sight = Sight { record, entry: Some(row.cell) };
+                if pair.judge(&sight) != Verdict::Sound && self.mend(&pair).await? != Go::On {
+                    return Ok(Go::StaleSchema);
+                }
+            }
+        }
+        Ok(Go::On)
+    }
+
+    /// Puts the entries that records lack.
+    async fn fill_records(&mut self) -> Result<Go> {
+        self.built.records = 0;
+        let mut rows = Rows::new(&self.collection.key, self.collection.record_range()?);
+        while let Some(chunk) = rows.next(self.live, CHUNK_KEYS).await? {
+            let mut pairs = Vec::new();
+            for row in chunk {
+                self.built.records += 1;
+                match self.keys_of(&row) {
+                    Ok(keys) => pairs.extend(
+                        keys.into_iter()
+                            .map(|key| (self.pair(row.key.clone(), key), row.cell.clone())),
+                    ),
+                    Err(obstacle) => self.obstacles.push(obstacle),
+                }
+            }
+            let entries = self.get(pairs.iter().map(|(pair, _)| pair.entry_address())).await?;
+            let seen = pairs
+                .into_iter()
+                .zip(entries)
+                .map(|((pair, record), entry)| (pair, Sight { record: Some(record), entry }));
+            if self.fill_chunk(seen.collect()).await? != Go::On {
+                return Ok(Go::StaleSchema);
+            }
+            if self.obstacles.len() >= OBSTACLES_MAX {
+                self.obstacles.truncate(OBSTACLES_MAX);
+                break;
+            }
+        }
+        Ok(Go::On)
+    }
+
+    /// The keys that the index holds for a record, or why it cannot hold the record.
+    fn keys_of(&self, row: &Row) -> Result<Vec<Bytes>, Obstacle> {
+        let unfit =
+            |kind, reason| Obstacle::Unfit { kind, record: ShowKey(&row.key).to_string(), reason };
+        let (value, _) = read_record(self.collection, &row.key, &row.cell)
+            .map_err(|reason| unfit(ErrorKind::Corrupt, reason))?;
+        entry_keys_of(self.collection, self.index, &value)
+            .map_err(|error| unfit(error.kind(), error.to_string()))
+    }
+
+    /// Puts what is missing in as few batches as possible. What does not go through that way is
+    /// mended pair by pair.
+    async fn fill_chunk(&mut self, seen: Vec<(Pair, Sight)>) -> Result<Go> {
+        let mut alone = Vec::new();
+        let mut group = self.group();
+        for (pair, sight) in seen {
+            let value = match pair.judge(&sight) {
+                Verdict::Sound => continue,
+                Verdict::Missing { value, holder: None } | Verdict::Altered { value } => value,
+                _ => {
+                    alone.push(pair);
+                    continue;
+                }
+            };
+            // Two records of the chunk may claim one key. The second finds out by itself.
+            if group.addresses.contains(&pair.entry_address()) {
+                alone.push(pair);
+                continue;
+            }
+            group.add(pair, &sight, value);
+            if self.is_full(&group) {
+                let full = std::mem::replace(&mut group, self.group());
+                if self.flush(full, &mut alone).await? != Go::On {
+                    return Ok(Go::StaleSchema);
+                }
+            }
+        }
+        if self.flush(group, &mut alone).await? != Go::On {
+            return Ok(Go::StaleSchema);
+        }
+        for pair in alone {
+            if self.mend(&pair).await? != Go::On {
+                return Ok(Go::StaleSchema);
+            }
+        }
+        Ok(Go::On)
+    }
+
+    fn group(&self) -> Group {
+        Group { batch: self.mender.batch(), bytes: 0, addresses: HashSet::new(), pairs: Vec::new() }
+    }
+
+    /// Whether another pair might not fit.
+    fn is_full(&self, group: &Group) -> bool {
+        let allowed = self.live.engine.capabilities();
+        group.batch.entries.len() + 2 > GROUP_ENTRIES_MAX.min(allowed.batch_entries_max)
+            || group.bytes > GROUP_BYTES_MAX.min(allowed.batch_bytes_max / 2)
+    }
+
+    async fn flush(&mut self, group: Group, alone: &mut Vec<Pair>) -> Result<Go> {
+        if group.pairs.is_empty() {
+            return Ok(Go::On);
+        }
+        Ok(match self.mender.commit(group.batch).await? {
+            Held::Yes => {
+                self.built.put += group.pairs.len() as u64;
+                Go::On
+            }
+            Held::No => {
+                alone.extend(group.pairs);
+                Go::On
+            }
+            Held::StaleSchema => Go::StaleSchema,
+        })
+    }
+
+    async fn mend(&mut self, pair: &Pair) -> Result<Go> {
+        for _ in 0..ROUNDS {
+            match self.mender.mend(pair, Hand::Real).await? {
+                Mended::Contended => continue,
+                Mended::StaleSchema => return Ok(Go::StaleSchema),
+                Mended::Sound => {}
+                Mended::Put | Mended::Rewritten => self.built.put += 1,
+                Mended::Removed => self.built.removed += 1,
+                Mended::Clash { holder } => {
+                    self.obstacles.push(Obstacle::duplicate(pair, &holder));
+                }
+                Mended::Unreadable => self.obstacles.push(Obstacle::Unfit {
+                    kind: ErrorKind::Corrupt,
+                    record: ShowKey(&pair.record).to_string(),
+                    reason: format!("what is at its key {} names no record", ShowKey(&pair.entry)),
+                }),
+            }
+            return Ok(Go::On);
+        }
+        Err(Error::new(ErrorKind::Contention, "other writers won every attempt")
+            .with("collection", &self.collection.name)
+            .with("index", &self.index.name)
+            .with("key", ShowKey(&pair.record)))
+    }
+
+    fn pair(&self, record: Bytes, entry: Bytes) -> Pair {
+        Pair { collection: self.collection.clone(), index: self.index.clone(), record, entry }
+    }
+
+    async fn get(&self, addresses: impl Iterator<Item = Address>) -> Result<Vec<Option<Cell>>> {
+        let addresses: Vec<Address> = addresses.collect();
+        if addresses.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.live.engine.get(&self.live.space, &addresses).await
+    }
+}
+
+impl Group {
+    fn add(&mut self, pair: Pair, sight: &Sight, value: Bytes) {
+        let (record, entry) = (pair.record_address(), pair.entry_address());
+        self.bytes += record.key.len() + entry.key.len() + value.len();
+        if self.addresses.insert(record.clone()) {
+            let unchanged = condition(stamp_of(sight.record.as_ref()));
+            self.batch.push(record, Some(unchanged), None);
+        }
+        self.addresses.insert(entry.clone());
+        let unchanged = condition(stamp_of(sight.entry.as_ref()));
+        self.batch.push(entry, Some(unchanged), put(sight, value));
+        self.pairs.push(pair);
+    }
+}

@@ -1,0 +1,386 @@
+//! Streams over everything that is declared, and reports what is wrong.
+//!
+//! Each chunk of keys is read once, with one more round trip for the other halves: the entries of
+//! its records and the records of its entries. What looks wrong may only have moved in between,
+//! so it is looked at again, both halves at one moment, before it is reported.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::finding::{Finding, FindingCounts, Tally};
+use super::keyspace::{Keyspace, Place};
+use super::mend::{Held, Mender};
+use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
+use super::suspect::{Suspect, complete_indexes};
+use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::{Collection, Index, Live, Loaded};
+use crate::write::{Image, Retry, entry_value};
+
+/// How often a chunk is read again because the schema changed meanwhile.
+const RESTARTS: usize = 16;
+
+/// How a store is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyOptions {
+    /// How many findings are kept. All are counted.
+    pub findings_max: usize,
+    /// How many keys are read at once.
+    pub chunk_keys: usize,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        VerifyOptions { findings_max: 1_000, chunk_keys: 256 }
+    }
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// The first findings, by area and key.
+    pub findings: Vec<Finding>,
+    /// How many findings there are of each kind.
+    pub counts: FindingCounts,
+    /// How many records were looked at.
+    pub records: u64,
+    /// How many index entries were looked at, without those of disabled and failed indexes.
+    pub entries: u64,
+    /// How many suspicions could neither be confirmed nor dismissed, because writers changed the
+    /// record each time that it was looked at. Never on an engine that reads snapshots.
+    pub unsettled: u64,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.counts.total() == 0
+    }
+}
+
+/// What a chunk of keys gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedChunk {
+    /// What is wrong, each confirmed.
+    pub findings: Vec<Finding>,
+    /// How many records were looked at.
+    pub records: u64,
+    /// How many index entries were looked at.
+    pub entries: u64,
+    /// How many suspicions could neither be confirmed nor dismissed.
+    pub unsettled: u64,
+}
+
+/// Verifies a store chunk by chunk, in bounded memory.
+pub struct Verifier {
+    live: Arc<Live>,
+    loaded: Arc<Loaded>,
+    keyspace: Keyspace,
+    /// Everything before this is done; nothing is at the start.
+    done: Option<Milestone>,
+    chunk_keys: usize,
+}
+
+/// How far a walk over areas and keys has come.
+#[derive(Clone, Debug)]
+struct Milestone {
+    area: Area,
+    /// The first key that is not done; `None` when the whole area is.
+    next: Option<Bytes>,
+}
+
+/// A confirmed fault.
+pub(super) struct Fault {
+    pub(super) suspect: Suspect,
+    pub(super) finding: Finding,
+}
+
+/// What a chunk of keys gave, with what a mend needs.
+#[derive(Default)]
+pub(super) struct Examined {
+    pub(super) faults: Vec<Fault>,
+    pub(super) records: u64,
+    pub(super) entries: u64,
+    pub(super) unsettled: u64,
+}
+
+impl Verifier {
+    pub(crate) async fn new(live: &Arc<Live>, options: &VerifyOptions) -> Result<Self> {
+        let loaded = live.reload().await?;
+        let keyspace = Keyspace::of(&loaded.schema)?;
+        let chunk_keys = options.chunk_keys.max(1);
+        Ok(Verifier { live: live.clone(), loaded, keyspace, done: None, chunk_keys })
+    }
+
+    /// Looks at the next keys; `None` when all have been looked at.
+    pub async fn next_chunk(&mut self) -> Result<Option<VerifiedChunk>> {
+        let examined = self.next_examined().await?;
+        Ok(examined.map(|Examined { faults, records, entries, unsettled }| VerifiedChunk {
+            findings: faults.into_iter().map(|fault| fault.finding).collect(),
+            records,
+            entries,
+            unsettled,
+        }))
+    }
+
+    /// Looks at everything that is left.
+    pub(crate) async fn finish(mut self, findings_max: usize) -> Result<Verification> {
+        let mut tally = Tally::default();
+        let (mut records, mut entries, mut unsettled) = (0, 0, 0);
+        while let Some(chunk) = self.next_chunk().await? {
+            records += chunk.records;
+            entries += chunk.entries;
+            unsettled += chunk.unsettled;
+            for finding in chunk.findings {
+                tally.add(finding, findings_max);
+            }
+        }
+        let Tally { findings, counts } = tally;
+        Ok(Verification { findings, counts, records, entries, unsettled })
+    }
+
+    pub(super) fn mender(&self) -> Mender<'_> {
+        Mender { live: &self.live, loaded: &self.loaded }
+    }
+
+    pub(super) async fn next_examined(&mut self) -> Result<Option<Examined>> {
+        for _ in 0..RESTARTS {
+            let Some(range) = self.left() else { return Ok(None) };
+            let stretch = self
+                .live
+                .engine
+                .scan_one(&self.live.space, &range, self.chunk_keys, Direction::Forward)
+                .await?;
+            let next = match stretch.rows.last() {
+                Some(last) if stretch.more => Some(successor(&last.key)),
+                _ => range.end.clone(),
+            };
+            match self.examine(&range.area, stretch.rows).await? {
+                Some(examined) => {
+                    self.done = Some(Milestone { area: range.area, next });
+                    return Ok(Some(examined));
+                }
+                None => self.reload().await?,
+            }
+        }
+        Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing during the verification"))
+    }
+
+    /// Takes over a schema that changed; what is done stays done.
+    pub(super) async fn reload(&mut self) -> Result<()> {
+        self.loaded = self.live.reload().await?;
+        self.keyspace = Keyspace::of(&self.loaded.schema)?;
+        Ok(())
+    }
+
+    /// The first declared range that is not done, without its part that is.
+    fn left(&self) -> Option<Range> {
+        let ranges = self.keyspace.ranges();
+        let Some(done) = &self.done else { return ranges.into_iter().next() };
+        ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
+            std::cmp::Ordering::Less => None,
+            std::cmp::Ordering::Greater => Some(range),
+            std::cmp::Ordering::Equal => {
+                let start = range.start.clone().max(done.next.clone()?);
+                let left = Range { start, ..range };
+                (!left.is_empty()).then_some(left)
+            }
+        })
+    }
+
+    /// What is wrong with these keys; `None` when the schema changed meanwhile.
+    async fn examine(&self, area: &Area, rows: Vec<Row>) -> Result<Option<Examined>> {
+        let mut sorted = Sorted::default();
+        for row in rows {
+            self.sort(area, row, &mut sorted);
+        }
+        let halves = sorted.halves;
+        let addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
+        let others = self.get(&addresses).await?;
+        let mut suspects = sorted.suspects;
+        suspects
+            .extend(halves.into_iter().zip(others).filter_map(|(half, other)| half.suspect(other)));
+        let examined =
+            Examined { records: sorted.records, entries: sorted.entries, ..Examined::default() };
+        self.confirm(suspects, examined).await
+    }
+
+    fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
+        match self.keyspace.place(area, &row.key) {
+            Place::Record(collection) => {
+                sorted.records += 1;
+                sorted.add_record(&self.loaded, collection, row);
+            }
+            Place::Entry(collection, index) => {
+                if self.loaded.is_maintained(collection, index) {
+                    sorted.entries += 1;
+                    sorted.add_entry(collection, index, row);
+                }
+            }
+            Place::Stray(template) => sorted.suspects.push(Suspect::Stray {
+                area: area.clone(),
+                key: row.key,
+                template: template.source.clone(),
+            }),
+            // A range is declared, so that something comes near each of its keys.
+            Place::Free => {}
+        }
+    }
+
+    /// Looks at the suspects again; `None` when the schema changed, so that they may have been
+    /// judged by rules that no longer hold.
+    async fn confirm(
+        &self,
+        suspects: Vec<Suspect>,
+        mut examined: Examined,
+    ) -> Result<Option<Examined>> {
+        if suspects.is_empty() {
+            return Ok(Some(examined));
+        }
+        let mender = self.mender();
+        let mut addresses: Vec<Address> =
+            self.loaded.fence().map(|f| f.address).into_iter().collect();
+        let fences = addresses.len();
+        addresses.extend(suspects.iter().flat_map(Suspect::addresses));
+        let mut cells = self.get(&addresses).await?.into_iter();
+        let fence = cells.by_ref().take(fences).flatten().next().map(|cell| cell.stamp);
+        if fence != self.loaded.fence().map(|fence| fence.stamp) {
+            return Ok(None);
+        }
+        let together = self.live.engine.capabilities().reading == Reading::Snapshot;
+        for suspect in suspects {
+            let seen: Vec<Option<Cell>> = cells.by_ref().take(suspect.addresses().len()).collect();
+            if together {
+                let finding = suspect.judge(&self.loaded, &seen);
+                examined.faults.extend(finding.map(|finding| Fault { suspect, finding }));
+                continue;
+            }
+            match self.settle(&mender, &suspect, seen).await? {
+                Settled::Sound => {}
+                Settled::Wrong(finding) => examined.faults.push(Fault { suspect, finding }),
+                Settled::Moving => examined.unsettled += 1,
+                Settled::StaleSchema => return Ok(None),
+            }
+        }
+        Ok(Some(examined))
+    }
+
+    /// Judges a suspect on an engine whose answers may mix moments. Conditions do not: a batch
+    /// without effects commits only if everything that was seen is there at one moment.
+    async fn settle(
+        &self,
+        mender: &Mender<'_>,
+        suspect: &Suspect,
+        mut seen: Vec<Option<Cell>>,
+    ) -> Result<Settled> {
+        let retry = Retry::eager();
+        let addresses = suspect.addresses();
+        let mut made = 0;
+        loop {
+            let Some(finding) = suspect.judge(&self.loaded, &seen) else {
+                return Ok(Settled::Sound);
+            };
+            made += 1;
+            match mender.hold(&addresses, &seen).await? {
+                Held::Yes => return Ok(Settled::Wrong(finding)),
+                Held::StaleSchema => return Ok(Settled::StaleSchema),
+                Held::No if !retry.pause(made).await => return Ok(Settled::Moving),
+                Held::No => seen = self.get(&addresses).await?,
+            }
+        }
+    }
+
+    async fn get(&self, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        if addresses.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.live.engine.get(&self.live.space, addresses).await
+    }
+}
+
+/// What became of a suspect.
+enum Settled {
+    Sound,
+    Wrong(Finding),
+    Moving,
+    StaleSchema,
+}
+
+/// The keys of a chunk, by what there is to be done about them.
+#[derive(Default)]
+struct Sorted {
+    /// Pairs of which one cell was read.
+    halves: Vec<Half>,
+    /// What looks wrong already.
+    suspects: Vec<Suspect>,
+    records: u64,
+    entries: u64,
+}
+
+/// A pair of which one cell was read.
+enum Half {
+    /// The record was, and should have this entry.
+    Record { pair: Pair, value: Bytes },
+    /// The entry was.
+    Entry { pair: Pair, cell: Cell },
+}
+
+impl Sorted {
+    fn add_record(&mut self, loaded: &Loaded, collection: &Arc<Collection>, row: Row) {
+        let unfit = |key| Suspect::Record { collection: collection.clone(), key };
+        let Ok((value, text)) = read_record(collection, &row.key, &row.cell) else {
+            self.suspects.push(unfit(row.key));
+            return;
+        };
+        let image = Image { key: &row.key, value: &value, text: &text };
+        for index in complete_indexes(loaded, collection) {
+            let Ok(keys) = stored_keys(collection, index, &value) else {
+                self.suspects.push(unfit(row.key));
+                return;
+            };
+            self.halves.extend(keys.into_iter().map(|entry| Half::Record {
+                pair: Pair {
+                    collection: collection.clone(),
+                    index: index.clone(),
+                    record: row.key.clone(),
+                    entry,
+                },
+                value: entry_value(index, image),
+            }));
+        }
+    }
+
+    fn add_entry(&mut self, collection: &Arc<Collection>, index: &Arc<Index>, row: Row) {
+        let (collection, index) = (collection.clone(), index.clone());
+        match owner(&collection, &index, &row.key, &row.cell) {
+            Some(record) => self.halves.push(Half::Entry {
+                pair: Pair { collection, index, record, entry: row.key },
+                cell: row.cell,
+            }),
+            None => self.suspects.push(Suspect::Nameless { collection, index, key: row.key }),
+        }
+    }
+}
+
+impl Half {
+    fn other_address(&self) -> Address {
+        match self {
+            Half::Record { pair, .. } => pair.entry_address(),
+            Half::Entry { pair, .. } => pair.record_address(),
+        }
+    }
+
+    fn suspect(self, other: Option<Cell>) -> Option<Suspect> {
+        match self {
+            Half::Record { pair, value } => {
+                let fits = other.as_ref().and_then(Cell::bytes) == Some(&value);
+                (!fits).then_some(Suspect::Unmatched(pair))
+            }
+            Half::Entry { pair, cell } => {
+                let verdict = pair.judge(&Sight { record: other, entry: Some(cell) });
+                (verdict != Verdict::Sound).then_some(Suspect::Stale(pair))
+            }
+        }
+    }
+}

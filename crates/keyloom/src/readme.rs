@@ -1,0 +1,2 @@
+//! The README, so that its program runs as a doc-test.
+#![doc = include_str!("../../../README.md")]

@@ -1,0 +1,290 @@
+//! What becomes of a stored schema when a process declares another one.
+
+use super::{SYSTEMS, compiled, problems};
+use crate::schema::evolution::{Evolution, evolve};
+use crate::schema::{Class, Schema};
+
+/// Compares the approvals with themselves after one edit of their text.
+fn after(edit: (&str, &str)) -> (Schema, Schema, Evolution) {
+    let (from, to) = edit;
+    assert!(SYSTEMS[0].contains(from), "nothing to edit: {from}");
+    let stored = compiled(SYSTEMS[0]);
+    let declared = compiled(&SYSTEMS[0].replace(from, to));
+    let evolution = evolve(&stored, &declared);
+    (stored, declared, evolution)
+}
+
+fn lines(evolution: &Evolution) -> Vec<String> {
+    evolution.changes.iter().map(|change| format!("{:?} {change}", change.class)).collect()
+}
+
+/// The edit gives these changes; both ways, if `back` is given.
+fn check(edit: (&str, &str), forth: &[&str], back: &[&str]) {
+    let (stored, declared, evolution) = after(edit);
+    assert_eq!(lines(&evolution), forth, "{edit:?}");
+    assert_eq!(lines(&evolve(&declared, &stored)), back, "{edit:?} undone");
+}
+
+/// What the store has after the edit is what was declared.
+fn takes_effect(edit: (&str, &str)) {
+    let (_, declared, evolution) = after(edit);
+    assert_eq!(evolution.merged, declared.declaration(), "{edit:?}");
+}
+
+/// What the store has after the edit is what it had before.
+fn changes_nothing(edit: (&str, &str)) {
+    let (stored, _, evolution) = after(edit);
+    assert_eq!(evolution.merged, stored.declaration(), "{edit:?}");
+}
+
+const CODE: &str = "[collection.approval.unique.code]\nkey = \"approval:code:{code}\"\n";
+
+#[test]
+fn collections_come_and_stay() {
+    let (approvals, flows) = (compiled(SYSTEMS[0]), compiled(SYSTEMS[3]));
+    let evolution = evolve(&approvals, &flows);
+    assert_eq!(
+        lines(&evolution),
+        [
+            "Safe collection.flow: is new",
+            "Safe collection.run: is new",
+            "Kept collection.approval: is in the store only; it stays",
+        ]
+    );
+    let both = approvals.merge(&flows).unwrap();
+    assert_eq!(evolution.merged, both.declaration());
+}
+
+#[test]
+fn indexes_come_and_stay() {
+    let edit = (CODE, "");
+    check(
+        edit,
+        &["Kept collection.approval.unique.code: is in the store only; it stays and is maintained"],
+        &["NeedsBuild collection.approval.unique.code: is new; it must be built before it is read"],
+    );
+    changes_nothing(edit);
+}
+
+#[test]
+fn fields_come_and_stay() {
+    let edit = ("approver_id  = \"text\"", "approver_id  = \"text\"\nreason = \"text\"");
+    check(
+        edit,
+        &["Safe collection.approval.fields.reason: is new"],
+        &["Kept collection.approval.fields.reason: is in the store only; it stays"],
+    );
+    takes_effect(edit);
+}
+
+#[test]
+fn values_of_an_enum_come_and_stay() {
+    let edit = ("\"denied\", \"canceled\"], tr", "\"denied\", \"canceled\", \"lost\"], tr");
+    check(
+        edit,
+        &["Safe collection.approval.fields.status: the value `lost` is new"],
+        &["Kept collection.approval.fields.status: \
+           the value `lost` is in the store only; it stays"],
+    );
+    takes_effect(edit);
+}
+
+#[test]
+fn rules_change() {
+    let transitions = ("{ pending = [\"approved\", ", "{ pending = [");
+    let changed = "Safe collection.approval.fields.status: the transitions changed";
+    check(transitions, &[changed], &[changed]);
+    takes_effect(transitions);
+
+    let required =
+        ("requester_id = \"text\"", "requester_id = { type = \"text\", required = true }");
+    check(
+        required,
+        &["Safe collection.approval.fields.requester_id: `required` is now true"],
+        &["Safe collection.approval.fields.requester_id: `required` is now false"],
+    );
+    takes_effect(required);
+
+    let sparse = ("{code}\"", "{code}\"\nsparse = false");
+    check(
+        sparse,
+        &["Safe collection.approval.unique.code: `sparse` is now false"],
+        &["Safe collection.approval.unique.code: `sparse` is now true"],
+    );
+    takes_effect(sparse);
+}
+
+#[test]
+fn transitions_that_a_process_does_not_know_stay() {
+    let edit = (", transitions = { pending = [\"approved\", \"denied\", \"canceled\"] } }", " }");
+    check(
+        edit,
+        &["Kept collection.approval.fields.status: \
+           the transitions are in the store only; they stay"],
+        &["Safe collection.approval.fields.status: the transitions changed"],
+    );
+    changes_nothing(edit);
+}
+
+#[test]
+fn a_body_comes_changes_and_stays() {
+    let key = "key = \"approval:record:{id}\"";
+    let with = |body: &str| SYSTEMS[0].replace(key, &format!("{key}\n{body}"));
+    let none = compiled(SYSTEMS[0]);
+    let one = compiled(&with("body = { minProperties = 1 }"));
+    let two = compiled(&with("body = { minProperties = 2 }"));
+    let class = |from: &Schema, to: &Schema| {
+        let evolution = evolve(from, to);
+        let [change] = evolution.changes.as_slice() else { panic!("{evolution:?}") };
+        (change.class, evolution.merged)
+    };
+    assert_eq!(class(&none, &one), (Class::Safe, one.declaration()));
+    assert_eq!(class(&one, &two), (Class::Safe, two.declaration()));
+    assert_eq!(class(&two, &none), (Class::Kept, two.declaration()));
+}
+
+#[test]
+fn keys_do_not_change_in_passing() {
+    let record = ("approval:record:{id}", "approval:{id}");
+    check(
+        record,
+        &["Incompatible collection.approval.key: the records' keys are `approval:record:{id}`, \
+           not `approval:{id}`; moving them is a migration"],
+        &["Incompatible collection.approval.key: the records' keys are `approval:{id}`, \
+           not `approval:record:{id}`; moving them is a migration"],
+    );
+    changes_nothing(record);
+
+    let index = ("{approver_id}:{created_at desc}", "{approver_id}:{created_at}");
+    let sentence = "Incompatible collection.approval.index.approver: `key` differs from the index \
+                    in the store; add the new form under another name, then drop this one";
+    check(index, &[sentence], &[sentence]);
+    changes_nothing(index);
+
+    let area = ("key = \"approval:record:{id}\"", "key = \"approval:record:{id}\"\narea = \"x\"");
+    let (_, _, evolution) = after(area);
+    assert_eq!(
+        lines(&evolution)[0],
+        "Incompatible collection.approval.area: \
+         the records are in area \"\", not \"x\"; moving them is a migration"
+    );
+    let is_refused = evolution.changes.iter().all(|change| change.class == Class::Incompatible);
+    assert!(is_refused && evolution.changes.len() == 4, "the records and three indexes");
+    changes_nothing(area);
+}
+
+#[test]
+fn what_entries_hold_and_which_there_are_does_not_change_in_passing() {
+    for (addition, differences) in [
+        ("holds = \"record\"", "`holds`"),
+        ("where = { status = \"pending\" }", "`where`"),
+        ("holds = \"key\"\nwhere = { status = \"pending\" }", "`holds` and `where`"),
+        ("area = \"codes\"", "`area`"),
+    ] {
+        let text = format!("{{code}}\"\n{addition}");
+        let edit = ("{code}\"", text.as_str());
+        let sentence = format!(
+            "Incompatible collection.approval.unique.code: {differences} differs from the index \
+             in the store; add the new form under another name, then drop this one"
+        );
+        check(edit, &[&sentence], &[&sentence]);
+        changes_nothing(edit);
+    }
+}
+
+#[test]
+fn an_index_does_not_change_its_kind() {
+    let claims =
+        "[collection.approval.index.code]\nkey = \"approval:code:{code}\"\nclaims = true\n";
+    let edit = (CODE, claims);
+    check(
+        edit,
+        &["Incompatible collection.approval.index.code: the store has an index of that name and \
+           of kind Unique; choose another name, or drop that index first"],
+        &["Incompatible collection.approval.unique.code: the store has an index of that name and \
+           of kind Value; choose another name, or drop that index first"],
+    );
+    changes_nothing(edit);
+}
+
+#[test]
+fn types_do_not_change_in_passing() {
+    let edit = ("created_at   = \"timestamp\"", "created_at   = \"integer\"");
+    check(
+        edit,
+        &[
+            "Incompatible collection.approval.fields.created_at: is {\"type\":\"timestamp\"} in the \
+           store, not {\"type\":\"integer\",\"digits\":19}; \
+           declare it under another name, or migrate",
+        ],
+        &["Incompatible collection.approval.fields.created_at: is \
+           {\"type\":\"integer\",\"digits\":19} in the store, not {\"type\":\"timestamp\"}; \
+           declare it under another name, or migrate"],
+    );
+    changes_nothing(edit);
+}
+
+#[test]
+fn types_widen_where_no_key_moves() {
+    let text = |uuid: &str, free: u8, keyed: u8| {
+        compiled(&format!(
+            r#"
+            [collection.x]
+            key = "x:{{id}}:{{keyed}}"
+            [collection.x.fields]
+            id = {uuid}
+            free = {{ type = "integer", digits = {free} }}
+            keyed = {{ type = "integer", digits = {keyed} }}
+            "#
+        ))
+    };
+    let four = "{ type = \"uuid\", version = 4 }";
+    let base = text(four, 3, 3);
+    let classes = |from: &Schema, to: &Schema| {
+        evolve(from, to).changes.iter().map(|change| change.class).collect::<Vec<_>>()
+    };
+    let any = text("\"uuid\"", 3, 3);
+    assert_eq!(classes(&base, &any), [Class::Safe]);
+    assert_eq!(classes(&any, &base), [Class::Incompatible]);
+    let wide = text(four, 4, 3);
+    assert_eq!(classes(&base, &wide), [Class::Safe]);
+    assert_eq!(evolve(&base, &wide).merged, wide.declaration());
+    assert_eq!(classes(&wide, &base), [Class::Kept]);
+    assert_eq!(evolve(&wide, &base).merged, wide.declaration());
+    let moved = text(four, 3, 4);
+    assert_eq!(classes(&base, &moved), [Class::Incompatible]);
+}
+
+#[test]
+fn a_max_only_rises() {
+    let stored = compiled(SYSTEMS[3]);
+    let higher = compiled(&SYSTEMS[3].replace("max = 32", "max = 40"));
+    assert_eq!(
+        lines(&evolve(&stored, &higher)),
+        ["Safe collection.run.index.due: `max` rises from 32 to 40"]
+    );
+    let lower = compiled(&SYSTEMS[3].replace("max = 32", ""));
+    let evolution = evolve(&stored, &lower);
+    assert_eq!(
+        lines(&evolution),
+        ["Kept collection.run.index.due: `max` stays 32, as in the store"]
+    );
+    assert_eq!(evolution.merged, stored.declaration());
+}
+
+#[test]
+fn what_is_new_must_not_clash_with_what_was_kept() {
+    let stored = compiled(SYSTEMS[0]);
+    let declared = compiled(
+        r#"
+        [collection.other]
+        key = "approval:code:{x}"
+        [collection.other.fields]
+        x = "text"
+        "#,
+    );
+    let evolution = evolve(&stored, &declared);
+    assert_eq!(lines(&evolution)[0], "Safe collection.other: is new");
+    let error = Schema::from_declaration(evolution.merged).unwrap_err();
+    assert!(problems(&error)[0].contains("could both have the key `approval:code:"), "{error}");
+}

@@ -1,0 +1,188 @@
+//! Questions that are ready to be asked: `.await` them, or `.wait()` where the store is a
+//! [`blocking`](crate::blocking) one.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::asking::Asking;
+use super::record::Record;
+use crate::blocking::Runtime;
+use crate::error::{Error, ErrorKind, Result};
+use crate::query::{Cursor, Page, Query};
+use crate::record::Document;
+use crate::store::{Collection, Stored};
+
+type Boxed<A> = Pin<Box<dyn Future<Output = Result<A>> + Send>>;
+
+/// An answer that is read when it is awaited.
+#[must_use = "an answer is read when it is awaited"]
+pub struct Answer<A> {
+    future: Boxed<A>,
+    runtime: Option<Arc<Runtime>>,
+}
+
+impl<A> Answer<A> {
+    pub(super) fn new(
+        runtime: Option<Arc<Runtime>>,
+        future: impl Future<Output = Result<A>> + Send + 'static,
+    ) -> Self {
+        Answer { future: Box::pin(future), runtime }
+    }
+
+    /// Waits for the answer. Only for what a [`blocking::Store`](crate::blocking::Store) gave:
+    /// others are awaited.
+    pub fn wait(self) -> Result<A> {
+        match self.runtime {
+            Some(runtime) => runtime.run(self.future),
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "this answer comes from an async store, so it is awaited; \
+                 `wait` is for a blocking store",
+            )),
+        }
+    }
+}
+
+impl<A> Future for Answer<A> {
+    type Output = Result<A>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<A>> {
+        self.future.as_mut().poll(context)
+    }
+}
+
+impl<A> fmt::Debug for Answer<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").finish_non_exhaustive()
+    }
+}
+
+/// A page that is read when it is awaited. `R` is what it holds: [`Records`], [`Documents`] or
+/// [`Keys`].
+#[must_use = "a page is read when it is awaited"]
+pub struct Paging<T, R> {
+    of: Collection<T>,
+    runtime: Option<Arc<Runtime>>,
+    query: Result<Query>,
+    reads: PhantomData<fn() -> R>,
+}
+
+impl<T, R> Paging<T, R> {
+    pub(super) fn new(asking: &Asking<T>, take: usize) -> Self {
+        Paging {
+            of: asking.of.clone(),
+            runtime: asking.runtime.clone(),
+            query: asking.query().map(|query| query.take(take)),
+            reads: PhantomData,
+        }
+    }
+
+    /// Goes on from a cursor of an earlier page of the same query, in the cursor's direction:
+    /// `page.next` leads onward, `page.previous` leads back. `None` is the first page.
+    pub fn after(mut self, cursor: impl IntoCursor) -> Self {
+        if let Some(text) = cursor.into_cursor() {
+            self.query = self.query.map(|query| query.from_cursor(text));
+        }
+        self
+    }
+}
+
+impl<T: Record, R: Reads<T>> Paging<T, R> {
+    fn answer(self) -> Answer<Page<R::Item>> {
+        let Paging { of, query, runtime, .. } = self;
+        Answer::new(runtime, async move { R::read(of, query?).await })
+    }
+
+    /// Waits for the page. Only for what a [`blocking::Store`](crate::blocking::Store) gave.
+    pub fn wait(self) -> Result<Page<R::Item>> {
+        self.answer().wait()
+    }
+}
+
+impl<T: Record, R: Reads<T>> IntoFuture for Paging<T, R> {
+    type Output = Result<Page<R::Item>>;
+    type IntoFuture = Answer<Page<R::Item>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.answer()
+    }
+}
+
+impl<T, R> fmt::Debug for Paging<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.of.name(), self.query)
+    }
+}
+
+/// Pages of records.
+pub struct Records(());
+
+/// Pages of records as they lie in the store.
+pub struct Documents(());
+
+/// Pages of keys.
+pub struct Keys(());
+
+/// What a page holds.
+pub trait Reads<T>: 'static {
+    /// Each of its members.
+    type Item: 'static;
+
+    /// Reads the page.
+    fn read(
+        of: Collection<T>,
+        query: Query,
+    ) -> impl Future<Output = Result<Page<Self::Item>>> + Send;
+}
+
+impl<T: Record> Reads<T> for Records {
+    type Item = Stored<T>;
+
+    async fn read(of: Collection<T>, query: Query) -> Result<Page<Stored<T>>> {
+        of.page(&query).await
+    }
+}
+
+impl<T: Record> Reads<T> for Documents {
+    type Item = Document;
+
+    async fn read(of: Collection<T>, query: Query) -> Result<Page<Document>> {
+        of.documents(&query).await
+    }
+}
+
+impl<T: Record> Reads<T> for Keys {
+    type Item = String;
+
+    async fn read(of: Collection<T>, query: Query) -> Result<Page<String>> {
+        of.keys(&query).await
+    }
+}
+
+/// A cursor, its text, or none of them.
+pub trait IntoCursor {
+    /// The cursor's text; `None` for the first page.
+    fn into_cursor(self) -> Option<String>;
+}
+
+impl<C: IntoCursor> IntoCursor for Option<C> {
+    fn into_cursor(self) -> Option<String> {
+        self.and_then(C::into_cursor)
+    }
+}
+
+macro_rules! cursors {
+    ($($kind:ty),*) => {$(
+        impl IntoCursor for $kind {
+            fn into_cursor(self) -> Option<String> {
+                Some(self.to_string())
+            }
+        }
+    )*};
+}
+
+cursors!(Cursor, &Cursor, String, &String, &str);

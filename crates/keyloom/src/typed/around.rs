@@ -1,0 +1,58 @@
+//! Records near a place.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::answer::{Answer, IntoCursor};
+use super::record::Record;
+use super::values::Point;
+use crate::blocking::Runtime;
+use crate::query::{Near, Nearby, Page};
+use crate::store::{Collection, Stored};
+
+/// A search around a place, nearest first.
+#[must_use = "a search does nothing until a page of it is awaited"]
+pub struct Around<T> {
+    of: Collection<T>,
+    runtime: Option<Arc<Runtime>>,
+    near: Near,
+}
+
+impl<T: Record> Around<T> {
+    pub(super) fn new(
+        of: Collection<T>,
+        runtime: Option<Arc<Runtime>>,
+        index: &'static str,
+        place: Point,
+    ) -> Self {
+        Around { of, runtime, near: Near::new(place.lat, place.lon).index(index) }
+    }
+
+    /// Only records whose field has this value. The derive fixes what stands before the geohash.
+    pub fn equal(mut self, field: &str, value: Value) -> Self {
+        self.near = self.near.equal(field, value);
+        self
+    }
+
+    /// Only what is at most so many metres away.
+    pub fn within(mut self, radius_m: f64) -> Self {
+        self.near = self.near.within(radius_m);
+        self
+    }
+
+    /// Goes on from a cursor of an earlier page of the same search; `None` is the first page.
+    pub fn after(mut self, cursor: impl IntoCursor) -> Self {
+        if let Some(text) = cursor.into_cursor() {
+            self.near = self.near.from_cursor(text);
+        }
+        self
+    }
+
+    /// A page of up to so many records, nearest first, with their distances.
+    pub fn page(self, records: usize) -> Answer<Page<Nearby<Stored<T>>>> {
+        let Around { of, runtime, near } = self;
+        let near = near.take(records);
+        Answer::new(runtime, async move { of.near(&near).await })
+    }
+}

@@ -1,0 +1,43 @@
+//! Records as Rust types: what [`#[derive(Record)]`](macro@crate::Record) implements, and the
+//! queries that it makes possible.
+//!
+//! A query begins at an index (`approvals.by_requester("ana")`), goes on segment by segment along
+//! the index's template, may end in one range and one order, and is then asked for pages, keys or
+//! a number. Every step is a type, so that a query that no index could answer does not compile.
+
+mod answer;
+mod around;
+mod asked;
+mod asking;
+mod choice;
+mod field;
+mod one;
+mod record;
+mod select;
+mod values;
+mod ways;
+
+pub use answer::{Answer, Documents, IntoCursor, Keys, Paging, Reads, Records};
+pub use around::Around;
+pub use asked::{Asked, Open, Place, Ranged, Settled};
+pub use asking::Asking;
+pub use choice::Choice;
+pub use field::{Each, ElementSegment, Field, Segment};
+pub use one::One;
+pub use record::Record;
+pub use select::{Equals, Ordered, Prefixed, Selects, SortedText, Timelike};
+pub use values::{DateTime, Id, Point, Timestamp, Uuid};
+pub use ways::Ways;
+
+#[doc(hidden)]
+pub use {
+    choice::{Probe, ProbeChoice, ProbeOther},
+    field::{DIGITS, declare_elements, declare_map},
+    record::body,
+    serde_json::Value,
+};
+
+/// The guide's programs are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/guide/typed.md")]
+struct Guide;

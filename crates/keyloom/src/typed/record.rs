@@ -1,0 +1,43 @@
+//! What `#[derive(Record)]` implements.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ways::Ways;
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::{CollectionDeclaration, Schema, SchemaDeclaration};
+
+/// A Rust type whose values are records of one collection. Made by
+/// [`#[derive(Record)]`](macro@crate::Record).
+pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The name of the collection.
+    const COLLECTION: &'static str;
+
+    /// The ways into the collection: what a [`Collection`](crate::Collection) of this type
+    /// derefs to. The derive makes it a trait object with a `by_…` method for each index.
+    type Ways: ?Sized;
+
+    /// The collection that the type declares, as a schema file would.
+    fn declaration() -> Result<CollectionDeclaration>;
+
+    /// The ways of a collection.
+    fn ways<W: Ways<Self>>(of: &W) -> &Self::Ways;
+
+    /// The schema that the type declares: its collection, checked.
+    fn schema() -> Result<Schema> {
+        let collections = [(Self::COLLECTION.to_owned(), Self::declaration()?)];
+        Schema::from_declaration(SchemaDeclaration { collections: collections.into() })
+    }
+}
+
+/// The JSON Schema in `#[record(body = …)]`.
+pub fn body(text: &str) -> Result<Value> {
+    let schema = serde_json::json!({ "collection": { "body": { "key": "x", "body": text } } });
+    let read: SchemaDeclaration = serde_json::from_value(schema).map_err(|error| {
+        Error::new(ErrorKind::InvalidSchema, "the body's JSON Schema cannot be read")
+            .with("reason", &error)
+            .with_source(error)
+    })?;
+    Ok(read.collections.into_values().find_map(|collection| collection.body).unwrap_or_default())
+}

@@ -1,0 +1,174 @@
+//! What the value of one segment can be asked for: a value, or a range where it has an order.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use serde_json::Value;
+
+use super::asking::Asking;
+use super::values::{DateTime, Id, Timestamp, Uuid};
+use crate::key::Span;
+
+/// A value that a segment of type `V` can be compared with.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a value of a segment of type `{V}`",
+    label = "this cannot be compared with `{V}`"
+)]
+pub trait Equals<V> {
+    /// The value in JSON.
+    fn into_value(self) -> Value;
+}
+
+/// What a segment of type `V` can be asked for: a value, which leads to the next segment, or a
+/// range, which is the last thing that can be asked for.
+#[diagnostic::on_unimplemented(
+    message = "a segment of type `{V}` cannot be asked for `{Self}`",
+    label = "neither a value of this segment nor a range of such values"
+)]
+pub trait Selects<V>: Sized {
+    /// What follows: `Fixed` after a value, `Ranged` after a range.
+    type Then<Fixed, Ranged>;
+
+    /// Adds this to a query.
+    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Self::Then<Fixed, Ranged>
+    where
+        Fixed: From<Asking<T>>,
+        Ranged: From<Asking<T>>;
+}
+
+/// Segments whose order in keys is the order of their values.
+#[diagnostic::on_unimplemented(
+    message = "a segment of type `{Self}` has no order in keys, so it has no ranges either",
+    label = "a range or an order of `{Self}`",
+    note = "plain text, UUIDs and choices are asked for by their values; for text with an order \
+            write `{{name sorted}}` in the template"
+)]
+pub trait Ordered: Into<Value> {}
+
+/// Segments that are moments in time, so that the latest is the newest.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a moment in time, so that nothing is newest or oldest by it",
+    note = "`ascending` and `descending` serve every segment with an order"
+)]
+pub trait Timelike: Ordered {}
+
+/// Segments that can be asked for by the beginning of their text.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not text, so that it has no beginning")]
+pub trait Prefixed {}
+
+/// Text with an order: a segment that is declared `sorted`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SortedText(String);
+
+impl<S: Into<String>> From<S> for SortedText {
+    fn from(text: S) -> Self {
+        SortedText(text.into())
+    }
+}
+
+impl From<SortedText> for Value {
+    fn from(text: SortedText) -> Self {
+        Value::String(text.0)
+    }
+}
+
+impl Ordered for i64 {}
+impl Ordered for f64 {}
+impl Ordered for SortedText {}
+impl Ordered for Id {}
+impl Ordered for Timestamp {}
+impl Ordered for DateTime {}
+impl Timelike for Timestamp {}
+impl Timelike for DateTime {}
+impl Prefixed for String {}
+impl Prefixed for SortedText {}
+impl Prefixed for Id {}
+impl Prefixed for Uuid {}
+impl Prefixed for DateTime {}
+
+macro_rules! values {
+    ($($segment:ty: $($value:ty),*;)*) => {$($(
+        impl Equals<$segment> for $value {
+            fn into_value(self) -> Value {
+                #[allow(clippy::useless_conversion, reason = "some of the types are values")]
+                Value::from(self.to_owned())
+            }
+        }
+
+        impl Selects<$segment> for $value {
+            type Then<Fixed, Ranged> = Fixed;
+
+            fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Fixed
+            where
+                Fixed: From<Asking<T>>,
+                Ranged: From<Asking<T>>,
+            {
+                asking.fix(Equals::<$segment>::into_value(self)).into()
+            }
+        }
+    )*)*};
+}
+
+values! {
+    String: &str, String, &String;
+    SortedText: &str, String, &String;
+    bool: bool;
+    i64: i8, i16, i32, i64, u8, u16, u32;
+    f64: f32, f64;
+    Timestamp: Timestamp, &Timestamp, i64;
+    DateTime: DateTime, &DateTime, &str, String, &String;
+    Id: Id, &Id, &str, String, &String;
+    Uuid: Uuid, &Uuid, &str, String, &String;
+}
+
+macro_rules! ranges {
+    ($($range:ty: $self:ident => $lower:expr, $upper:expr;)*) => {$(
+        impl<V: Ordered, B: Into<V>> Selects<V> for $range {
+            type Then<Fixed, Ranged> = Ranged;
+
+            fn select<T, Fixed, Ranged>($self, asking: Asking<T>) -> Ranged
+            where
+                Fixed: From<Asking<T>>,
+                Ranged: From<Asking<T>>,
+            {
+                let value = |bound: B| -> Value { bound.into().into() };
+                let (lower, upper): (Bound<B>, Bound<B>) = ($lower, $upper);
+                asking.within(Span::Between(lower.map(value), upper.map(value))).into()
+            }
+        }
+    )*};
+}
+
+ranges! {
+    Range<B>: self => Bound::Included(self.start), Bound::Excluded(self.end);
+    RangeFrom<B>: self => Bound::Included(self.start), Bound::Unbounded;
+    RangeTo<B>: self => Bound::Unbounded, Bound::Excluded(self.end);
+    RangeToInclusive<B>: self => Bound::Unbounded, Bound::Included(self.end);
+    (Bound<B>, Bound<B>): self => self.0, self.1;
+}
+
+impl<V: Ordered, B: Into<V>> Selects<V> for RangeInclusive<B> {
+    type Then<Fixed, Ranged> = Ranged;
+
+    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Ranged
+    where
+        Fixed: From<Asking<T>>,
+        Ranged: From<Asking<T>>,
+    {
+        let (lower, upper) = self.into_inner();
+        let bounds = (Bound::Included(lower), Bound::Included(upper));
+        Selects::<V>::select::<T, Fixed, Ranged>(bounds, asking)
+    }
+}
+
+/// Everything, which is the whole of the segment's order.
+impl<V: Ordered> Selects<V> for RangeFull {
+    type Then<Fixed, Ranged> = Ranged;
+
+    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Ranged
+    where
+        Fixed: From<Asking<T>>,
+        Ranged: From<Asking<T>>,
+    {
+        asking.within(Span::Between(Bound::Unbounded, Bound::Unbounded)).into()
+    }
+}

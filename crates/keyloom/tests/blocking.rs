@@ -1,0 +1,221 @@
+//! Stores that wait: the same answers, from any thread that no runtime owns.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod typed_support;
+
+use std::sync::Barrier;
+
+use keyloom::blocking::Store;
+use keyloom::{Error, ErrorKind, Near, Query, Record, Retry, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use typed_support::approvals::{Approval, Status};
+use typed_support::patterns::Place;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
+#[record(key = "account:{name}")]
+struct Account {
+    name: String,
+    balance: i64,
+}
+
+fn account(name: &str, balance: i64) -> Account {
+    Account { name: name.to_owned(), balance }
+}
+
+#[test]
+fn a_record_goes_in_and_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&format!("file:{}", folder.path().display())).unwrap();
+    let approvals = store.collection::<Approval>().unwrap();
+    assert_eq!(approvals.name(), "approval");
+    for n in 0..10 {
+        approvals.insert(&Approval::new("ana", "ben", 1_000 + n)).unwrap();
+    }
+    let page = approvals.by_requester("ana").newest().page(4).wait().unwrap();
+    assert_eq!(page.records[0].created_at.millis(), 1_009);
+    let next = approvals.by_requester("ana").newest().page(4).after(page.next).wait().unwrap();
+    assert_eq!(next.records[0].created_at.millis(), 1_005);
+
+    let approval = &next.records[0];
+    let code = approval.code.clone().unwrap();
+    assert_eq!(approvals.by_code(&code).get().wait().unwrap().as_ref(), Some(approval));
+    assert_eq!(approvals.get_by("code", &code).unwrap().as_ref(), Some(approval));
+    assert_eq!(approvals.get(approval.id).unwrap().as_ref(), Some(approval));
+    assert_eq!(approvals.get_many([approval.id]).unwrap(), [Some(approval.clone())]);
+    let approved = Approval { status: Status::Approved, ..approval.value.clone() };
+    approvals.replace_if(&approved, approval.version).unwrap();
+    let error = approvals.replace_if(&approved, approval.version).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::VersionConflict);
+    assert!(approvals.delete(approval.id).unwrap().is_some());
+    let mine = Query::new().equal("requester_id", "ana");
+    assert_eq!(approvals.count(&mine).unwrap(), 9);
+    assert_eq!(approvals.by_requester("ana").count().wait().unwrap(), 9);
+    assert!(approvals.explain(&mine).unwrap().contains("index approval.requester"));
+    store.close().unwrap();
+}
+
+#[test]
+fn json_spaces_and_places() {
+    let store = Store::open("memory:").unwrap().space("tenant").unwrap();
+    assert_eq!(store.space_name(), "tenant");
+    store.apply(&Place::schema().unwrap()).unwrap();
+    assert_eq!(store.schema().unwrap(), Place::schema().unwrap());
+    let places = store.documents("location").unwrap();
+    places.upsert(&json!({ "id": "a", "lat": 1.0, "lng": 2.0 })).unwrap();
+    assert_eq!(places.near(&Near::new(1.0, 2.0).within(10.0)).unwrap().records.len(), 1);
+    let found = store.run(places.as_async().get("a")).unwrap().unwrap();
+    assert_eq!(found.value["lng"], 2.0);
+}
+
+#[test]
+fn a_transaction_reads_and_writes_while_it_waits() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 10)).unwrap();
+    accounts.insert(&account("ben", 0)).unwrap();
+    let moved: i64 = store
+        .transaction(|transaction| {
+            let accounts = transaction.collection::<Account>()?;
+            let mut from = accounts.get("ana")?.unwrap().into_value();
+            let mut to = accounts.get("ben")?.unwrap().into_value();
+            from.balance -= 3;
+            to.balance += 3;
+            accounts.replace(&from)?;
+            accounts.replace(&to)?;
+            accounts.insert(&account("cyd", 0))?;
+            Ok::<_, Error>(to.balance)
+        })
+        .unwrap();
+    assert_eq!(moved, 3);
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, 7);
+    assert!(accounts.get("cyd").unwrap().is_some());
+}
+
+#[test]
+fn the_closures_own_error_ends_the_transaction() {
+    #[derive(Debug)]
+    enum Refusal {
+        TooPoor,
+        Store(Error),
+    }
+    impl From<Error> for Refusal {
+        fn from(error: Error) -> Self {
+            Refusal::Store(error)
+        }
+    }
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    let refused = store.transaction(|transaction| {
+        transaction.collection::<Account>()?.insert(&account("ana", 0))?;
+        Err::<(), _>(Refusal::TooPoor)
+    });
+    assert!(matches!(refused, Err(Refusal::TooPoor)));
+    assert_eq!(accounts.get("ana").unwrap(), None);
+    let refused = store.transaction(|transaction| {
+        transaction.documents("nothing")?;
+        Ok::<_, Refusal>(())
+    });
+    assert!(
+        matches!(refused, Err(Refusal::Store(error)) if error.kind() == ErrorKind::InvalidArgument)
+    );
+}
+
+#[test]
+fn a_conflict_runs_the_closure_again() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 0)).unwrap();
+    let mut attempts = 0;
+    store
+        .transaction(|transaction| {
+            attempts += 1;
+            let inside = transaction.collection::<Account>()?;
+            let seen = inside.get("ana")?.unwrap().into_value();
+            if attempts == 1 {
+                accounts.replace(&account("ana", 100))?;
+            }
+            inside.replace(&account("ana", seen.balance + 1))?;
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    assert_eq!(attempts, 2);
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, 101);
+
+    let never = store.transaction_with(Retry::never(), |transaction| {
+        let inside = transaction.collection::<Account>()?;
+        inside.get("ana")?;
+        accounts.upsert(&account("ana", 5))?;
+        inside.replace(&account("ana", 6))?;
+        Ok::<_, Error>(())
+    });
+    assert_eq!(never.unwrap_err().kind(), ErrorKind::Contention);
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, 5);
+}
+
+#[test]
+fn several_threads_wait_at_once() {
+    const THREADS: i64 = 4;
+    const ADDITIONS: i64 = 25;
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 0)).unwrap();
+    let start = Barrier::new(THREADS as usize);
+    let patient = Retry { attempts: 1_000, ..Retry::eager() };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (store, accounts, start) = (&store, &accounts, &start);
+            scope.spawn(move || {
+                start.wait();
+                for n in 0..ADDITIONS {
+                    accounts.insert(&account(&format!("{thread}-{n}"), 1)).unwrap();
+                    store
+                        .transaction_with(patient, |transaction| {
+                            let inside = transaction.collection::<Account>()?;
+                            let balance = inside.get("ana")?.unwrap().balance;
+                            inside.replace(&account("ana", balance + 1)).map(drop)
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, THREADS * ADDITIONS);
+    assert_eq!(accounts.scan().count().wait().unwrap() as i64, THREADS * ADDITIONS + 1);
+}
+
+#[test]
+fn inside_a_runtime_it_is_an_error_and_no_panic() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 0)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async move {
+        let kind = |error: Error| error.kind();
+        assert_eq!(accounts.get("ana").map_err(kind), Err(ErrorKind::InvalidArgument));
+        assert_eq!(accounts.scan().count().wait().map_err(kind), Err(ErrorKind::InvalidArgument));
+        assert_eq!(Store::open("memory:").map(drop).map_err(kind), Err(ErrorKind::InvalidArgument));
+        let nothing = store.transaction(|_| Ok::<_, Error>(()));
+        assert_eq!(nothing.map_err(kind), Err(ErrorKind::InvalidArgument));
+        // Awaiting works everywhere, and so does dropping the last handle.
+        assert_eq!(accounts.as_async().get("ana").await.unwrap().unwrap().balance, 0);
+        assert_eq!(accounts.scan().count().await.unwrap(), 1);
+        drop((accounts, store));
+    });
+}
+
+#[test]
+fn an_async_answer_cannot_be_waited_for() {
+    let store = Store::open("memory:").unwrap();
+    store.apply(&Schema::default()).unwrap();
+    let accounts = store.run(store.as_async().collection::<Account>()).unwrap();
+    let error = accounts.scan().page(1).wait().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("awaited"));
+}

@@ -1,0 +1,115 @@
+//! What docs/formats/values.md says lies in a store, read without Keyloom's own reading.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+use keyloom::engine::{Address, Area, Cell, Direction, Range, Space};
+use keyloom::{Schema, Store};
+use serde_json::{Value, json};
+
+const POSTS: &str = r#"
+[collection.post]
+key = "user:{userId}:posts:{postId}"
+
+[collection.post.fields]
+userId = "text"
+postId = "text"
+stars  = { type = "integer", digits = 2 }
+slug   = "text"
+
+[collection.post.index.field]
+key   = "field:{stars}:{userId}:{postId}"
+holds = "stars"
+
+[collection.post.index.whole_key]
+key   = "key:{stars}:{userId}:{postId}"
+holds = "key"
+
+[collection.post.index.object]
+key   = "object:{stars}:{userId}:{postId}"
+holds = "{postId, userId}"
+
+[collection.post.index.covering]
+key   = "record:{stars}:{userId}:{postId}"
+holds = "record"
+
+[collection.post.index.default]
+key = "default:{userId}:{postId}"
+
+[collection.post.unique.slug]
+key = "slug:{slug}"
+"#;
+
+async fn posts() -> Store {
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(POSTS).unwrap()).await.unwrap();
+    store
+}
+
+async fn cell(store: &Store, area: Area, key: &str) -> Option<Cell> {
+    let address = Address::new(area, key.as_bytes().to_vec());
+    store.engine().get(&Space::main(), &[address]).await.unwrap().pop().unwrap()
+}
+
+async fn text(store: &Store, key: &str) -> Option<String> {
+    let cell = cell(store, Area::default_area(), key).await?;
+    Some(String::from_utf8(cell.bytes().unwrap().to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn records_and_entries_hold_what_the_page_says() {
+    let store = posts().await;
+    let posts = store.documents("post").await.unwrap();
+    let post = json!({ "userId": "ana", "postId": "p1", "stars": 3 });
+    posts.insert(&post).await.unwrap();
+    let record = r#"{"userId":"ana","postId":"p1","stars":3}"#;
+    for (key, value) in [
+        ("user:ana:posts:p1", record),
+        ("field:03:ana:p1", "3"),
+        ("key:03:ana:p1", r#""user:ana:posts:p1""#),
+        ("object:03:ana:p1", r#"{"postId":"p1","userId":"ana"}"#),
+        ("record:03:ana:p1", record),
+        ("default:ana:p1", r#""user:ana:posts:p1""#),
+    ] {
+        assert_eq!(text(&store, key).await.as_deref(), Some(value), "{key}");
+    }
+    let everything = Range::all(Area::default_area());
+    let keys = store.engine().scan(&Space::main(), &[everything], 100, Direction::Forward).await;
+    assert_eq!(keys.unwrap()[0].rows.len(), 6, "and nothing else");
+}
+
+#[tokio::test]
+async fn stamps_are_versions() {
+    let store = posts().await;
+    let posts = store.documents("post").await.unwrap();
+    let mut post = json!({ "userId": "ana", "postId": "p1", "stars": 3, "text": "a" });
+    let first = posts.insert(&post).await.unwrap().version();
+    post["text"] = json!("b");
+    let second = posts.replace(&post).await.unwrap().version();
+
+    let shown = |cell: &Cell| {
+        let hex: String = cell.stamp.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{hex}-{}", u64::from_be_bytes(cell.stamp.0[16..].try_into().unwrap()))
+    };
+    let at = async |key| cell(&store, Area::default_area(), key).await.unwrap();
+    assert_eq!(shown(&at("user:ana:posts:p1").await), second.to_string());
+    assert_eq!(shown(&at("record:03:ana:p1").await), second.to_string(), "its value changed");
+    assert_eq!(shown(&at("key:03:ana:p1").await), first.to_string(), "it was not touched");
+    assert!(first.to_string().ends_with("-1") && second.to_string().ends_with("-2"));
+}
+
+#[tokio::test]
+async fn the_catalog_is_a_document() {
+    let store = posts().await;
+    let catalog = cell(&store, Area::own(), "catalog").await.unwrap();
+    let catalog: Value = serde_json::from_slice(catalog.bytes().unwrap()).unwrap();
+    let members: Vec<&str> = catalog.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(members, ["format", "epoch", "cursor_secret", "schema", "states"]);
+    assert_eq!(catalog["format"], 1);
+    assert_eq!(catalog["cursor_secret"].as_str().unwrap().len(), 64);
+    assert_eq!(catalog["schema"]["collection"]["post"]["key"], "user:{userId}:posts:{postId}");
+    assert_eq!(catalog["states"]["post"]["object"], json!({ "state": "ready" }));
+}

@@ -1,0 +1,330 @@
+//! What transactions promise, on both engines.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use keyloom::engine::{Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space};
+use keyloom::{Collection, Error, ErrorKind, Fate, Query, Retry, Schema, Store};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = r#"
+[collection.account]
+key = "account:{id}"
+[collection.account.fields]
+id    = "text"
+email = "text"
+[collection.account.unique.email]
+key = "account-email:{email}"
+
+[collection.entry]
+key = "entry:{account}:{n}"
+[collection.entry.fields]
+account = "text"
+n       = "integer"
+"#;
+
+struct Subject {
+    store: Store,
+    engine: Arc<dyn Engine>,
+    _folder: tempfile::TempDir,
+}
+
+impl Subject {
+    async fn all() -> Vec<Subject> {
+        let mut all = Vec::new();
+        for embedded in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let engine: Arc<dyn Engine> = match embedded {
+                true => {
+                    Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap())
+                }
+                false => Arc::new(Memory::new()),
+            };
+            let store = Store::on(engine.clone());
+            store.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+            all.push(Subject { store, engine, _folder: folder });
+        }
+        all
+    }
+
+    async fn accounts(&self) -> Collection<Value> {
+        self.store.documents("account").await.unwrap()
+    }
+
+    async fn keys(&self) -> Vec<String> {
+        let range = Range::all(Area::default_area());
+        let found =
+            self.engine.scan(&Space::main(), &[range], 10_000, Direction::Forward).await.unwrap();
+        found[0].rows.iter().map(|row| String::from_utf8(row.key.to_vec()).unwrap()).collect()
+    }
+}
+
+async fn balance(accounts: &Collection<Value>, id: &str) -> i64 {
+    accounts.get(id).await.unwrap().unwrap().value["balance"].as_i64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn money_moves_between_accounts_and_none_is_lost() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        for id in ["a", "b", "c"] {
+            accounts.insert(&json!({"id": id, "balance": 1_000})).await.unwrap();
+        }
+        let patient = Retry { attempts: 1_000, ..Retry::eager() };
+        let movers = (0..8).map(|mover| {
+            let store = it.store.clone();
+            tokio::spawn(async move {
+                for step in 0..25 {
+                    let (from, to) = [("a", "b"), ("b", "c"), ("c", "a")][(mover + step) % 3];
+                    let moved = store
+                        .transaction_with(patient, |tx| async move {
+                            let accounts = tx.documents("account")?;
+                            for (id, delta) in [(from, -1), (to, 1)] {
+                                let mut account =
+                                    accounts.get(id).await?.expect("it was created").value;
+                                account["balance"] =
+                                    json!(account["balance"].as_i64().unwrap() + delta);
+                                accounts.replace(&account).await?;
+                            }
+                            Ok::<_, Error>(())
+                        })
+                        .await;
+                    moved.unwrap();
+                }
+            })
+        });
+        for mover in movers.collect::<Vec<_>>() {
+            mover.await.unwrap();
+        }
+        let mut sum = 0;
+        for id in ["a", "b", "c"] {
+            sum += balance(&accounts, id).await;
+            let revision = accounts.get(id).await.unwrap().unwrap().version.revision();
+            assert!(revision > 100, "every move is a revision of two accounts: {revision}");
+        }
+        assert_eq!(sum, 3_000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn write_skew_is_impossible() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        for round in 0..20 {
+            let (x, y) = (format!("x{round}"), format!("y{round}"));
+            for id in [&x, &y] {
+                accounts.insert(&json!({"id": id, "on_call": true})).await.unwrap();
+            }
+            // Each may leave as long as the other stays.
+            let leave = |own: String, other: String| {
+                let store = it.store.clone();
+                tokio::spawn(async move {
+                    let patient = Retry { attempts: 100, ..Retry::eager() };
+                    store
+                        .transaction_with(patient, |tx| {
+                            let (own, other) = (own.clone(), other.clone());
+                            async move {
+                                let accounts = tx.documents("account")?;
+                                let stays = accounts.get(&other).await?.expect("it was created");
+                                if stays.value["on_call"] == true {
+                                    accounts.replace(&json!({"id": own, "on_call": false})).await?;
+                                }
+                                Ok::<_, Error>(())
+                            }
+                        })
+                        .await
+                })
+            };
+            let both = (leave(x.clone(), y.clone()), leave(y.clone(), x.clone()));
+            both.0.await.unwrap().unwrap();
+            both.1.await.unwrap().unwrap();
+            let mut on_call = 0;
+            for id in [&x, &y] {
+                on_call +=
+                    i32::from(accounts.get(id).await.unwrap().unwrap().value["on_call"] == true);
+            }
+            assert_eq!(on_call, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_record_written_twice_leaves_only_the_last() {
+    for it in Subject::all().await {
+        let version = it
+            .store
+            .transaction(|tx| async move {
+                let accounts = tx.documents("account")?;
+                accounts.insert(&json!({"id": "a", "email": "1@x"}))?;
+                accounts.replace(&json!({"id": "a", "email": "2@x"})).await?;
+                accounts.insert(&json!({"id": "gone", "email": "3@x"}))?;
+                assert!(accounts.delete("gone").await?);
+                let last = accounts.replace(&json!({"id": "a", "email": "4@x"})).await?;
+                assert_eq!(accounts.get("a").await?.unwrap().value["email"], "4@x");
+                assert_eq!(accounts.get_by("email", "4@x").await?.unwrap().key, "account:a");
+                assert!(accounts.get_by("email", "2@x").await?.is_none());
+                Ok::<_, Error>(last.version())
+            })
+            .await
+            .unwrap();
+        assert_eq!(it.keys().await, ["account-email:4@x", "account:a"]);
+        let stored = it.accounts().await.get("a").await.unwrap().unwrap();
+        assert_eq!((stored.version, stored.version.revision()), (version, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_unique_value_passes_from_one_record_to_another() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        accounts.insert(&json!({"id": "a", "email": "one@x"})).await.unwrap();
+        accounts.insert(&json!({"id": "b", "email": "two@x"})).await.unwrap();
+        let swapped = it.store.transaction(|tx| async move {
+            let accounts = tx.documents("account")?;
+            accounts.replace(&json!({"id": "a", "email": "two@x"})).await?;
+            accounts.replace(&json!({"id": "b", "email": "one@x"})).await?;
+            Ok::<_, Error>(())
+        });
+        swapped.await.unwrap();
+        assert_eq!(accounts.get_by("email", "one@x").await.unwrap().unwrap().key, "account:b");
+        assert_eq!(accounts.get_by("email", "two@x").await.unwrap().unwrap().key, "account:a");
+        let clash = it.store.transaction(|tx| async move {
+            let accounts = tx.documents("account")?;
+            accounts.insert(&json!({"id": "c", "email": "new@x"}))?;
+            accounts.insert(&json!({"id": "d", "email": "new@x"}))?;
+            Ok::<_, Error>(())
+        });
+        let error = clash.await.unwrap_err();
+        assert_eq!((error.kind(), error.fate()), (ErrorKind::UniqueConflict, Fate::DidNotHappen));
+        assert_eq!(it.keys().await.len(), 4);
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Mine {
+    TooPoor,
+    Keyloom(ErrorKind),
+}
+
+impl From<Error> for Mine {
+    fn from(error: Error) -> Self {
+        Mine::Keyloom(error.kind())
+    }
+}
+
+#[tokio::test]
+async fn the_closures_own_error_aborts_and_nothing_is_written() {
+    for it in Subject::all().await {
+        let runs = AtomicUsize::new(0);
+        let aborted = it.store.transaction(|tx| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tx.documents("account")?.insert(&json!({"id": "a"}))?;
+                Err::<(), Mine>(Mine::TooPoor)
+            }
+        });
+        assert_eq!(aborted.await.unwrap_err(), Mine::TooPoor);
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+        let unknown = it.store.transaction(|tx| async move {
+            tx.documents("nothing")?;
+            Ok::<(), Mine>(())
+        });
+        assert_eq!(unknown.await.unwrap_err(), Mine::Keyloom(ErrorKind::InvalidArgument));
+        assert!(it.keys().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn ranges_are_refused_inside() {
+    for it in Subject::all().await {
+        let refused = it.store.transaction(|tx| async move {
+            tx.documents("entry")?.page(&Query::new().equal("account", "a")).await?;
+            Ok::<_, Error>(())
+        });
+        assert_eq!(refused.await.unwrap_err().kind(), ErrorKind::InvalidQuery);
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_must_still_hold_at_the_commit() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        accounts.insert(&json!({"id": "a", "email": "a@x", "n": 0})).await.unwrap();
+        // Every kind of read: a record, an absent record, a unique value, an absent one.
+        type Read = fn(keyloom::TransactionCollection<Value>) -> tokio::task::JoinHandle<bool>;
+        let reads: [(Read, Value); 4] = [
+            (
+                |c| tokio::spawn(async move { c.get("a").await.unwrap().is_some() }),
+                json!({"id": "a", "email": "a@x", "n": 1}),
+            ),
+            (
+                |c| tokio::spawn(async move { c.get("b").await.unwrap().is_some() }),
+                json!({"id": "b"}),
+            ),
+            (
+                |c| tokio::spawn(async move { c.get_by("email", "a@x").await.unwrap().is_some() }),
+                json!({"id": "a", "email": "moved@x"}),
+            ),
+            (
+                |c| {
+                    tokio::spawn(async move { c.get_by("email", "new@x").await.unwrap().is_some() })
+                },
+                json!({"id": "d", "email": "new@x"}),
+            ),
+        ];
+        for (place, (read, meanwhile)) in reads.into_iter().enumerate() {
+            let runs = AtomicUsize::new(0);
+            let seen = it.store.transaction(|tx| {
+                let run = runs.fetch_add(1, Ordering::Relaxed);
+                let (accounts, meanwhile) = (accounts.clone(), meanwhile.clone());
+                async move {
+                    let seen = read(tx.documents("account")?).await.unwrap();
+                    if run == 0 {
+                        accounts.upsert(&meanwhile).await?;
+                    }
+                    tx.documents("entry")?
+                        .insert(&json!({"account": "x", "n": place, "run": run}))?;
+                    Ok::<_, Error>(seen)
+                }
+            });
+            let seen = seen.await.unwrap();
+            assert_eq!(runs.load(Ordering::Relaxed), 2, "read number {place}");
+            assert_eq!(seen, [true, true, false, true][place], "the second run sees the change");
+            let entry =
+                it.store.documents("entry").await.unwrap().get(("x", place as u64)).await.unwrap();
+            assert_eq!(entry.unwrap().value["run"], 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_always_loses_says_so() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        accounts.insert(&json!({"id": "a", "n": 0})).await.unwrap();
+        let retry = Retry { attempts: 3, first_pause: std::time::Duration::ZERO, ..Retry::eager() };
+        let runs = AtomicUsize::new(0);
+        let lost = it.store.transaction_with(retry, |tx| {
+            let run = runs.fetch_add(1, Ordering::Relaxed);
+            let accounts = accounts.clone();
+            async move {
+                let inside = tx.documents("account")?;
+                inside.get("a").await?;
+                accounts.replace(&json!({"id": "a", "n": run + 1})).await?;
+                inside.replace(&json!({"id": "a", "n": -1})).await?;
+                Ok::<_, Error>(())
+            }
+        });
+        let error = lost.await.unwrap_err();
+        assert_eq!((error.kind(), error.fate()), (ErrorKind::Contention, Fate::DidNotHappen));
+        assert_eq!(error.context_value("attempts"), Some("3"));
+        assert!(error.is_retryable());
+        assert_eq!(accounts.get("a").await.unwrap().unwrap().value["n"], 3);
+    }
+}
