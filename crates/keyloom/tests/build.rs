@@ -10,8 +10,8 @@ mod index_support;
 
 use std::sync::Arc;
 
-use index_support::{Clients, dump, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
+use index_support::{Clients, Meddled, dump, plant, schema};
+use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn};
 use keyloom::{Applied, Error, ErrorKind, IndexState, Query, Schema, Store};
 use serde_json::json;
 
@@ -198,6 +198,8 @@ async fn writers_do_not_take_each_others_claims_while_an_index_is_built() {
     let collection = store.documents("user").await.unwrap();
     collection.insert(&json!({ "id": "u9", "email": "a" })).await.unwrap();
     collection.replace(&json!({ "id": "u0", "email": "b" })).await.unwrap();
+    let claim = store.plain().get("index:email:a").await.unwrap();
+    assert_eq!(claim.unwrap(), r#""u9""#, "the claim of the second record is untouched");
     store.build("user", "email").await.unwrap();
     assert_eq!(collection.get_by("email", "a").await.unwrap().unwrap().value["id"], "u9");
     assert_clean(&store).await;
@@ -245,20 +247,31 @@ async fn a_build_gives_way_to_the_rightful_holder_of_a_stale_claim() {
 }
 
 #[tokio::test]
-async fn many_records_are_built_in_few_commits_on_a_folder() {
+async fn many_records_are_built_in_few_round_trips() {
     let folder = tempfile::tempdir().unwrap();
-    let engine: Arc<dyn Engine> =
-        Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap());
-    let store = Store::on(engine);
+    let engine = Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    let metered = Arc::new(Metered::new(Arc::new(engine)));
+    let store = Store::on(metered.clone());
     store.apply(&users("")).await.unwrap();
     for n in 0..700 {
         let record = json!({ "id": format!("u{n}"), "email": format!("{n}@x") }).to_string();
         plant(&store, "", format!("user:u{n}"), Some(&record)).await;
     }
     store.apply(&users(BY_EMAIL)).await.unwrap();
+    metered.take();
     let built = store.build("user", "email").await.unwrap();
     assert_eq!((built.records, built.put), (700, 700));
-    assert_clean(&store).await;
+    let usage = metered.take();
+    // Three chunks of at most 256 records; 63 records and their entries fill a batch, and the
+    // catalog is one more.
+    assert!(usage.commits <= 700 / 63 + 3 + 1, "{usage:?}");
+    assert!(usage.reads() <= 12, "{usage:?}");
+    let verification = store.verify().await.unwrap();
+    assert!(verification.is_clean(), "{:#?}", verification.findings);
+    assert_eq!((verification.records, verification.entries), (700, 700));
+    let usage = metered.take();
+    // Each chunk of 256 keys is one scan and one get of the other halves; and the catalog.
+    assert!(usage.reads() <= 2 * 6 + 1 && usage.commits == 0, "{usage:?}");
     store.close().await.unwrap();
 }
 
@@ -321,6 +334,80 @@ async fn a_build_under_writers_misses_nothing_in_a_folder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_build_under_writers_misses_nothing_where_batches_are_torn() {
     build_with_writers(Arc::new(Torn::new(Arc::new(Memory::new()), 1)), 200).await;
+}
+
+/// A store with users, an e-mail index that is building, and a second handle that acts right
+/// before the next commit of the first.
+async fn meddled() -> (Arc<Meddled>, Store, Store) {
+    let memory: Arc<dyn Engine> = Arc::new(Memory::new());
+    let meddled = Arc::new(Meddled::new(memory.clone()));
+    let (first, second) = (Store::on(meddled.clone()), Store::on(memory));
+    first.apply(&users("")).await.unwrap();
+    let collection = first.documents("user").await.unwrap();
+    for n in 0..3 {
+        let user = json!({ "id": format!("u{n}"), "email": format!("{n}") });
+        collection.insert(&user).await.unwrap();
+    }
+    first.apply(&users(BY_EMAIL)).await.unwrap();
+    (meddled, first, second)
+}
+
+#[tokio::test]
+async fn a_build_rests_on_the_records_that_it_read() {
+    let (meddled, first, second) = meddled().await;
+    meddled.before_next_commit(async move {
+        let collection = second.documents("user").await.unwrap();
+        collection.replace(&json!({ "id": "u0", "email": "x" })).await.unwrap();
+        collection.delete("u1").await.unwrap();
+        collection.insert(&json!({ "id": "u9", "email": "1" })).await.unwrap();
+    });
+    first.build("user", "email").await.unwrap();
+    assert!(meddled.has_meddled());
+    assert_clean(&first).await;
+    let collection = first.documents("user").await.unwrap();
+    assert_eq!(collection.get_by("email", "1").await.unwrap().unwrap().value["id"], "u9");
+    assert!(collection.get_by("email", "0").await.unwrap().is_none());
+}
+
+/// Whoever disables an index that is being built has the last word.
+#[tokio::test]
+async fn a_build_ends_when_its_index_is_disabled() {
+    let (meddled, first, second) = meddled().await;
+    let other = second.clone();
+    meddled.before_next_commit(async move { other.disable("user", "email").await.unwrap() });
+    let error = first.build("user", "email").await.unwrap_err();
+    assert!(meddled.has_meddled());
+    assert_eq!(error.kind(), ErrorKind::IndexNotReady);
+    assert_eq!(second.index_state("user", "email").await.unwrap(), IndexState::Disabled);
+    first.build("user", "email").await.unwrap();
+    assert_clean(&first).await;
+}
+
+/// The same when there is nothing left to do but to call the index ready.
+#[tokio::test]
+async fn a_complete_index_is_not_called_ready_behind_who_disabled_it() {
+    let (meddled, first, second) = meddled().await;
+    let collection = first.documents("user").await.unwrap();
+    for n in 0..3 {
+        collection.delete(format!("u{n}")).await.unwrap();
+    }
+    collection.insert(&json!({ "id": "u9", "email": "9" })).await.unwrap();
+    meddled.before_next_commit(async move { second.disable("user", "email").await.unwrap() });
+    let error = first.build("user", "email").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IndexNotReady);
+    assert_eq!(first.index_state("user", "email").await.unwrap(), IndexState::Disabled);
+}
+
+/// Another change of the schema costs another pass, and nothing else.
+#[tokio::test]
+async fn a_build_outlives_other_changes_of_the_schema() {
+    let (meddled, first, second) = meddled().await;
+    let age = "[collection.user.index.age]\nkey = \"age:{age}:{id}\"\n";
+    meddled.before_next_commit(async move { drop(second.apply(&users(age)).await.unwrap()) });
+    first.build("user", "email").await.unwrap();
+    assert_eq!(first.index_state("user", "email").await.unwrap(), IndexState::Ready);
+    assert_eq!(first.index_state("user", "age").await.unwrap(), IndexState::Building);
+    assert_clean(&first).await;
 }
 
 /// Two processes build the same index at the same time.

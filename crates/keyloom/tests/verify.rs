@@ -11,7 +11,7 @@ mod index_support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use index_support::{Clients, Dice, dump, is_record, memory_store, peek, plant, schema};
+use index_support::{Clients, Dice, Meddled, dump, is_record, memory_store, peek, plant, schema};
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
 use keyloom::{Finding, FindingKind, Repair, RepairOptions, Store, Verification, VerifyOptions};
 use proptest::prelude::*;
@@ -283,6 +283,20 @@ async fn findings_are_bounded_and_counted_and_can_be_streamed() {
     assert_clean(&store).await;
 }
 
+/// Operators run these beside everything else.
+#[tokio::test]
+async fn verify_and_repair_can_run_in_tasks() {
+    let store = memory_store().await;
+    ana(&store).await;
+    plant(&store, "", "index:tag:x:u9", Some(r#""u9""#)).await;
+    let other = store.clone();
+    let repair =
+        tokio::spawn(async move { other.repair(&RepairOptions::default()).await }).await.unwrap();
+    assert_eq!(repair.unwrap().mended_counts.dangling, 1);
+    let verification = tokio::spawn(async move { store.verify().await }).await.unwrap();
+    assert!(verification.unwrap().is_clean());
+}
+
 fn on_one_thread(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
@@ -366,6 +380,89 @@ proptest! {
             assert_eq!(repair.left, []);
             assert_clean(&store).await;
         });
+    }
+}
+
+/// Two handles on one store: what happens through the second happens before the next commit of
+/// the first.
+async fn meddled() -> (Arc<Meddled>, Store, Store) {
+    let memory: Arc<dyn Engine> = Arc::new(Memory::new());
+    let meddled = Arc::new(Meddled::new(memory.clone()));
+    let (first, second) = (Store::on(meddled.clone()), Store::on(memory));
+    first.apply(&schema()).await.unwrap();
+    ana(&first).await;
+    (meddled, first, second)
+}
+
+/// Between the look and the mend the record changes, so that the mend would be a fault itself.
+#[tokio::test]
+async fn a_mend_rests_on_the_record_that_was_judged() {
+    let faults = [
+        // The entry is missing, and the record gives it up.
+        ("index:tag:x:u1", None, json!({ "id": "u1", "tags": ["y"] })),
+        // The entry is wrong, and the record takes it.
+        ("index:tag:z:u1", Some(r#""u1""#), json!({ "id": "u1", "tags": ["z"] })),
+        // The entry dangles, and its record is created.
+        ("index:tag:z:u9", Some(r#""u9""#), json!({ "id": "u9", "tags": ["z"] })),
+    ];
+    for (key, value, record) in faults {
+        let (meddled, first, second) = meddled().await;
+        plant(&first, "", key, value).await;
+        only_finding(&first).await;
+        meddled.before_next_commit(async move {
+            second.documents("user").await.unwrap().upsert(&record).await.unwrap();
+        });
+        let repair = first.repair(&RepairOptions::default()).await.unwrap();
+        assert!(meddled.has_meddled(), "{key}");
+        assert_eq!(repair.mended_counts.total() + repair.left_counts.total(), 0, "{key}");
+        assert_clean(&first).await;
+    }
+}
+
+/// Between the look and the mend somebody else takes the key.
+#[tokio::test]
+async fn a_mend_rests_on_the_entry_that_was_judged() {
+    let (meddled, first, second) = meddled().await;
+    plant(&first, "", "index:email:ana@example.org", None).await;
+    meddled.before_next_commit(async move {
+        let rival = json!({ "id": "u9", "email": "ana@example.org" });
+        second.documents("user").await.unwrap().insert(&rival).await.unwrap();
+    });
+    let repair = first.repair(&RepairOptions::default()).await.unwrap();
+    assert!(meddled.has_meddled());
+    assert_eq!((repair.mended_counts.total(), repair.left_counts.missing), (0, 1));
+    let finding = only_finding(&first).await;
+    assert!(finding.reason.contains("user:u9 holds"), "{finding}");
+}
+
+/// The schema changes between the look and the mend, and the entry is no longer anybody's duty.
+#[tokio::test]
+async fn a_mend_rests_on_the_schema_that_was_judged_by() {
+    let (meddled, first, second) = meddled().await;
+    plant(&first, "", "index:tag:x:u1", None).await;
+    meddled.before_next_commit(async move { second.disable("user", "tag").await.unwrap() });
+    let repair = first.repair(&RepairOptions::default()).await.unwrap();
+    assert!(meddled.has_meddled());
+    assert_eq!(repair.mended_counts.total() + repair.left_counts.total(), 0);
+    assert!(peek(&first, "", "index:tag:x:u1").await.is_none());
+}
+
+/// A record that comes before its entries in the order of keys meets a stale claim first.
+#[tokio::test]
+async fn a_stale_claim_gives_way_in_one_pass() {
+    let text = "[collection.user]\nkey = \"a:{id}\"\nfields = { id = \"text\", email = \"text\" }\n\
+                unique.email = { key = \"b:{email}\" }";
+    for holder in [r#""u2""#, r#""u9""#] {
+        let store = Store::on(Arc::new(Memory::new()));
+        store.apply(&keyloom::Schema::from_toml(text).unwrap()).await.unwrap();
+        let users = store.documents("user").await.unwrap();
+        users.insert(&json!({ "id": "u1", "email": "x" })).await.unwrap();
+        users.insert(&json!({ "id": "u2", "email": "y" })).await.unwrap();
+        plant(&store, "", "b:x", Some(holder)).await;
+        let repair = store.repair(&RepairOptions::default()).await.unwrap();
+        assert_eq!((repair.mended_counts.total(), repair.left), (1, vec![]));
+        assert_clean(&store).await;
+        assert_eq!(users.get_by("email", "x").await.unwrap().unwrap().value["id"], "u1");
     }
 }
 

@@ -3,14 +3,16 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use keyloom::engine::{
-    Address, Area, Batch, Cell, Direction, Effect, Engine, EngineExt, Memory, Outcome, Range,
-    Space, Stamp,
+    Address, Area, Batch, Capabilities, Cell, Direction, Effect, Engine, EngineExt, Memory,
+    Outcome, Range, Row, Space, Stamp, Stretch,
 };
-use keyloom::{Collection, ErrorKind, Schema, Store};
+use keyloom::{Collection, ErrorKind, Result, Schema, Store};
 use serde_json::{Value, json};
 
 /// Value, unique, composite, multi-valued over an array and over a map, partial, geo, covering,
@@ -270,4 +272,61 @@ pub async fn plant_on(
     let mut batch = Batch::new(Space::main());
     batch.push(address, None, Some(effect));
     assert!(matches!(engine.commit(batch).await.unwrap(), Outcome::Committed(_)));
+}
+
+type Meddling = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// An engine on which something else happens right before a commit: the worst moment for whoever
+/// has read, decided and is about to write.
+pub struct Meddled {
+    inner: Arc<dyn Engine>,
+    before_commit: Mutex<Option<Meddling>>,
+}
+
+impl Meddled {
+    pub fn new(inner: Arc<dyn Engine>) -> Self {
+        Meddled { inner, before_commit: Mutex::default() }
+    }
+
+    /// Has this happen before the next commit, once.
+    pub fn before_next_commit(&self, meddling: impl Future<Output = ()> + Send + 'static) {
+        *self.before_commit.lock().unwrap() = Some(Box::pin(meddling));
+    }
+
+    pub fn has_meddled(&self) -> bool {
+        self.before_commit.lock().unwrap().is_none()
+    }
+}
+
+#[async_trait]
+impl Engine for Meddled {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        self.inner.get(space, addresses).await
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        self.inner.scan(space, ranges, limit, direction).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        let meddling = self.before_commit.lock().unwrap().take();
+        if let Some(meddling) = meddling {
+            meddling.await;
+        }
+        self.inner.commit(batch).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.close().await
+    }
 }

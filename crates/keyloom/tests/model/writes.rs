@@ -77,7 +77,9 @@ impl Write {
             (Write::Delete | Write::DeleteIf(_), Some(_)) => Verdict::Deleted,
             (_, Some(present)) => {
                 let value = self.record().unwrap_or(&Value::Null);
-                if value.to_string() == present.value.to_string() {
+                // Texts are compared, not values: the order of members counts.
+                let (new, old) = (value.to_string(), present.value.to_string());
+                if new == old {
                     return Verdict::Done(Effect::Unchanged);
                 }
                 passage(collection, &present.value, value)

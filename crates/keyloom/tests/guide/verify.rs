@@ -1,0 +1,43 @@
+//! docs/guide/verify.md
+
+use keyloom::{RepairOptions, Result, Schema, Store};
+use serde_json::json;
+
+const BEFORE: &str = r#"
+[collection.user]
+key = "user:{userId}"
+[collection.user.fields]
+userId = "text"
+email  = "text"
+"#;
+
+const INDEX: &str = r#"
+[collection.user.unique.email]
+key = "index:email:{email}"
+"#;
+
+#[tokio::test]
+async fn the_whole_page() -> Result<()> {
+    let store = Store::open("memory:").await?;
+    store.apply(&Schema::from_toml(BEFORE)?).await?;
+    let users = store.documents("user").await?;
+    users.insert(&json!({ "userId": "ana", "email": "ana@example.org" })).await?;
+    let schema = Schema::from_toml(&format!("{BEFORE}{INDEX}"))?;
+
+    let applied = store.apply(&schema).await?;
+    for (collection, index) in &applied.to_build {
+        store.build(collection, index).await?;
+    }
+
+    assert!(users.get_by("email", "ana@example.org").await?.is_some());
+
+    let verification = store.verify().await?;
+    for finding in &verification.findings {
+        println!("{finding}");
+    }
+    assert!(verification.is_clean());
+
+    let repair = store.repair(&RepairOptions { dry_run: true, ..RepairOptions::default() }).await?;
+    println!("{} would be mended, {} left", repair.mended_counts, repair.left_counts);
+    Ok(())
+}
