@@ -33,8 +33,10 @@ key = "approval:index:approver:{approver_id}:{created_at desc}:{id}"
 key = "approval:code:{code}"
 "#;
 
-/// The part of the caches that holds records; the rest holds blocks.
-const RECORD_CACHE_SHARE: f64 = 0.5;
+/// The parts of the memory for caches that hold records and the first entries of lists, in
+/// eighths; the rest holds blocks of files.
+const RECORD_CACHE_EIGHTHS: u64 = 3;
+const LIST_CACHE_EIGHTHS: u64 = 1;
 
 pub struct Keyloom {
     store: Store,
@@ -45,14 +47,15 @@ impl Rival for Keyloom {
     type Session = KeyloomSession;
 
     fn open(folder: &Path, cache_bytes: u64) -> Result<Self> {
-        let share = match std::env::var("KEYLOOM_RECORD_CACHE_SHARE") {
-            Ok(share) => share.parse()?,
-            Err(_) => RECORD_CACHE_SHARE,
+        let eighths = |name: &str, eighths: u64| -> Result<u64> {
+            Ok(std::env::var(name).map_or(Ok(eighths), |text| text.parse())? * cache_bytes / 8)
         };
-        let record_cache_bytes = (cache_bytes as f64 * share) as u64;
+        let record_cache_bytes = eighths("KEYLOOM_RECORD_EIGHTHS", RECORD_CACHE_EIGHTHS)?;
+        let list_cache_bytes = eighths("KEYLOOM_LIST_EIGHTHS", LIST_CACHE_EIGHTHS)?;
         let options = EmbeddedOptions::default()
             .record_cache_bytes(record_cache_bytes)
-            .block_cache_bytes(cache_bytes - record_cache_bytes);
+            .list_cache_bytes(list_cache_bytes)
+            .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
         let store = Store::on(Arc::new(Embedded::open(folder, options)?));
         wait(store.apply(&Schema::from_toml(SCHEMA)?))?;
         Ok(Keyloom { store })
