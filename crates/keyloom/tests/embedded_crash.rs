@@ -13,6 +13,7 @@
 )]
 
 mod embedded_support;
+mod long;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -175,7 +176,7 @@ fn verify_write_and_kill(folder: &Path, acknowledged: &mut Acknowledged, acknowl
 #[test]
 fn killed_at_random_moments_nothing_acknowledged_is_lost() {
     let mut random = Random::seeded("KEYLOOM_CRASH_SEED");
-    for _ in 0..4 {
+    for _ in 0..long::times(4) {
         let folder = tempfile::tempdir().unwrap();
         let mut acknowledged = Acknowledged::default();
         for _ in 0..26 {
@@ -188,7 +189,7 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
 #[test]
 fn killed_at_random_moments_of_the_first_open_the_next_one_works() {
     let mut random = Random::seeded("KEYLOOM_CRASH_SEED");
-    for _ in 0..30 {
+    for _ in 0..long::times(30) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let mut child = Child::start("writer_process", &path);

@@ -24,6 +24,7 @@ mod model {
     pub mod reads;
     pub mod runner;
     pub mod shape;
+    pub mod shared;
     pub mod transactions;
     pub mod values;
     pub mod writes;
@@ -48,74 +49,82 @@ fn embedded(folder: &Path, durability: Durability) -> Arc<dyn Engine> {
 
 const RELAXED: Durability = Durability::Relaxed { sync_every: Duration::from_millis(50) };
 
-fn on_memory(run: Run) {
+const RUNS: [Run; 9] = [
+    Run::new("memory_one_client", 250).clients(1, 24).in_rounds(8),
+    Run::new("memory_many_clients", 200).clients(4, 12).in_rounds(8),
+    Run::new("memory_unreliable_one_client", 100).clients(1, 12).with_faults(),
+    Run::new("memory_unreliable_many_clients", 70).clients(3, 8).with_faults(),
+    Run::new("embedded_one_client", 120).clients(1, 24).in_rounds(8),
+    Run::new("embedded_many_clients", 100).clients(4, 12).in_rounds(8).with_faults(),
+    Run::new("embedded_durable", 20).clients(8, 6),
+    Run::new("torn_memory", 100).clients(3, 8).of_many_moments(),
+    Run::new("mirror_of_memory_and_embedded", 40).clients(3, 8),
+];
+
+fn run(name: &str) -> &'static Run {
+    RUNS.iter().find(|run| run.name == name).unwrap()
+}
+
+#[test]
+fn the_runs_are_the_whole() {
+    assert_eq!(RUNS.iter().map(|run| run.share).sum::<u64>(), 1_000);
+}
+
+fn on_memory(run: &Run) {
     let memory: Arc<dyn Engine> = Arc::new(Memory::new());
     run.run(false, &|_| memory.clone());
 }
 
-fn on_embedded(run: Run, durability: Durability) {
+fn on_embedded(run: &Run, durability: Durability) {
     let folder = tempfile::tempdir().unwrap();
     run.run(true, &|_| embedded(folder.path(), durability));
 }
 
 #[test]
 fn memory_one_client() {
-    let name = "memory_one_client";
-    on_memory(Run { name, share: 280, clients: 1, slots: 24, rounds: 8, faults: false });
+    on_memory(run("memory_one_client"));
 }
 
 #[test]
 fn memory_many_clients() {
-    let name = "memory_many_clients";
-    on_memory(Run { name, share: 230, clients: 4, slots: 12, rounds: 8, faults: false });
+    on_memory(run("memory_many_clients"));
 }
 
 #[test]
 fn memory_unreliable_one_client() {
-    let name = "memory_unreliable_one_client";
-    on_memory(Run { name, share: 100, clients: 1, slots: 12, rounds: 4, faults: true });
+    on_memory(run("memory_unreliable_one_client"));
 }
 
 #[test]
 fn memory_unreliable_many_clients() {
-    let name = "memory_unreliable_many_clients";
-    on_memory(Run { name, share: 60, clients: 3, slots: 8, rounds: 4, faults: true });
+    on_memory(run("memory_unreliable_many_clients"));
 }
 
 #[test]
 fn embedded_one_client() {
-    let name = "embedded_one_client";
-    let run = Run { name, share: 120, clients: 1, slots: 24, rounds: 8, faults: false };
-    on_embedded(run, RELAXED);
+    on_embedded(run("embedded_one_client"), RELAXED);
 }
 
 #[test]
 fn embedded_many_clients() {
-    let name = "embedded_many_clients";
-    let run = Run { name, share: 100, clients: 4, slots: 12, rounds: 8, faults: true };
-    on_embedded(run, RELAXED);
+    on_embedded(run("embedded_many_clients"), RELAXED);
 }
 
 #[test]
 fn embedded_durable() {
-    let name = "embedded_durable";
-    let run = Run { name, share: 20, clients: 8, slots: 6, rounds: 4, faults: false };
-    on_embedded(run, Durability::Durable);
+    on_embedded(run("embedded_durable"), Durability::Durable);
 }
 
 #[test]
 fn torn_memory() {
     let memory = Arc::new(Memory::new());
-    let name = "torn_memory";
-    let run = Run { name, share: 50, clients: 3, slots: 8, rounds: 4, faults: false };
-    run.run(true, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
+    run("torn_memory").run(false, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
 }
 
 #[test]
 fn mirror_of_memory_and_embedded() {
     let folder = tempfile::tempdir().unwrap();
     let memory = Arc::new(Memory::new());
-    let name = "mirror_of_memory_and_embedded";
-    let run = Run { name, share: 40, clients: 3, slots: 8, rounds: 4, faults: false };
-    run.run(false, &|_| Arc::new(Mirror::new(memory.clone(), embedded(folder.path(), RELAXED))));
+    let mirror = || Mirror::new(memory.clone(), embedded(folder.path(), RELAXED));
+    run("mirror_of_memory_and_embedded").run(false, &|_| Arc::new(mirror()));
 }

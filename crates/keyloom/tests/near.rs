@@ -6,6 +6,8 @@
     reason = "tests fail by panicking"
 )]
 
+mod long;
+
 use keyloom::{ErrorKind, Near, Schema, Store};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -100,7 +102,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(long::times(60)))]
 
     #[test]
     fn near_finds_exactly_what_is_near_and_nearest_first(

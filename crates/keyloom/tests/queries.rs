@@ -6,6 +6,8 @@
     reason = "tests fail by panicking"
 )]
 
+mod long;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -144,7 +146,7 @@ fn reversed(mut ids: Vec<usize>) -> Vec<usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(long::times(64)))]
 
     #[test]
     fn an_answer_is_what_a_filter_and_a_sort_would_give(

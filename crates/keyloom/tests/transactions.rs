@@ -328,3 +328,37 @@ async fn a_transaction_that_always_loses_says_so() {
         assert_eq!(accounts.get("a").await.unwrap().unwrap().value["n"], 3);
     }
 }
+
+/// Found by the model test: the record got a new version, and the entry that carries the record
+/// kept the old one, so that a page gave a version with which nobody could write.
+#[tokio::test]
+async fn a_record_that_is_changed_and_changed_back_has_one_version_everywhere() {
+    const CARRIED: &str = r#"
+        [collection.account]
+        key = "account:{id}"
+        [collection.account.fields]
+        id    = "text"
+        email = "text"
+        [collection.account.index.email]
+        key   = "by-email:{email}:{id}"
+        holds = "record"
+    "#;
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(CARRIED).unwrap()).await.unwrap();
+    let accounts = store.documents("account").await.unwrap();
+    let (first, other) = (json!({"id": "a", "email": "x"}), json!({"id": "a", "email": "y"}));
+    accounts.insert(&first).await.unwrap();
+    store
+        .transaction(async |transaction| {
+            let accounts = transaction.documents("account")?;
+            accounts.upsert(&other).await?;
+            accounts.upsert(&first).await?;
+            Ok::<(), Error>(())
+        })
+        .await
+        .unwrap();
+    let read = accounts.get("a").await.unwrap().unwrap();
+    let page = accounts.page(&Query::new().equal("email", "x")).await.unwrap();
+    assert_eq!(page.records, [read]);
+    accounts.replace_if(&other, page.records[0].version).await.unwrap();
+}

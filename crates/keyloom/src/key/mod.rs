@@ -34,3 +34,5 @@ pub(crate) use recipe::recipe;
 pub(crate) use refusal::{KeyRefusal, shortened};
 pub(crate) use span::Span;
 pub(crate) use template::{Segment, Template, TemplatePart};
+#[cfg(test)]
+pub(crate) use tests::cases;

@@ -14,11 +14,7 @@ use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, Live, Loaded, record_key_of};
-use crate::write::entry_keys_of;
-
-/// How often an entry and its record are read again before they are called inconsistent, on
-/// engines whose answers may mix moments.
-const RECHECKS: usize = 8;
+use crate::write::{Retry, entry_keys_of};
 
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
@@ -356,26 +352,31 @@ impl Reader<'_> {
         &self,
         index: &Index,
         entry: &Bytes,
-        key: Bytes,
-        cell: Option<Cell>,
+        mut key: Bytes,
+        mut cell: Option<Cell>,
     ) -> Result<Resolved> {
         let collection = &self.plan.collection;
-        let mut cell = cell;
-        for _ in 0..RECHECKS {
-            if let Some(cell) = cell.take().filter(|cell| has_entry(collection, index, entry, cell))
-            {
+        let retry = Retry::eager();
+        for reads in 1.. {
+            if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
                 return Ok(record(key, Some(cell)));
             }
-            tokio::task::yield_now().await;
+            // The batch in between may take its time to show as a whole.
+            if !retry.pause(reads).await {
+                break;
+            }
             let both = [
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),
             ];
             let mut cells = self.live.engine.get(&self.live.space, &both).await?.into_iter();
-            if cells.next().flatten().is_none() {
-                return Ok(Resolved::Gone);
+            let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
+            match self.target(index, entry, entry_now.bytes()) {
+                None => return Ok(Resolved::Problem(malformed(entry))),
+                Some(target) if target == key => cell = cells.next().flatten(),
+                // A unique value has passed to another record, which is read at the next turn.
+                Some(target) => (key, cell) = (target, None),
             }
-            cell = cells.next().flatten();
         }
         Ok(Resolved::Problem(match cell {
             None => dangling(entry, &key),

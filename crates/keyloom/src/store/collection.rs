@@ -15,10 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::query::{self, Near, Nearby, Page, Query, plan};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, record_key_of};
-use crate::write::{self, Written, key_of_values};
-
-/// How often a look-up by a unique value is repeated when the value changes hands meanwhile.
-const LOOKUPS: usize = 8;
+use crate::write::{self, Retry, Written, key_of_values};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
@@ -79,7 +76,8 @@ impl<T> Collection<T> {
         let declared = loaded.schema.collection(&self.name)?;
         let (index, claim) = unique_key(&loaded, declared, index, &values.into_values())?;
         let claim = Address::new(index.area.clone(), claim);
-        for _ in 0..LOOKUPS {
+        let retry = Retry::eager();
+        for reads in 1.. {
             let cell = self
                 .live
                 .engine
@@ -108,6 +106,9 @@ impl<T> Collection<T> {
                     Version::from_stamp(found.stamp),
                     text.clone(),
                 )));
+            }
+            if !retry.pause(reads).await {
+                break;
             }
         }
         Err(Error::new(

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
 use super::random::Random;
-use super::shape::{LATER, Shape};
+use super::shape::Shape;
+use super::shared::Increments;
 use super::values::{CLIENT, Draw, identity};
 
 /// How many operations are shown when one of them gives a wrong answer.
@@ -26,6 +27,9 @@ pub struct World {
     pub slots: usize,
     /// Whether the engine fails now and then.
     pub faults: bool,
+    /// Whether the engine reads one moment.
+    pub snapshot: bool,
+    pub increments: Increments,
 }
 
 impl World {
@@ -135,13 +139,14 @@ impl Client {
             let slot = self.random.below(self.world.slots);
             match self.random.below(100) {
                 0..42 => self.write(collection, slot).await,
-                42..52 => self.get(collection, slot).await,
-                52..56 => self.get_many(collection).await,
-                56..62 => self.get_by(collection).await,
-                62..80 => self.browse(collection).await,
-                80..84 => self.count(collection).await,
-                84..87 => self.keys(collection).await,
-                87..90 => self.near().await,
+                42..53 => self.get(collection, slot).await,
+                53..57 => self.get_many(collection).await,
+                57..63 => self.get_by(collection).await,
+                63..82 => self.browse(collection).await,
+                82..86 => self.count(collection).await,
+                86..89 => self.keys(collection).await,
+                89 => self.near().await,
+                90..94 => self.share().await,
                 _ => self.transact().await,
             }
             self.done += 1;
@@ -225,9 +230,9 @@ impl Client {
         read.as_ref().map(Known::of)
     }
 
-    /// Whether the indexes of the newer schema may be asked, and which collections have one.
+    /// Whether the collection has an index of the newer schema that may be asked.
     pub fn asks_later(&self, collection: usize) -> bool {
-        self.later && self.shape(collection).indexes.iter().any(|index| index.name == LATER)
+        self.later && self.shape(collection).has_later()
     }
 }
 

@@ -55,7 +55,7 @@ impl Question {
         if let Some(next) = segments.get(fixed) {
             question.bound(shape, next, draw);
         }
-        if shape.name == "item" && draw.random.percent(10) {
+        if shape.name == "item" && draw.random.percent(30) {
             question.unite(shape, draw);
         }
         if draw.random.percent(20) {

@@ -8,13 +8,14 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use keyloom::Store;
 use keyloom::engine::{Engine, Unreliable};
+use keyloom::{ErrorKind, IndexState, Query, Store};
 
 use super::claims::Claims;
 use super::client::{Client, World, retried};
 use super::random::Random;
 use super::shape::{LATER, schema, schema_later, shapes};
+use super::shared::{Increments, check, prepare};
 
 /// How many operations all tests together do, unless `KEYLOOM_MODEL_OPS` says otherwise.
 const OPERATIONS: u64 = 200_000;
@@ -28,10 +29,36 @@ pub struct Run {
     pub name: &'static str,
     /// Its part of all operations, in thousandths.
     pub share: u64,
-    pub clients: usize,
-    pub slots: usize,
-    pub rounds: u64,
-    pub faults: bool,
+    clients: usize,
+    slots: usize,
+    rounds: u64,
+    faults: bool,
+    snapshot: bool,
+}
+
+impl Run {
+    pub const fn new(name: &'static str, share: u64) -> Self {
+        Run { name, share, clients: 1, slots: 12, rounds: 4, faults: false, snapshot: true }
+    }
+
+    /// So many clients, each with so many records of a collection at most.
+    pub const fn clients(self, clients: usize, slots: usize) -> Self {
+        Run { clients, slots, ..self }
+    }
+
+    pub const fn in_rounds(self, rounds: u64) -> Self {
+        Run { rounds, ..self }
+    }
+
+    /// On an engine that fails now and then.
+    pub const fn with_faults(self) -> Self {
+        Run { faults: true, ..self }
+    }
+
+    /// On an engine whose answers may mix moments.
+    pub const fn of_many_moments(self) -> Self {
+        Run { snapshot: false, ..self }
+    }
 }
 
 /// Opens the engine of a run; called again to reopen it after it was closed.
@@ -52,7 +79,7 @@ fn operations_total() -> u64 {
 
 impl Run {
     /// Runs, panics at the first wrong answer, and says how to repeat it.
-    pub fn run(self, reopens: bool, open: Open<'_>) {
+    pub fn run(&self, reopens: bool, open: Open<'_>) {
         let seed = variable("KEYLOOM_SEED")
             .unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
         let clients =
@@ -65,6 +92,8 @@ impl Run {
             clients,
             slots: self.slots,
             faults: self.faults,
+            snapshot: self.snapshot,
+            increments: Increments::default(),
         });
         // One client on one thread does the same at every repetition.
         let mut runtime = match clients {
@@ -73,7 +102,7 @@ impl Run {
         };
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
         let failed = AtomicBool::new(true);
-        let _guard = Report { run: &self, seed, world: &world, failed: &failed };
+        let _guard = Report { run: self, seed, world: &world, failed: &failed };
         let done = runtime.block_on(self.rounds(&world, seed, operations, reopens, open));
         failed.store(false, Ordering::Relaxed);
         println!("{}: {done} operations of {clients} clients, seed {seed}", self.name);
@@ -92,6 +121,7 @@ impl Run {
         let store = Store::on(engine.clone());
         let first = schema();
         retried(|| store.apply(&first)).await;
+        prepare(&store).await;
         let mut clients = Vec::new();
         for number in 0..world.clients {
             clients.push(Client::new(world.clone(), number, seed, store.clone()).await);
@@ -109,6 +139,7 @@ impl Run {
             for client in &mut clients {
                 client.check_all().await;
             }
+            check(&clients[0].store, &world.increments).await;
         }
         verify(&engine).await;
         let done = clients.iter().map(|client| client.done).sum();
@@ -180,11 +211,10 @@ async fn join_newer_program(
     let few = operations.min(200);
     let (_, working) = tokio::join!(applying, work(std::mem::take(clients), few));
     *clients = working;
+    check_states(world, &newer).await;
     let building = async {
-        for shape in &world.shapes {
-            if shape.indexes.iter().any(|index| index.name == LATER) {
-                retried(|| newer.build(&shape.name, LATER)).await;
-            }
+        for shape in world.shapes.iter().filter(|shape| shape.has_later()) {
+            retried(|| newer.build(&shape.name, LATER)).await;
         }
     };
     let (_, working) = tokio::join!(building, work(std::mem::take(clients), few));
@@ -195,6 +225,25 @@ async fn join_newer_program(
             let store = if random.percent(50) { newer.clone() } else { Store::on(engine.clone()) };
             client.use_store(store, true).await;
         }
+    }
+}
+
+/// An index that is not built is refused, never read half.
+async fn check_states(world: &World, newer: &Store) {
+    for shape in world.shapes.iter().filter(|shape| shape.has_later()) {
+        let state = retried(|| newer.index_state(&shape.name, LATER)).await;
+        let documents = retried(|| newer.documents(&shape.name)).await;
+        let refused = loop {
+            match documents.keys(&Query::new().index(LATER)).await {
+                Ok(_) => break false,
+                Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::IndexNotReady);
+                    break true;
+                }
+            }
+        };
+        assert_eq!(refused, state == IndexState::Building, "{} is {state:?}", shape.name);
     }
 }
 

@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 use keyloom::{IndexDeclaration, Schema, TestDeclaration};
 use serde_json::Value;
 
+use super::shared::SHARED;
+
 const SCHEMA: &str = include_str!("schema.toml");
 const SCHEMA_LATER: &str = include_str!("schema_later.toml");
 
@@ -55,10 +57,11 @@ pub struct IndexShape {
     declaration: IndexDeclaration,
 }
 
-/// Every collection of the newer schema. Indexes that only it has are named [`LATER`].
+/// Every collection of the newer schema whose records have one owner. Indexes that only it has are named [`LATER`].
 pub fn shapes() -> Vec<Shape> {
     let declaration = schema_later().declaration();
-    let shapes = declaration.collections.into_iter().map(|(name, collection)| {
+    let own = declaration.collections.into_iter().filter(|(name, _)| name != SHARED);
+    let shapes = own.map(|(name, collection)| {
         let is_text = |path: &str| {
             // The names of a map are text unless declared otherwise.
             collection
@@ -103,6 +106,11 @@ fn segments(template: &str, is_text: impl Fn(&str) -> bool) -> Vec<Segment> {
 impl Shape {
     pub fn index(&self, name: &str) -> &IndexShape {
         self.indexes.iter().find(|index| index.name == name).unwrap()
+    }
+
+    /// Whether the newer schema adds an index.
+    pub fn has_later(&self) -> bool {
+        self.indexes.iter().any(|index| index.name == LATER)
     }
 
     /// The values that name a record.

@@ -81,7 +81,11 @@ struct Forecast {
 impl Client {
     pub async fn transact(&mut self) {
         let count = 1 + self.random.below(5);
-        let steps: Vec<Step> = (0..count).map(|_| self.random_step()).collect();
+        let mut steps: Vec<Step> = Vec::new();
+        for _ in 0..count {
+            let step = self.random_step(steps.last());
+            steps.push(step);
+        }
         let aborts = self.random.percent(15);
         let gives_up = self.random.percent(50);
         let forecast = self.forecast(&steps, aborts, gives_up);
@@ -133,11 +137,14 @@ impl Client {
         self.world.claims().settle(&moves, happened);
     }
 
-    fn random_step(&mut self) -> Step {
+    /// A step; often at the place of the one before it, so that they meet.
+    fn random_step(&mut self, last: Option<&Step>) -> Step {
         let world = self.world.clone();
-        let collection = self.random.below(world.shapes.len());
-        // Few slots, so that steps of one transaction meet.
-        let spot = (collection, self.random.below(world.slots.min(5)));
+        let spot = match last {
+            Some(Step::Write(spot, _) | Step::Get(spot)) if self.random.percent(30) => *spot,
+            _ => (self.random.below(world.shapes.len()), self.random.below(world.slots.min(5))),
+        };
+        let collection = spot.0;
         if self.random.percent(20) {
             return Step::Get(spot);
         }

@@ -77,7 +77,7 @@ impl Write {
             (Write::Delete | Write::DeleteIf(_), Some(_)) => Verdict::Deleted,
             (_, Some(present)) => {
                 let value = self.record().unwrap_or(&Value::Null);
-                // Texts are compared, not values: the order of members counts.
+                // Texts are compared, not values: the order of members counts, and -0.0 is not 0.0.
                 let (new, old) = (value.to_string(), present.value.to_string());
                 if new == old {
                     return Verdict::Done(Effect::Unchanged);

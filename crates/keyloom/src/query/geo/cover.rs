@@ -89,6 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::key::cases;
 
     fn place() -> impl Strategy<Value = Place> {
         let lat = prop_oneof![4 => -90.0..=90.0f64, 1 => Just(-90.0), 1 => Just(90.0), 1 => 89.99..=90.0f64];
@@ -105,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(ProptestConfig::with_cases(cases(2_000)))]
 
         #[test]
         fn every_place_of_a_ring_lies_in_one_of_its_cells(

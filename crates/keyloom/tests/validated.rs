@@ -1,0 +1,101 @@
+//! Reads on engines whose answers may mix moments, with the moment chosen.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use keyloom::engine::{
+    Address, Batch, Capabilities, Cell, Direction, Engine, Memory, Outcome, Range, Reading, Row,
+    Space, Stretch,
+};
+use keyloom::{Query, Result, Schema, Store};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = r#"
+[collection.user]
+key = "user:{id}"
+[collection.user.fields]
+id    = "text"
+email = "text"
+[collection.user.unique.email]
+key = "email:{email}"
+"#;
+
+/// Writes these records between a scan and the reads that follow it.
+struct Meanwhile {
+    capabilities: Capabilities,
+    inner: Arc<Memory>,
+    writes: Mutex<Vec<Value>>,
+}
+
+#[async_trait]
+impl Engine for Meanwhile {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        let writes = std::mem::take(&mut *self.writes.lock().unwrap());
+        let users = Store::on(self.inner.clone()).documents("user").await?;
+        for record in &writes {
+            users.upsert(record).await?;
+        }
+        self.inner.get(space, addresses).await
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        self.inner.scan(space, ranges, limit, direction).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        self.inner.commit(batch).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.close().await
+    }
+}
+
+/// The ids that a query by the e-mail address x gives when these records are written meanwhile.
+async fn ids_when(writes: Vec<Value>) -> Vec<Value> {
+    let inner = Arc::new(Memory::new());
+    let direct = Store::on(inner.clone());
+    direct.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+    let users = direct.documents("user").await.unwrap();
+    users.insert(&json!({ "id": "a", "email": "x" })).await.unwrap();
+    let capabilities = Capabilities { reading: Reading::Validated, ..inner.capabilities().clone() };
+    let engine = Arc::new(Meanwhile { capabilities, inner, writes: Mutex::default() });
+    let users = Store::on(engine.clone()).documents("user").await.unwrap();
+    *engine.writes.lock().unwrap() = writes;
+    let page = users.page(&Query::new().equal("email", "x")).await.unwrap();
+    assert!(page.problems.is_empty(), "{:?}", page.problems);
+    page.records.into_iter().map(|record| record.value["id"].clone()).collect()
+}
+
+/// Found by the model test: the entry named another record by then, and was reported as wrong.
+#[tokio::test]
+async fn an_entry_that_passes_to_another_record_leads_to_that_one() {
+    let passed = vec![json!({ "id": "a", "email": "y" }), json!({ "id": "b", "email": "x" })];
+    assert_eq!(ids_when(passed).await, ["b"]);
+}
+
+#[tokio::test]
+async fn an_entry_that_is_given_up_leads_nowhere() {
+    assert!(ids_when(vec![json!({ "id": "a", "email": "y" })]).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_record_that_keeps_the_entry_is_given_as_it_is() {
+    assert_eq!(ids_when(vec![json!({ "id": "a", "email": "x", "n": 2 })]).await, ["a"]);
+}
