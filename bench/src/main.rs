@@ -23,6 +23,10 @@ use workload::Spread;
 /// How many writers insert at once.
 const WRITERS: [usize; 3] = [1, 16, 64];
 
+/// How many times as many reads warm the caches as are measured, and what makes them others.
+const WARMING: usize = 4;
+const WARMING_ROUND: usize = 1_000;
+
 /// Reads of a round on cold files: few, since every read warms them.
 const READS_COLD: usize = 500;
 
@@ -169,11 +173,10 @@ impl Bench<'_> {
 
     fn reads(&mut self, workload: &str, spread: Spread, is_list: bool) -> Result<()> {
         let reads = self.options.reads;
-        for place in 0..self.contestants.len() {
-            for round in 0..self.options.rounds {
-                let warming = self.reading(spread, is_list, reads, 1_000 + round);
-                self.contestants[place].run(&warming)?;
-            }
+        let warming = reads * self.options.rounds * WARMING;
+        let warming = self.reading(spread, is_list, warming, WARMING_ROUND);
+        for contestant in &mut self.contestants {
+            contestant.run(&warming)?;
         }
         let measured =
             self.rounds(|bench, round| bench.reading(spread, is_list, reads, round), |_| Ok(()))?;

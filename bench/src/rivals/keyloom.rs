@@ -35,7 +35,7 @@ key = "approval:code:{code}"
 
 /// The parts of the memory for caches that hold records and the first entries of lists, in
 /// eighths; the rest holds blocks of files.
-const RECORD_CACHE_EIGHTHS: u64 = 3;
+const RECORD_CACHE_EIGHTHS: u64 = 4;
 const LIST_CACHE_EIGHTHS: u64 = 1;
 
 pub struct Keyloom {

@@ -35,6 +35,12 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether a value is of this type; the error is the reason why it is not.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        // The commonest answers need no codec.
+        match (self, value) {
+            (Kind::Text, Value::String(_)) => return Ok(()),
+            (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
+            _ => {}
+        }
         let codec = match self.clone() {
             Kind::Text => Codec::Text,
             Kind::Integer { digits } => Codec::Integer { digits },

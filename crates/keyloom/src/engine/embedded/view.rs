@@ -167,6 +167,9 @@ impl Moment<'_> {
         let mut stretch = Stretch { rows: Vec::new(), more: false };
         while let Some(guard) = next() {
             if stretch.rows.len() == limit {
+                if let Some(recorder) = &mut recorder {
+                    recorder.stop_before(&guard.key().map_err(fault::reading)?);
+                }
                 stretch.more = true;
                 break;
             }
@@ -178,7 +181,7 @@ impl Moment<'_> {
         }
         if let Some(recorder) = recorder {
             let stretches = &self.caches.stretches;
-            stretches.fill(recorder, stored_range, direction, stretch.more, *commit);
+            stretches.fill(recorder, stored_range, direction, *commit);
         }
         Ok(stretch)
     }
