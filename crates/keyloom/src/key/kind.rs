@@ -35,7 +35,19 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether a value is of this type; the error is the reason why it is not.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        let codec = match self.clone() {
+        // The commonest answers need no codec.
+        match (self, value) {
+            (Kind::Text, Value::String(_)) => return Ok(()),
+            (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
+            _ => {}
+        }
+        self.plain_codec().write(value, false, None, &mut Vec::new())
+    }
+
+    /// The codec of a segment without modifiers. A place has none of its own; that of the
+    /// coarsest geohash tells whether a value is a place.
+    pub(super) fn plain_codec(&self) -> Codec {
+        match self.clone() {
             Kind::Text => Codec::Text,
             Kind::Integer { digits } => Codec::Integer { digits },
             Kind::Float => Codec::Float,
@@ -47,8 +59,7 @@ impl Kind {
             Kind::Id => Codec::Id,
             Kind::Code(pattern) => Codec::Code(pattern),
             Kind::Point { lat, lon } => Codec::Geohash { chars: 1, lat, lon },
-        };
-        codec.write(value, false, None, &mut Vec::new())
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::cursor::{Binding, Cursor, Position};
+use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
 use super::walk::{Found, Walk, Want};
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
-use crate::schema::{Collection, Holds, Index, Live, Loaded, record_key_of};
+use crate::schema::{Collection, Holds, Index, Live, Loaded, followed_key_of};
 use crate::write::entry_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
@@ -177,7 +177,7 @@ fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) ->
         secret: loaded.catalog.cursor_secret.0.to_vec(),
         space: live.space.name().to_owned(),
         collection: collection.name.clone(),
-        query: query.canonical(),
+        query: Asked::Query(Box::new(query.clone())),
     }
 }
 
@@ -322,10 +322,7 @@ impl Reader<'_> {
     }
 
     fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
-        match &index.recipe {
-            Some(recipe) => Some(recipe.target(key, value?)?.key),
-            None => record_key_of(&self.plan.collection, index, key, value?),
-        }
+        followed_key_of(&self.plan.collection, index, key, value?)
     }
 
     pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {

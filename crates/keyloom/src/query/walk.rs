@@ -153,17 +153,24 @@ impl Lane<'_> {
             None => (&collection.key, collection.interleaved),
         };
         self.more = stretch.more;
+        let last = stretch.rows.last().map(|(row, _)| row.key.clone());
+        self.waiting.reserve(stretch.rows.len());
         for (row, followed) in stretch.rows {
-            if !self.range.contains(&row.key) {
-                continue;
+            if interleaved {
+                if !self.range.contains(&row.key) {
+                    continue;
+                }
+                if template.decode(&row.key).is_none() {
+                    self.range = template.skip(&self.range, &row.key, direction);
+                    continue;
+                }
             }
-            if interleaved && template.decode(&row.key).is_none() {
-                self.range = template.skip(&self.range, &row.key, direction);
-                continue;
-            }
-            self.range = self.range.after(&row.key, direction);
             let position = row.key.slice(self.branch.prefix.len().min(row.key.len())..);
             self.waiting.push_back(Found { branch: self.branch, position, entry: row, followed });
+        }
+        // A jump may have left the last row behind already.
+        if let Some(last) = last.filter(|last| self.more && self.range.contains(last)) {
+            self.range = self.range.after(&last, direction);
         }
         self.more &= !self.range.is_empty();
     }
