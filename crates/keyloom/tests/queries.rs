@@ -297,6 +297,7 @@ direction: backward"
             "\
 index item.name_down: idx:down:{kind}:{name sorted desc}:{id}
   fixed: kind
+  only records that have: name
   range: idx:down:a: .. idx:down:a;
   read: follow, 1 round trip
 direction: forward

@@ -164,12 +164,14 @@ fn check_size(name: &str, query: &Query) -> Result<()> {
     if (1..=TAKE_MAX).contains(&query.take) && query.limit != Some(0) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::InvalidQuery,
-        "a page takes 1 to 10000 records and reads at least one",
-    )
-    .with("collection", name)
-    .with("take", query.take))
+    let message = "a page takes 1 to 10000 records and reads at least one";
+    let error = Error::new(ErrorKind::InvalidQuery, message)
+        .with("collection", name)
+        .with("take", query.take);
+    Err(match query.limit {
+        Some(limit) => error.with("limit", limit),
+        None => error,
+    })
 }
 
 fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {

@@ -4,6 +4,7 @@ mod address;
 mod change;
 mod collection;
 mod fields;
+mod finite;
 mod in_transaction;
 mod maintenance;
 mod plain;

@@ -143,8 +143,7 @@ pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<
         match refused {
             None => return Ok(document),
             Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Taken(index, _, _)) if drawn < CODE_DRAWS && uses_any(&index, &codes) => {
-                drawn += 1;
+            refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(&mut value, &codes);
                 codes.clear();
             }
@@ -155,8 +154,13 @@ pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<
     }
 }
 
-fn uses_any(index: &Index, codes: &[Path]) -> bool {
-    index.key.segments().any(|segment| codes.contains(&segment.path))
+/// Whether a write was refused for a code that was drawn for it, so that another draw may do.
+/// Counts the draws.
+pub(super) fn may_draw_again(refused: &Option<Refused>, codes: &[Path], drawn: &mut u32) -> bool {
+    let Some(Refused::Taken(index, ..)) = refused else { return false };
+    let is_unlucky = index.key.segments().any(|segment| codes.contains(&segment.path));
+    *drawn += u32::from(is_unlucky);
+    is_unlucky && *drawn <= CODE_DRAWS
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
@@ -191,12 +195,12 @@ async fn write_over(
     allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
     let retry = Retry::eager();
-    let mut made = 0;
+    let (mut made, mut drawn) = (0, 0);
     loop {
         let loaded = live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
-        fill_generated(collection, &mut value);
+        let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(live, collection, &key).await?;
@@ -205,8 +209,11 @@ async fn write_over(
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
-        made += 1;
         let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        if may_draw_again(&refused, &codes, &mut drawn) {
+            continue;
+        }
+        made += 1;
         if is_settled(live, refused, retry, made).await? {
             return Ok(written);
         }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused};
 use super::operations::{
-    Current, Overwrite, Written, commit, contention, creation, is_settled, overwrite, read,
-    record_key,
+    Current, Overwrite, Written, commit, contention, creation, is_settled, may_draw_again,
+    overwrite, read, record_key,
 };
 use super::retry::Retry;
 use crate::engine::ShowKey;
@@ -102,17 +102,18 @@ pub(crate) async fn upsert_with(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
 ) -> Result<Written> {
-    let mut made = 0;
+    let (mut made, mut drawn) = (0, 0);
     loop {
         let loaded = live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
-        fill_generated(collection, &mut value);
+        let codes = fill_generated(collection, &mut value);
         let (creation, document) = creation(collection, value)?;
         made += 1;
         match commit(live, &loaded, std::slice::from_ref(&creation), &[]).await? {
             None => return Ok(Written { document, effect: Effect::Created }),
             Some(Refused::StaleSchema) => drop(live.reload().await?),
+            refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
                 let key = creation.key;
                 let changed =
