@@ -203,9 +203,10 @@ async fn gather(
         // One entry more than the page takes tells whether there is a next page.
         let left = (query.take - all.records.len()).saturating_add(1);
         let ahead = if plan.filters.is_empty() { left } else { left.max(CHUNK_FILTERED) };
-        let Some(found) = walk.next(ahead.min((limit - all.read).saturating_add(1))).await? else {
-            return Ok(all);
-        };
+        if walk.is_hungry() {
+            walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
+        }
+        let Some(found) = walk.pop() else { return Ok(all) };
         if all.records.len() == query.take {
             return Ok(Gathered { stopped: Stopped::Take, ..all });
         }
@@ -213,11 +214,16 @@ async fn gather(
             return Ok(Gathered { stopped: Stopped::Limit, ..all });
         }
         all.read += 1;
-        let first = all.ends.take().map_or_else(|| found.position.clone(), |(first, _)| first);
-        all.ends = Some((first, found.position.clone()));
+        match &mut all.ends {
+            Some((_, last)) => *last = found.position.clone(),
+            ends => *ends = Some((found.position.clone(), found.position.clone())),
+        }
         let resolved = match want {
             Want::Entries => reader.key_only(&found),
-            Want::Records => reader.resolve(found).await?,
+            Want::Records => match reader.resolve_at_once(found) {
+                Ok(resolved) => resolved,
+                Err(doubt) => reader.validate(doubt).await?,
+            },
         };
         match resolved {
             Resolved::Record(document) => match reader.passes(&document) {
@@ -275,6 +281,14 @@ pub(super) enum Resolved {
     Problem(Problem),
 }
 
+/// An entry and what was at the key that it names, maybe at another moment.
+struct Doubt<'f> {
+    index: &'f Index,
+    entry: Bytes,
+    key: Bytes,
+    cell: Option<Cell>,
+}
+
 /// Gets from what a walk finds to records.
 pub(super) struct Reader<'p> {
     pub(super) live: &'p Live,
@@ -317,42 +331,40 @@ impl Reader<'_> {
     }
 
     pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
-        let Some(index) = &found.branch.index else {
-            return Ok(record(found.entry.key, Some(found.entry.cell)));
+        match self.resolve_at_once(found) {
+            Ok(resolved) => Ok(resolved),
+            Err(doubt) => self.validate(doubt).await,
+        }
+    }
+
+    /// What needs no further reading: everything on an engine that reads entries and records at
+    /// one moment, which is why it is apart from the rest.
+    fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Doubt<'f>> {
+        let Found { branch, entry, followed, .. } = found;
+        let Some(index) = &branch.index else {
+            return Ok(record(entry.key, Some(entry.cell)));
         };
+        let (target, followed) = match followed {
+            Some(followed) => (followed.target, Some(followed.record)),
+            None => (self.target(index, &entry.key, entry.cell.bytes()), None),
+        };
+        let Some(key) = target else { return Ok(Resolved::Problem(malformed(&entry.key))) };
         if index.holds == Holds::Record {
-            return Ok(match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
-                Some(key) => record(key, Some(found.entry.cell)),
-                None => Resolved::Problem(malformed(&found.entry.key)),
-            });
+            return Ok(record(key, Some(entry.cell)));
         }
         let together = self.live.engine.capabilities().reading == Reading::Snapshot;
-        match found.followed {
-            Some(followed) => match (followed.target, followed.record) {
-                (None, _) => Ok(Resolved::Problem(malformed(&found.entry.key))),
-                (Some(key), cell) if together => Ok(match cell {
-                    Some(cell) => record(key, Some(cell)),
-                    None => Resolved::Problem(dangling(&found.entry.key, &key)),
-                }),
-                (Some(key), cell) => self.validate(index, &found.entry.key, key, cell).await,
-            },
-            None => match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
-                Some(key) => self.validate(index, &found.entry.key, key, None).await,
-                None => Ok(Resolved::Problem(malformed(&found.entry.key))),
-            },
+        match followed {
+            Some(Some(cell)) if together => Ok(record(key, Some(cell))),
+            Some(None) if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
+            cell => Err(Doubt { index, entry: entry.key, key, cell: cell.flatten() }),
         }
     }
 
     /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
     /// they may be of different moments.
-    async fn validate(
-        &self,
-        index: &Index,
-        entry: &Bytes,
-        mut key: Bytes,
-        mut cell: Option<Cell>,
-    ) -> Result<Resolved> {
-        let collection = &self.plan.collection;
+    async fn validate(&self, doubt: Doubt<'_>) -> Result<Resolved> {
+        let Doubt { index, entry, mut key, mut cell } = doubt;
+        let (collection, entry) = (&self.plan.collection, &entry);
         let retry = Retry::eager();
         for reads in 1.. {
             if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {

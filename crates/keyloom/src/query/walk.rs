@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::cursor::Position;
 use super::plan::{Branch, Plan};
-use crate::engine::{Cell, Direction, Link, Range, Row, Stretch, Trail, successor};
+use crate::engine::{Cell, Direction, Link, Range, Row, Trail, successor};
 use crate::error::Result;
 use crate::schema::{Collection, Holds, Live};
 
@@ -80,30 +80,44 @@ impl<'p> Walk<'p> {
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.
     pub(super) async fn next(&mut self, chunk: usize) -> Result<Option<Found<'p>>> {
-        self.refill(chunk).await?;
+        if self.is_hungry() {
+            self.refill(chunk).await?;
+        }
+        Ok(self.pop())
+    }
+
+    /// Whether a lane must be read from before the next entry is known.
+    pub(super) fn is_hungry(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more)
+    }
+
+    /// The next of the entries that were read, unless the walk is hungry.
+    pub(super) fn pop(&mut self) -> Option<Found<'p>> {
+        if let [lane] = &mut self.lanes[..] {
+            return lane.waiting.pop_front();
+        }
         let direction = self.direction;
-        let first = self
+        let (place, _) = self
             .lanes
             .iter()
             .enumerate()
             .filter_map(|(place, lane)| Some((place, &lane.waiting.front()?.position)))
-            .reduce(|best, other| if is_before(other.1, best.1, direction) { other } else { best });
-        let Some((place, _)) = first else { return Ok(None) };
-        let found = self.lanes[place].waiting.pop_front();
-        if let Some(found) = &found {
-            // The same record through another index has the same position.
-            for lane in &mut self.lanes {
-                if lane.waiting.front().is_some_and(|other| other.position == found.position) {
-                    lane.waiting.pop_front();
-                }
+            .reduce(
+                |best, other| if is_before(other.1, best.1, direction) { other } else { best },
+            )?;
+        let found = self.lanes[place].waiting.pop_front()?;
+        // The same record through another index has the same position.
+        for lane in &mut self.lanes {
+            if lane.waiting.front().is_some_and(|other| other.position == found.position) {
+                lane.waiting.pop_front();
             }
         }
-        Ok(found)
+        Some(found)
     }
 
-    /// Makes sure that every lane shows its next entry, or has none.
-    async fn refill(&mut self, chunk: usize) -> Result<()> {
-        while self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more) {
+    /// Reads until every lane shows its next entry, or has none.
+    pub(super) async fn refill(&mut self, chunk: usize) -> Result<()> {
+        while self.is_hungry() {
             let follow = |lane: &Lane<'_>| self.want == Want::Records && follows(lane.branch);
             let hungry = |lane: &&mut Lane<'p>| lane.waiting.is_empty() && lane.more;
             let following: Vec<bool> = self.lanes.iter().map(follow).collect();
@@ -119,7 +133,8 @@ impl<'p> Walk<'p> {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
                 let stretches = live.engine.scan(&live.space, &ranges, chunk, direction).await?;
                 for (lane, stretch) in scanned.into_iter().zip(stretches) {
-                    lane.take_in(&self.plan.collection, direction, rows(stretch));
+                    let rows = stretch.rows.into_iter().map(|row| (row, None));
+                    lane.take_in(&self.plan.collection, direction, rows, stretch.more);
                 }
             }
             if !followed.is_empty() {
@@ -127,7 +142,8 @@ impl<'p> Walk<'p> {
                     followed.iter().filter_map(|lane| lane.trail()).collect();
                 let stretches = live.engine.follow(&live.space, &trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
-                    lane.take_in(&self.plan.collection, direction, links(stretch));
+                    let links = stretch.rows.into_iter().map(split);
+                    lane.take_in(&self.plan.collection, direction, links, stretch.more);
                 }
             }
         }
@@ -146,16 +162,18 @@ impl Lane<'_> {
         &mut self,
         collection: &Collection,
         direction: Direction,
-        stretch: Stretch<(Row, Option<Followed>)>,
+        rows: impl ExactSizeIterator<Item = (Row, Option<Followed>)>,
+        more: bool,
     ) {
         let (template, interleaved) = match &self.branch.index {
             Some(index) => (&index.key, index.interleaved),
             None => (&collection.key, collection.interleaved),
         };
-        self.more = stretch.more;
-        let last = stretch.rows.last().map(|(row, _)| row.key.clone());
-        self.waiting.reserve(stretch.rows.len());
-        for (row, followed) in stretch.rows {
+        self.more = more;
+        self.waiting.reserve(rows.len());
+        let mut last = None;
+        for (row, followed) in rows {
+            last = Some(row.key.clone());
             if interleaved {
                 if !self.range.contains(&row.key) {
                     continue;
@@ -184,14 +202,8 @@ fn follows(branch: &Branch) -> bool {
         .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_some())
 }
 
-fn rows(stretch: Stretch<Row>) -> Stretch<(Row, Option<Followed>)> {
-    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(|row| (row, None)).collect() }
-}
-
-fn links(stretch: Stretch<Link>) -> Stretch<(Row, Option<Followed>)> {
-    let split =
-        |link: Link| (link.entry, Some(Followed { target: link.target, record: link.record }));
-    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(split).collect() }
+fn split(link: Link) -> (Row, Option<Followed>) {
+    (link.entry, Some(Followed { target: link.target, record: link.record }))
 }
 
 fn is_before(a: &Bytes, b: &Bytes, direction: Direction) -> bool {
