@@ -143,18 +143,13 @@ impl Batch {
             .with("bytes at most", capabilities.batch_bytes_max)
             .with("engine", capabilities.engine));
         }
-        let mut seen = HashSet::with_capacity(self.entries.len() + 1);
-        for address in self
-            .fence
-            .iter()
-            .map(|fence| &fence.address)
-            .chain(self.entries.iter().map(|entry| &entry.address))
-        {
-            address.check()?;
-            if !seen.insert(address) {
-                return Err(Error::new(ErrorKind::Internal, "a batch names each address once")
-                    .with("key", ShowKey(&address.key)));
-            }
+        let fence = self.fence.iter().map(|fence| &fence.address);
+        let addresses: Vec<&Address> =
+            fence.chain(self.entries.iter().map(|entry| &entry.address)).collect();
+        addresses.iter().try_for_each(|address| address.check())?;
+        if let Some(address) = repeated(&addresses) {
+            return Err(Error::new(ErrorKind::Internal, "a batch names each address once")
+                .with("key", ShowKey(&address.key)));
         }
         self.entries.iter().filter_map(|entry| Some((entry, entry.effect.as_ref()?))).try_for_each(
             |(entry, effect)| {
@@ -162,6 +157,19 @@ impl Batch {
             },
         )
     }
+}
+
+/// The first address that was named before. Writes of single records have few addresses, and
+/// comparing them is faster than hashing them.
+fn repeated<'a>(addresses: &[&'a Address]) -> Option<&'a Address> {
+    const FEW: usize = 16;
+    if addresses.len() <= FEW {
+        let is_repeated =
+            |(place, address): &(usize, &&Address)| addresses[..*place].contains(address);
+        return addresses.iter().enumerate().find(is_repeated).map(|(_, address)| *address);
+    }
+    let mut seen = HashSet::with_capacity(addresses.len());
+    addresses.iter().find(|address| !seen.insert(**address)).copied()
 }
 
 fn check_effect(effect: &Effect) -> Result<()> {

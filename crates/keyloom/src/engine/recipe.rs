@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::address::{Address, Area};
 use super::percent;
 
+/// With up to so many cuts nothing is allocated for the fields: a list follows many entries.
+const CUTS_FEW: usize = 16;
+
 /// How to get from an index entry to the key of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
@@ -60,13 +63,21 @@ pub enum Part {
 impl Recipe {
     /// The address that the entry names; `None` when the entry does not fit.
     pub fn target(&self, key: &[u8], value: &[u8]) -> Option<Address> {
-        let fields = self.cut(key)?;
+        let (mut few, mut many) = ([&[][..]; CUTS_FEW], Vec::new());
+        let fields = match few.get_mut(..self.cuts.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(self.cuts.len(), &[][..]);
+                &mut many[..]
+            }
+        };
+        self.cut(key, fields)?;
         let members = if self.parts.iter().any(|part| matches!(part, Part::Member { .. })) {
             Members::parse(value)?
         } else {
             Members::Tree(Value::Null)
         };
-        let mut target = Vec::with_capacity(key.len());
+        let mut target = Vec::with_capacity(self.target_bytes(fields, value));
         for part in &self.parts {
             match part {
                 Part::Literal(bytes) => target.extend_from_slice(bytes),
@@ -92,20 +103,32 @@ impl Recipe {
         Some(Address::new(self.area.clone(), target))
     }
 
-    fn cut<'k>(&self, key: &'k [u8]) -> Option<Vec<&'k [u8]>> {
+    /// The length of the target, unless something in it is escaped. A guess that holds saves an
+    /// allocation for each entry of a list.
+    fn target_bytes(&self, fields: &[&[u8]], value: &[u8]) -> usize {
+        let of_part = |part: &Part| match part {
+            Part::Literal(bytes) => bytes.len(),
+            Part::Field(field) | Part::Recoded { field, .. } => {
+                fields.get(*field).map_or(0, |field| field.len())
+            }
+            Part::Member { path, .. } if path.is_empty() => value.len().saturating_sub(2),
+            Part::Member { .. } => 0,
+        };
+        self.parts.iter().map(of_part).sum()
+    }
+
+    /// Cuts a key into as many fields as there are cuts.
+    fn cut<'k>(&self, key: &'k [u8], fields: &mut [&'k [u8]]) -> Option<()> {
         let mut rest = key;
-        let mut fields = Vec::with_capacity(self.cuts.len());
-        for cut in &self.cuts {
+        for (cut, field) in self.cuts.iter().zip(fields) {
             let width = match cut {
                 Cut::Fixed(width) => *width,
                 Cut::Until(byte) => rest.iter().position(|found| found == byte)?,
                 Cut::Rest => rest.len(),
             };
-            let (field, tail) = rest.split_at_checked(width)?;
-            fields.push(field);
-            rest = tail;
+            (*field, rest) = rest.split_at_checked(width)?;
         }
-        Some(fields)
+        Some(())
     }
 }
 

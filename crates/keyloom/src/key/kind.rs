@@ -35,7 +35,27 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether a value is of this type; the error is the reason why it is not.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        let codec = match self.clone() {
+        // The commonest answers need no codec.
+        match (self, value) {
+            (Kind::Text, Value::String(_)) => return Ok(()),
+            (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
+            // A record has the place itself; a geohash stands for one in keys and questions only.
+            (Kind::Point { lat, lon }, value) if !value.is_object() => {
+                return Err(describe_place(lat, lon));
+            }
+            _ => {}
+        }
+        let checked = self.plain_codec().write(value, false, None, &mut Vec::new());
+        match self {
+            Kind::Point { lat, lon } => checked.map_err(|_| describe_place(lat, lon)),
+            _ => checked,
+        }
+    }
+
+    /// The codec of a segment without modifiers. A place has none of its own; that of the
+    /// coarsest geohash tells whether a value is a place.
+    pub(super) fn plain_codec(&self) -> Codec {
+        match self.clone() {
             Kind::Text => Codec::Text,
             Kind::Integer { digits } => Codec::Integer { digits },
             Kind::Float => Codec::Float,
@@ -46,21 +66,13 @@ impl Kind {
             Kind::Uuid { version } => Codec::Uuid { version },
             Kind::Id => Codec::Id,
             Kind::Code(pattern) => Codec::Code(pattern),
-            Kind::Point { lat, lon } => return check_place(lat, lon, value),
-        };
-        codec.write(value, false, None, &mut Vec::new())
+            Kind::Point { lat, lon } => Codec::Geohash { chars: 1, lat, lon },
+        }
     }
 }
 
-/// A record has the place itself; a geohash stands for one in keys and questions only.
-fn check_place(lat: String, lon: String, value: &Value) -> Result<(), String> {
-    let reason =
-        format!("a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180");
-    let codec = Codec::Geohash { chars: 1, lat, lon };
-    match value.is_object() && codec.write(value, false, None, &mut Vec::new()).is_ok() {
-        true => Ok(()),
-        false => Err(reason),
-    }
+fn describe_place(lat: &str, lon: &str) -> String {
+    format!("a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180")
 }
 
 /// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet

@@ -11,6 +11,7 @@
 //!
 //! Written as URL-safe base64 without padding.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
+use super::predicate::Query;
 use crate::error::{Error, ErrorKind, Result};
 
 const FORMAT: u8 = 1;
@@ -35,13 +37,32 @@ pub(crate) struct Binding {
     pub(crate) secret: Vec<u8>,
     pub(crate) space: String,
     pub(crate) collection: String,
-    pub(crate) query: String,
+    pub(crate) query: Asked,
+}
+
+/// What was asked. Most cursors are never written out, so that most queries need not be put into
+/// words.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// A query as it is.
+    Query(Box<Query>),
+    /// A question of another kind: the same text for the same question.
+    Words(String),
+}
+
+impl Asked {
+    fn words(&self) -> Cow<'_, str> {
+        match self {
+            Asked::Query(query) => query.canonical().into(),
+            Asked::Words(words) => words.into(),
+        }
+    }
 }
 
 impl Binding {
     fn fingerprint(&self) -> [u8; FINGERPRINT_BYTES] {
         let mut hash = Sha256::new();
-        for part in [&self.space, &self.collection, &self.query] {
+        for part in [&self.space, &self.collection, &*self.query.words()] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
@@ -159,7 +180,7 @@ mod tests {
             secret: vec![7; 32],
             space: "main".into(),
             collection: "approval".into(),
-            query: "[]".into(),
+            query: Asked::Words("[]".into()),
         }
     }
 
@@ -199,7 +220,8 @@ mod tests {
     fn other_queries_spaces_and_secrets_are_noticed() {
         let (_, text) = cursor();
         for other in [
-            Binding { query: "[1]".into(), ..binding() },
+            Binding { query: Asked::Words("[1]".into()), ..binding() },
+            Binding { query: Asked::Query(Box::default()), ..binding() },
             Binding { space: "other".into(), ..binding() },
             Binding { collection: "other".into(), ..binding() },
             Binding { secret: vec![8; 32], ..binding() },

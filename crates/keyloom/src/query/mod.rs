@@ -9,7 +9,7 @@ mod predicate;
 mod walk;
 
 pub use cursor::Cursor;
-pub(crate) use cursor::{Binding, Position};
+pub(crate) use cursor::{Asked, Binding, Position};
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
 pub use page::{Page, Problem, ProblemKind, Stopped};

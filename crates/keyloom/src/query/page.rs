@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::cursor::{Binding, Cursor, Position};
+use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
-use super::walk::{Found, Walk, Want};
+use super::walk::{Followed, Found, Walk, Want};
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
-use crate::schema::{Collection, Holds, Index, Live, Loaded, record_key_of};
+use crate::schema::{Collection, Holds, Index, Live, Loaded, followed_key_of};
 use crate::write::entry_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
@@ -185,7 +185,7 @@ fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) ->
         secret: loaded.catalog.cursor_secret.0.to_vec(),
         space: live.space.name().to_owned(),
         collection: collection.name.clone(),
-        query: query.canonical(),
+        query: Asked::Query(Box::new(query.clone())),
     }
 }
 
@@ -220,9 +220,10 @@ async fn gather(
         // One entry more than the page takes tells whether there is a next page.
         let left = (query.take - all.records.len()).saturating_add(1);
         let ahead = if plan.filters.is_empty() { left } else { left.max(CHUNK_FILTERED) };
-        let Some(found) = walk.next(ahead.min((limit - all.read).saturating_add(1))).await? else {
-            return Ok(all);
-        };
+        if walk.is_hungry() {
+            walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
+        }
+        let Some(found) = walk.pop() else { return Ok(all) };
         if all.records.len() == query.take {
             return Ok(Gathered { stopped: Stopped::Take, ..all });
         }
@@ -230,11 +231,16 @@ async fn gather(
             return Ok(Gathered { stopped: Stopped::Limit, ..all });
         }
         all.read += 1;
-        let first = all.ends.take().map_or_else(|| found.position.clone(), |(first, _)| first);
-        all.ends = Some((first, found.position.clone()));
+        match &mut all.ends {
+            Some((_, last)) => *last = found.position.clone(),
+            ends => *ends = Some((found.position.clone(), found.position.clone())),
+        }
         let resolved = match want {
             Want::Entries => reader.key_only(&found),
-            Want::Records => reader.resolve(found).await?,
+            Want::Records => match reader.resolve_at_once(found) {
+                Ok(resolved) => resolved,
+                Err(doubt) => reader.validate(doubt).await?,
+            },
         };
         match resolved {
             Resolved::Record(document) => match reader.passes(&document) {
@@ -292,6 +298,14 @@ pub(super) enum Resolved {
     Problem(Problem),
 }
 
+/// An entry and what was at the key that it names, maybe at another moment.
+struct Doubt<'f> {
+    index: &'f Index,
+    entry: Bytes,
+    key: Bytes,
+    cell: Option<Cell>,
+}
+
 /// Gets from what a walk finds to records.
 pub(super) struct Reader<'p> {
     pub(super) live: &'p Live,
@@ -330,49 +344,45 @@ impl Reader<'_> {
     }
 
     fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
-        match &index.recipe {
-            Some(recipe) => Some(recipe.target(key, value?)?.key),
-            None => record_key_of(&self.plan.collection, index, key, value?),
-        }
+        followed_key_of(&self.plan.collection, index, key, value?)
     }
 
     pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
-        let Some(index) = &found.branch.index else {
-            return Ok(record(found.entry.key, Some(found.entry.cell)));
-        };
-        if index.holds == Holds::Record {
-            return Ok(match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
-                Some(key) => record(key, Some(found.entry.cell)),
-                None => Resolved::Problem(malformed(&found.entry.key)),
-            });
+        match self.resolve_at_once(found) {
+            Ok(resolved) => Ok(resolved),
+            Err(doubt) => self.validate(doubt).await,
         }
-        let together = self.live.engine.capabilities().reading == Reading::Snapshot;
-        match found.followed {
-            Some(followed) => match (followed.target, followed.record) {
-                (None, _) => Ok(Resolved::Problem(malformed(&found.entry.key))),
-                (Some(key), cell) if together => Ok(match cell {
-                    Some(cell) => record(key, Some(cell)),
-                    None => Resolved::Problem(dangling(&found.entry.key, &key)),
-                }),
-                (Some(key), cell) => self.validate(index, &found.entry.key, key, cell).await,
-            },
-            None => match self.target(index, &found.entry.key, found.entry.cell.bytes()) {
-                Some(key) => self.validate(index, &found.entry.key, key, None).await,
-                None => Ok(Resolved::Problem(malformed(&found.entry.key))),
-            },
+    }
+
+    /// What needs no further reading: everything on an engine that reads entries and records at
+    /// one moment, which is why it is apart from the rest.
+    fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
+        let Found { branch, entry, followed, .. } = found;
+        let Some(index) = &branch.index else {
+            return Ok(record(entry.key, Some(entry.cell)));
+        };
+        let Followed { target, record: cell, in_one_call } = followed.unwrap_or_else(|| Followed {
+            target: self.target(index, &entry.key, entry.cell.bytes()),
+            record: None,
+            in_one_call: false,
+        });
+        let Some(key) = target else { return Ok(Resolved::Problem(malformed(&entry.key))) };
+        if index.holds == Holds::Record {
+            return Ok(record(key, Some(entry.cell)));
+        }
+        let together = in_one_call && self.live.engine.capabilities().reading == Reading::Snapshot;
+        match cell {
+            Some(cell) if together => Ok(record(key, Some(cell))),
+            None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
+            cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
         }
     }
 
     /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
     /// they may be of different moments.
-    async fn validate(
-        &self,
-        index: &Index,
-        entry: &Bytes,
-        mut key: Bytes,
-        mut cell: Option<Cell>,
-    ) -> Result<Resolved> {
-        let collection = &self.plan.collection;
+    async fn validate(&self, doubt: Box<Doubt<'_>>) -> Result<Resolved> {
+        let Doubt { index, entry, mut key, mut cell } = *doubt;
+        let (collection, entry) = (&self.plan.collection, &entry);
         for recheck in 0..=RECHECKS {
             if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
                 return Ok(record(key, Some(cell)));

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::cursor::Position;
 use super::plan::{Branch, Plan};
-use crate::engine::{Cell, Direction, Link, Range, Row, Stretch, Trail, successor};
+use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, successor};
 use crate::error::Result;
-use crate::schema::{Collection, Holds, Live};
+use crate::schema::{Collection, Holds, Live, record_key_of};
 
 /// What a walk fetches for each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Found<'p> {
 pub(super) struct Followed {
     pub(super) target: Option<Bytes>,
     pub(super) record: Option<Cell>,
+    /// Whether one call of the engine read both, and not two.
+    pub(super) in_one_call: bool,
 }
 
 struct Lane<'p> {
@@ -80,30 +82,44 @@ impl<'p> Walk<'p> {
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.
     pub(super) async fn next(&mut self, chunk: usize) -> Result<Option<Found<'p>>> {
-        self.refill(chunk).await?;
+        if self.is_hungry() {
+            self.refill(chunk).await?;
+        }
+        Ok(self.pop())
+    }
+
+    /// Whether a lane must be read from before the next entry is known.
+    pub(super) fn is_hungry(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more)
+    }
+
+    /// The next of the entries that were read, unless the walk is hungry.
+    pub(super) fn pop(&mut self) -> Option<Found<'p>> {
+        if let [lane] = &mut self.lanes[..] {
+            return lane.waiting.pop_front();
+        }
         let direction = self.direction;
-        let first = self
+        let (place, _) = self
             .lanes
             .iter()
             .enumerate()
             .filter_map(|(place, lane)| Some((place, &lane.waiting.front()?.position)))
-            .reduce(|best, other| if is_before(other.1, best.1, direction) { other } else { best });
-        let Some((place, _)) = first else { return Ok(None) };
-        let found = self.lanes[place].waiting.pop_front();
-        if let Some(found) = &found {
-            // The same record through another index has the same position.
-            for lane in &mut self.lanes {
-                if lane.waiting.front().is_some_and(|other| other.position == found.position) {
-                    lane.waiting.pop_front();
-                }
+            .reduce(
+                |best, other| if is_before(other.1, best.1, direction) { other } else { best },
+            )?;
+        let found = self.lanes[place].waiting.pop_front()?;
+        // The same record through another index has the same position.
+        for lane in &mut self.lanes {
+            if lane.waiting.front().is_some_and(|other| other.position == found.position) {
+                lane.waiting.pop_front();
             }
         }
-        Ok(found)
+        Some(found)
     }
 
-    /// Makes sure that every lane shows its next entry, or has none.
-    async fn refill(&mut self, chunk: usize) -> Result<()> {
-        while self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more) {
+    /// Reads until every lane shows its next entry, or has none.
+    pub(super) async fn refill(&mut self, chunk: usize) -> Result<()> {
+        while self.is_hungry() {
             let follow = |lane: &Lane<'_>| self.want == Want::Records && follows(lane.branch);
             let hungry = |lane: &&mut Lane<'p>| lane.waiting.is_empty() && lane.more;
             let following: Vec<bool> = self.lanes.iter().map(follow).collect();
@@ -118,8 +134,12 @@ impl<'p> Walk<'p> {
             if !scanned.is_empty() {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
                 let stretches = live.engine.scan(&live.space, &ranges, chunk, direction).await?;
-                for (lane, stretch) in scanned.into_iter().zip(stretches) {
-                    lane.take_in(&self.plan.collection, direction, rows(stretch));
+                for (lane, stretch) in scanned.iter_mut().zip(stretches) {
+                    let rows = stretch.rows.into_iter().map(|row| (row, None));
+                    lane.take_in(&self.plan.collection, direction, rows, stretch.more);
+                }
+                if self.want == Want::Records {
+                    fetch(live, &self.plan.collection, &mut scanned).await?;
                 }
             }
             if !followed.is_empty() {
@@ -127,7 +147,8 @@ impl<'p> Walk<'p> {
                     followed.iter().filter_map(|lane| lane.trail()).collect();
                 let stretches = live.engine.follow(&live.space, &trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
-                    lane.take_in(&self.plan.collection, direction, links(stretch));
+                    let links = stretch.rows.into_iter().map(split);
+                    lane.take_in(&self.plan.collection, direction, links, stretch.more);
                 }
             }
         }
@@ -146,24 +167,33 @@ impl Lane<'_> {
         &mut self,
         collection: &Collection,
         direction: Direction,
-        stretch: Stretch<(Row, Option<Followed>)>,
+        rows: impl ExactSizeIterator<Item = (Row, Option<Followed>)>,
+        more: bool,
     ) {
         let (template, interleaved) = match &self.branch.index {
             Some(index) => (&index.key, index.interleaved),
             None => (&collection.key, collection.interleaved),
         };
-        self.more = stretch.more;
-        for (row, followed) in stretch.rows {
-            if !self.range.contains(&row.key) {
-                continue;
+        self.more = more;
+        self.waiting.reserve(rows.len());
+        let mut last = None;
+        for (row, followed) in rows {
+            last = Some(row.key.clone());
+            if interleaved {
+                if !self.range.contains(&row.key) {
+                    continue;
+                }
+                if template.decode(&row.key).is_none() {
+                    self.range = template.skip(&self.range, &row.key, direction);
+                    continue;
+                }
             }
-            if interleaved && template.decode(&row.key).is_none() {
-                self.range = template.skip(&self.range, &row.key, direction);
-                continue;
-            }
-            self.range = self.range.after(&row.key, direction);
             let position = row.key.slice(self.branch.prefix.len().min(row.key.len())..);
             self.waiting.push_back(Found { branch: self.branch, position, entry: row, followed });
+        }
+        // A jump may have left the last row behind already.
+        if let Some(last) = last.filter(|last| self.more && self.range.contains(last)) {
+            self.range = self.range.after(&last, direction);
         }
         self.more &= !self.range.is_empty();
     }
@@ -177,14 +207,46 @@ fn follows(branch: &Branch) -> bool {
         .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_some())
 }
 
-fn rows(stretch: Stretch<Row>) -> Stretch<(Row, Option<Followed>)> {
-    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(|row| (row, None)).collect() }
+/// Fetches, in one round trip, the records of entries that have to be decoded to name them.
+async fn fetch(live: &Live, collection: &Collection, lanes: &mut [&mut Lane<'_>]) -> Result<()> {
+    let mut decoded: Vec<&mut Found<'_>> = lanes
+        .iter_mut()
+        .flat_map(|lane| lane.waiting.iter_mut())
+        .filter(|found| found.followed.is_none() && needs_decoding(found.branch))
+        .collect();
+    let mut wanted = Vec::new();
+    for found in &mut decoded {
+        let Row { key, cell } = &found.entry;
+        let target = found
+            .branch
+            .index
+            .as_ref()
+            .zip(cell.bytes())
+            .and_then(|(index, value)| record_key_of(collection, index, key, value));
+        wanted.extend(target.iter().map(|key| Address::new(collection.area.clone(), key.clone())));
+        found.followed = Some(Followed { target, record: None, in_one_call: false });
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mut cells = live.engine.get(&live.space, &wanted).await?.into_iter();
+    let followed = decoded.iter_mut().filter_map(|found| found.followed.as_mut());
+    for followed in followed.filter(|followed| followed.target.is_some()) {
+        followed.record = cells.next().flatten();
+    }
+    Ok(())
 }
 
-fn links(stretch: Stretch<Link>) -> Stretch<(Row, Option<Followed>)> {
-    let split =
-        |link: Link| (link.entry, Some(Followed { target: link.target, record: link.record }));
-    Stretch { more: stretch.more, rows: stretch.rows.into_iter().map(split).collect() }
+fn needs_decoding(branch: &Branch) -> bool {
+    branch
+        .index
+        .as_ref()
+        .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_none())
+}
+
+fn split(link: Link) -> (Row, Option<Followed>) {
+    let Link { entry, target, record } = link;
+    (entry, Some(Followed { target, record, in_one_call: true }))
 }
 
 fn is_before(a: &Bytes, b: &Bytes, direction: Direction) -> bool {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::VALUE_BYTES_MAX;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Template, shortened};
+use crate::key::{Kind, Template, shortened};
 use crate::schema::{Collection, Field, FieldKind, Verdict};
 
 /// How deep a record's JSON may nest. A parser that reads it back must not run out of stack.
@@ -76,11 +76,15 @@ fn check_field(field: &Field, record: &Value) -> Result<()> {
             .with("field", &field.path));
     }
     for value in values.iter().filter(|value| !value.is_null()) {
-        match field.key_kind() {
-            Some(kind) => kind.check(value).map_err(|reason| mistyped(value, reason))?,
-            None if value.is_object() => {}
-            None => return Err(mistyped(value, "a map is a JSON object".to_owned())),
-        }
+        let checked = match &field.kind {
+            FieldKind::Key(kind) => kind.check(value),
+            FieldKind::RecordPoint { lat, lon } => {
+                Kind::Point { lat: lat.clone(), lon: lon.clone() }.check(value)
+            }
+            FieldKind::Map if value.is_object() => Ok(()),
+            FieldKind::Map => Err("a map is a JSON object".to_owned()),
+        };
+        checked.map_err(|reason| mistyped(value, reason))?;
     }
     Ok(())
 }

@@ -30,6 +30,11 @@ pub(crate) fn fill_generated(collection: &Collection, record: &mut Value) -> Vec
     codes
 }
 
+/// Makes values that were generated be generated anew.
+pub(crate) fn forget_generated(record: &mut Value, paths: &[Path]) {
+    paths.iter().for_each(|path| set(record, path, Value::Null));
+}
+
 fn generate(kind: &Kind) -> Option<Value> {
     match kind {
         Kind::Id => Some(Value::String(new_id())),

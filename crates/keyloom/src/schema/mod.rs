@@ -36,6 +36,6 @@ pub(crate) use {
     condition::Condition,
     live::{Live, Loaded},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
-    target::record_key_of,
+    target::{followed_key_of, record_key_of},
     transitions::Verdict,
 };

@@ -15,7 +15,7 @@ use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{self, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
-use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, record_key_of};
+use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, followed_key_of};
 use crate::write::{self, Retry, Written, key_of_values};
 
 /// The records of one type: a Rust type that derives `Record`, or
@@ -93,7 +93,7 @@ impl<T> Collection<T> {
                 .flatten();
             let Some(cell) = cell else { return Ok(None) };
             let key =
-                cell.bytes().and_then(|value| record_key_of(declared, index, &claim.key, value));
+                cell.bytes().and_then(|value| followed_key_of(declared, index, &claim.key, value));
             let key = key.ok_or_else(|| {
                 Error::new(ErrorKind::Corrupt, "a unique entry does not name a record")
                     .with("key", ShowKey(&claim.key))
@@ -233,7 +233,7 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        write::insert(&self.live, &self.name, &to_json(&self.name, record)?).await
+        write::insert(&self.live, &self.name, to_json(&self.name, record)?).await
     }
 
     /// Creates a record, or replaces the one with its key.

@@ -15,7 +15,7 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place};
-use crate::query::{Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
+use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
 use crate::schema::{Collection, Live, Loaded, Schema};
 use crate::write;
@@ -265,7 +265,7 @@ impl Plain {
             space: self.live.space.name().to_owned(),
             collection: String::new(),
             // A query is a JSON text, and never begins so.
-            query: format!("list {} {}", self.area.name(), prefix.escape_ascii()),
+            query: Asked::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),
         }
     }
 }

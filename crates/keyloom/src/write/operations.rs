@@ -11,7 +11,9 @@ use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::record::{Document, Passage, Version, check_new, check_transitions, fill_generated};
+use crate::record::{
+    Document, Passage, Version, check_new, check_transitions, fill_generated, forget_generated,
+};
 use crate::schema::{Collection, Index, Live, Loaded};
 
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
@@ -128,18 +130,23 @@ pub(crate) async fn commit(
 }
 
 /// Creates a record without reading anything.
-pub(crate) async fn insert(live: &Live, name: &str, record: &Value) -> Result<Document> {
+pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<Document> {
     let mut drawn = 0;
+    let mut codes = Vec::new();
     loop {
         let loaded = live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        let mut value = record.clone();
-        let codes = fill_generated(collection, &mut value);
+        codes.extend(fill_generated(collection, &mut value));
         let (change, document) = creation(collection, value)?;
-        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
+        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        value = change.after.map(|after| after.value).unwrap_or_default();
+        match refused {
             None => return Ok(document),
             Some(Refused::StaleSchema) => drop(live.reload().await?),
-            refused if may_draw_again(&refused, &codes, &mut drawn) => {}
+            refused if may_draw_again(&refused, &codes, &mut drawn) => {
+                forget_generated(&mut value, &codes);
+                codes.clear();
+            }
             Some(Refused::Taken(_, _, error) | Refused::Changed(error) | Refused::Final(error)) => {
                 return Err(error);
             }

@@ -5,7 +5,7 @@
 //!
 //! 1. decides every batch, in order, on the store and on the batches before it,
 //! 2. writes all changes as one, and syncs once,
-//! 3. brings the cache up to date and publishes the new snapshot,
+//! 3. brings the caches up to date and publishes the new snapshot,
 //! 4. answers everyone.
 //!
 //! Nothing of a group can be seen or heard of before its step 2 is over. After a failure in
@@ -159,9 +159,7 @@ impl CommitThread {
         }
         let survives = if self.sync_every.is_some() { Survives::Process } else { Survives::Power };
         self.database.write(changes.iter().cloned(), survives)?;
-        for (key, stored) in &changes {
-            self.view.cache().change(key, commit, stored.as_deref());
-        }
+        self.view.caches().change(commit, &changes);
         let (snapshot, cells) = (self.database.snapshot(), self.database.cells().clone());
         self.view.publish(Published::new(commit, snapshot, cells));
         if survives == Survives::Process {

@@ -5,8 +5,8 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`commit`] takes batches, [`group`] decides them, [`layout`] gives them bytes,
-//! [`database`] makes them durable, [`view`] shows them, with [`cache`] in front. [`folder`] says
-//! whose folder it is, and [`fault`] what a failure means.
+//! [`database`] makes them durable, [`view`] shows them, with [`cache`] and [`stretches`] in
+//! front. [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
 mod commit;
@@ -17,6 +17,7 @@ mod gate;
 mod group;
 mod layout;
 mod options;
+mod stretches;
 mod view;
 
 use std::fmt;
@@ -35,11 +36,10 @@ use super::{
     Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
-use cache::RecordCache;
 use commit::{Ask, CommitThread, Request};
 use database::Database;
 use folder::Folder;
-use view::{Published, View, closed};
+use view::{Caches, Published, View, closed};
 
 /// A store in one folder of the file system.
 ///
@@ -66,7 +66,7 @@ impl Embedded {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
         let first = Published::new(0, database.snapshot(), database.cells().clone());
-        let view = Arc::new(View::new(first, RecordCache::new(options.record_cache_bytes)));
+        let view = Arc::new(View::new(first, Caches::new(&options)));
         let (requests, received) = mpsc::channel();
         let commit_thread = CommitThread::new(received, database, Arc::clone(&view), &options);
         let thread = std::thread::Builder::new()

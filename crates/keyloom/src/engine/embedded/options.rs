@@ -28,6 +28,7 @@ pub struct Options {
     pub(super) durability: Durability,
     pub(super) block_cache_bytes: u64,
     pub(super) record_cache_bytes: u64,
+    pub(super) list_cache_bytes: u64,
     pub(super) memtable_bytes: u64,
     pub(super) sync_gate: Option<SyncGate>,
 }
@@ -38,6 +39,7 @@ impl Default for Options {
             durability: Durability::Durable,
             block_cache_bytes: 128 * MIB,
             record_cache_bytes: 64 * MIB,
+            list_cache_bytes: 32 * MIB,
             memtable_bytes: 64 * MIB,
             sync_gate: None,
         }
@@ -63,6 +65,14 @@ impl Options {
     #[must_use]
     pub fn record_cache_bytes(mut self, bytes: u64) -> Self {
         self.record_cache_bytes = bytes;
+        self
+    }
+
+    /// Memory for the first rows of ranges that were read, such as the newest entries of a user;
+    /// 32 MiB unless set, 0 for none.
+    #[must_use]
+    pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
+        self.list_cache_bytes = bytes;
         self
     }
 

@@ -1,4 +1,4 @@
-//! What readers see: the last snapshot that was published, and the cache beside it.
+//! What readers see: the last snapshot that was published, and the caches beside it.
 //!
 //! Reads run on the caller's thread. They share the snapshot by counting references, hold no
 //! lock while they read, and never wait for a writer.
@@ -10,13 +10,38 @@ use fjall::{Keyspace, Readable, Snapshot};
 
 use super::super::{Address, Cell, Direction, Link, Range, Row, Space, Stretch, Trail, target_of};
 use super::cache::RecordCache;
+use super::options::Options;
+use super::stretches::{KeptStretch, StretchCache};
 use super::{fault, layout};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
 pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
-    cache: RecordCache,
+    caches: Caches,
+}
+
+/// What is kept in memory beside the snapshots.
+pub(super) struct Caches {
+    records: RecordCache,
+    stretches: StretchCache,
+}
+
+impl Caches {
+    pub(super) fn new(options: &Options) -> Self {
+        Caches {
+            records: RecordCache::new(options.record_cache_bytes),
+            stretches: StretchCache::new(options.list_cache_bytes),
+        }
+    }
+
+    /// Notes what a commit changes, before the commit is published.
+    pub(super) fn change(&self, commit: u64, changes: &[(Bytes, Option<Bytes>)]) {
+        for (key, stored) in changes {
+            self.records.change(key, commit, stored.as_deref());
+        }
+        self.stretches.change(commit, changes.iter().map(|(key, _)| &key[..]));
+    }
 }
 
 /// One published moment of the store.
@@ -34,18 +59,18 @@ impl Published {
 }
 
 impl View {
-    pub(super) fn new(first: Published, cache: RecordCache) -> Self {
-        View { published: RwLock::new(Some(Arc::new(first))), cache }
+    pub(super) fn new(first: Published, caches: Caches) -> Self {
+        View { published: RwLock::new(Some(Arc::new(first))), caches }
     }
 
     /// The moment at which to read.
     pub(super) fn moment(&self) -> Result<Moment<'_>> {
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner).clone();
         let published = published.ok_or_else(closed)?;
-        Ok(Moment { published, cache: &self.cache })
+        Ok(Moment { published, caches: &self.caches })
     }
 
-    /// Replaces what readers see from now on. The changes must be in the cache already.
+    /// Replaces what readers see from now on. The caches must know of the changes already.
     pub(super) fn publish(&self, next: Published) {
         let next = Some(Arc::new(next));
         let mut published = self.published.write().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +90,8 @@ impl View {
         self.published.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    pub(super) fn cache(&self) -> &RecordCache {
-        &self.cache
+    pub(super) fn caches(&self) -> &Caches {
+        &self.caches
     }
 }
 
@@ -78,7 +103,7 @@ pub(super) fn closed() -> Error {
 /// Reads at one published moment.
 pub(super) struct Moment<'v> {
     published: Arc<Published>,
-    cache: &'v RecordCache,
+    caches: &'v Caches,
 }
 
 impl Moment<'_> {
@@ -90,13 +115,13 @@ impl Moment<'_> {
     /// The cell at a stored key, from the cache or from fjall.
     pub(super) fn load(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
         let Published { commit, snapshot, cells } = &*self.published;
-        if let Some(stored) = self.cache.get(stored_key, *commit) {
+        if let Some(stored) = self.caches.records.get(stored_key, *commit) {
             return layout::decode(stored_key, stored).map(Some);
         }
         let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
         loaded
             .map(|loaded| {
-                self.cache.fill(stored_key, *commit, &loaded);
+                self.caches.records.fill(stored_key, *commit, &loaded);
                 layout::decode(stored_key, loaded.into())
             })
             .transpose()
@@ -126,25 +151,39 @@ impl Moment<'_> {
         if limit == 0 || range.is_empty() {
             return Ok(Stretch { rows: Vec::new(), more: false });
         }
-        let layout::StoredRange { start, end, prefix_bytes } = layout::stored_range(space, range);
-        let Published { snapshot, cells, .. } = &*self.published;
-        let mut found = snapshot.range(cells, start..end);
+        let stored_range = layout::stored_range(space, range);
+        let Published { commit, snapshot, cells } = &*self.published;
+        let kept = self.caches.stretches.get(&stored_range, limit, direction, *commit);
+        if let Some(kept) = kept {
+            return replay(&kept, stored_range.prefix_bytes, limit, row);
+        }
+        let layout::StoredRange { start, end, prefix_bytes } = &stored_range;
+        let mut found = snapshot.range(cells, &start[..]..&end[..]);
         let mut next = || match direction {
             Direction::Forward => found.next(),
             Direction::Backward => found.next_back(),
         };
-        let mut rows = Vec::new();
+        let mut recorder = self.caches.stretches.recorder(limit);
+        let mut stretch = Stretch { rows: Vec::new(), more: false };
         while let Some(guard) = next() {
-            if rows.len() == limit {
-                return Ok(Stretch { rows, more: true });
+            if stretch.rows.len() == limit {
+                if let Some(recorder) = &mut recorder {
+                    recorder.stop_before(&guard.key().map_err(fault::reading)?);
+                }
+                stretch.more = true;
+                break;
             }
             let (stored_key, stored) = guard.into_inner().map_err(fault::reading)?;
-            let cell = layout::decode(&stored_key, stored.into())?;
-            let mut key = Bytes::from(stored_key);
-            key.advance(prefix_bytes);
-            rows.push(row(Row { key, cell })?);
+            if let Some(recorder) = &mut recorder {
+                recorder.add(&stored_key, &stored);
+            }
+            stretch.rows.push(row(decode_row(stored_key.into(), stored.into(), *prefix_bytes)?)?);
         }
-        Ok(Stretch { rows, more: false })
+        if let Some(recorder) = recorder {
+            let stretches = &self.caches.stretches;
+            stretches.fill(recorder, stored_range, direction, *commit);
+        }
+        Ok(stretch)
     }
 
     /// The entries of one range with the records that they name, all of this moment.
@@ -168,4 +207,26 @@ impl Moment<'_> {
             Ok(Link { entry, target: target.map(|target| target.key), record })
         })
     }
+}
+
+/// The rows of a stretch that was kept, each through `row`.
+fn replay<R>(
+    kept: &KeptStretch,
+    prefix_bytes: usize,
+    limit: usize,
+    mut row: impl FnMut(Row) -> Result<R>,
+) -> Result<Stretch<R>> {
+    let rows = kept
+        .rows()
+        .take(limit)
+        .map(|(stored_key, stored)| row(decode_row(stored_key, stored, prefix_bytes)?))
+        .collect::<Result<_>>()?;
+    Ok(Stretch { rows, more: kept.has_more_than(limit) })
+}
+
+fn decode_row(stored_key: Bytes, stored: Bytes, prefix_bytes: usize) -> Result<Row> {
+    let cell = layout::decode(&stored_key, stored)?;
+    let mut key = stored_key;
+    key.advance(prefix_bytes);
+    Ok(Row { key, cell })
 }

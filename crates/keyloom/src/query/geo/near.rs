@@ -10,7 +10,7 @@ use super::sphere::{DISTANCE_M_MAX, Place};
 use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Codec, Segment, Span, shortened};
-use crate::query::cursor::{Binding, Cursor, Position};
+use crate::query::cursor::{Asked, Binding, Cursor, Position};
 use crate::query::page::{Page, Problem, Reader, Resolved, Stopped, unreadable};
 use crate::query::plan::{Branch, Plan};
 use crate::query::predicate::TAKE_MAX;
@@ -140,7 +140,7 @@ pub(crate) async fn near(live: &Live, name: &str, near: &Near) -> Result<Page<Ne
             secret: loaded.catalog.cursor_secret.0.to_vec(),
             space: live.space.name().to_owned(),
             collection: collection.name.clone(),
-            query: near.canonical(),
+            query: Asked::Words(near.canonical()),
         };
         Ok((collection.clone(), index.clone(), Arc::new(binding)))
     });

@@ -1,0 +1,273 @@
+//! Keyloom against SQLite and against bare fjall. `--help` says how; docs/benchmarks.md what came
+//! of it.
+
+mod harness;
+mod options;
+mod report;
+mod rivals;
+mod samples;
+mod system;
+mod workload;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use harness::{Contestant, Measured, Stage, Task};
+use options::Options;
+use report::{Compare, Row};
+use rivals::{keyloom::Keyloom, raw_fjall::RawFjall, sqlite::Sqlite};
+use workload::Spread;
+
+/// How many writers insert at once.
+const WRITERS: [usize; 3] = [1, 16, 64];
+
+/// How many times as many reads warm the caches as are measured, and what makes them others.
+const WARMING: usize = 4;
+const WARMING_ROUND: usize = 1_000;
+
+/// Reads of a round on cold files: few, since every read warms them.
+const READS_COLD: usize = 500;
+
+fn main() -> Result<()> {
+    let options = Options::read(std::env::args().skip(1))?;
+    let (folder, is_ours) = match &options.folder {
+        Some(folder) => (folder.clone(), false),
+        None => (std::env::temp_dir().join(format!("keyloom-bench-{}", std::process::id())), true),
+    };
+    let outcome = options.sizes.iter().try_for_each(|&size| run(&options, &folder, size));
+    if is_ours {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    outcome
+}
+
+fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
+    let mut contestants = options
+        .rivals
+        .iter()
+        .map(|name| contestant(name, folder, size, options))
+        .collect::<Result<Vec<_>>>()?;
+    if options.memory {
+        return print_memory(options, size, &mut contestants);
+    }
+    let mut bench = Bench { options, size, contestants };
+    println!("\n## {size} records, {} MiB of cache each\n", options.cache_bytes >> 20);
+    report::head(&bench.names());
+    bench.load()?;
+    if options.wants("list") {
+        for spread in [Spread::Zipf, Spread::Uniform] {
+            bench.reads(&format!("list 20, warm, {}", spread.name()), spread, true)?;
+        }
+    }
+    if options.wants("lookup") {
+        for spread in [Spread::Zipf, Spread::Uniform] {
+            bench.reads(&format!("look-up, warm, {}", spread.name()), spread, false)?;
+        }
+    }
+    if options.wants("cold") {
+        bench.cold("list 20, cold, uniform", true)?;
+        bench.cold("look-up, cold, uniform", false)?;
+    }
+    if options.wants("mixed") {
+        bench.mixed()?;
+    }
+    if options.wants("insert") {
+        for writers in WRITERS {
+            let task = Task::Insert { writers, time: options.time };
+            bench.writes(&format!("insert, {writers} writers"), &task)?;
+        }
+    }
+    if options.wants("update") {
+        let task = Task::Approve { writers: 16, time: options.time };
+        bench.writes("update a status, 16 writers", &task)?;
+    }
+    if options.wants("sizes") {
+        println!();
+        bench.sizes(folder)?;
+    }
+    bench.contestants.iter_mut().try_for_each(|contestant| contestant.close())
+}
+
+fn contestant(
+    name: &str,
+    folder: &Path,
+    size: u64,
+    options: &Options,
+) -> Result<Box<dyn Contestant>> {
+    Ok(match name {
+        "keyloom" => Box::new(Stage::<Keyloom>::new(folder, size, options.cache_bytes)?),
+        "sqlite" => Box::new(Stage::<Sqlite>::new(folder, size, options.cache_bytes)?),
+        "fjall" => Box::new(Stage::<RawFjall>::new(folder, size, options.cache_bytes)?),
+        _ => bail!("{name} is not a rival"),
+    })
+}
+
+/// All rivals on stores of one size.
+struct Bench<'o> {
+    options: &'o Options,
+    size: u64,
+    contestants: Vec<Box<dyn Contestant>>,
+}
+
+impl Bench<'_> {
+    fn names(&self) -> Vec<&'static str> {
+        self.contestants.iter().map(|contestant| contestant.name()).collect()
+    }
+
+    /// Fills the stores that are not full yet, and lets them come to rest.
+    fn load(&mut self) -> Result<()> {
+        let mut measured = Vec::new();
+        for contestant in &mut self.contestants {
+            contestant.open()?;
+            measured.push(contestant.load()?);
+            contestant.close()?;
+            contestant.open()?;
+            system::settle();
+        }
+        if self.options.wants("load") && measured.iter().all(|one| one.latencies.count() > 0) {
+            let row = Row {
+                workload: "bulk load".into(),
+                compare: Compare::Throughput,
+                records_per_sample: 1_000.min(self.size),
+                rounds: 1,
+                measured,
+            };
+            row.print();
+        }
+        Ok(())
+    }
+
+    /// What is read in a round.
+    fn reading(&self, spread: Spread, is_list: bool, reads: usize, round: usize) -> Task {
+        let seed = 1 + round as u64;
+        if is_list {
+            Task::List { users: spread.draw(workload::users_of(self.size), reads, seed) }
+        } else {
+            Task::LookUp { records: spread.draw(self.size, reads, seed) }
+        }
+    }
+
+    /// The rivals take turns, and each round begins with another one.
+    fn rounds(
+        &mut self,
+        mut task_of: impl FnMut(&Self, usize) -> Task,
+        mut prepare: impl FnMut(&mut dyn Contestant) -> Result<()>,
+    ) -> Result<Vec<Measured>> {
+        let mut all: Vec<Measured> = self.contestants.iter().map(|_| Measured::default()).collect();
+        for round in 0..self.options.rounds {
+            let task = task_of(self, round);
+            for turn in 0..self.contestants.len() {
+                let place = (turn + round) % self.contestants.len();
+                let contestant = &mut self.contestants[place];
+                prepare(contestant.as_mut())?;
+                let measured = contestant
+                    .run(&task)
+                    .with_context(|| format!("{} failed", contestant.name()))?;
+                all[place].add(measured);
+            }
+        }
+        Ok(all)
+    }
+
+    fn reads(&mut self, workload: &str, spread: Spread, is_list: bool) -> Result<()> {
+        let reads = self.options.reads;
+        let warming = reads * self.options.rounds * WARMING;
+        let warming = self.reading(spread, is_list, warming, WARMING_ROUND);
+        for contestant in &mut self.contestants {
+            contestant.run(&warming)?;
+        }
+        let measured =
+            self.rounds(|bench, round| bench.reading(spread, is_list, reads, round), |_| Ok(()))?;
+        self.print(workload, Compare::Median, measured);
+        Ok(())
+    }
+
+    fn cold(&mut self, workload: &str, is_list: bool) -> Result<()> {
+        let task = |bench: &Self, round| bench.reading(Spread::Uniform, is_list, READS_COLD, round);
+        let measured = self.rounds(task, |contestant| {
+            contestant.close()?;
+            system::evict(contestant.folder())?;
+            contestant.open()
+        })?;
+        self.print(workload, Compare::Median, measured);
+        Ok(())
+    }
+
+    fn mixed(&mut self) -> Result<()> {
+        let time = self.options.time;
+        let users = workload::users_of(self.size);
+        let task = |_: &Self, round| Task::ListWhileWriting {
+            users: Spread::Zipf.draw(users, 100_000, round as u64),
+            time,
+        };
+        let measured = self.rounds(task, |_| Ok(()))?;
+        self.print("list 20, Zipf, beside a writer", Compare::Median, measured);
+        system::settle();
+        Ok(())
+    }
+
+    fn writes(&mut self, workload: &str, task: &Task) -> Result<()> {
+        let measured = self.rounds(|_, _| task.clone(), |_| Ok(()))?;
+        self.print(workload, Compare::Throughput, measured);
+        system::settle();
+        Ok(())
+    }
+
+    fn print(&self, workload: &str, compare: Compare, measured: Vec<Measured>) {
+        let (records_per_sample, rounds) = (1, self.options.rounds);
+        Row { workload: workload.to_owned(), compare, records_per_sample, rounds, measured }
+            .print();
+    }
+
+    /// Each store's disk space, and the memory of a process that has read from it for a while.
+    fn sizes(&mut self, folder: &Path) -> Result<()> {
+        let mut rows = Vec::new();
+        for (contestant, name) in self.contestants.iter_mut().zip(&self.options.rivals) {
+            contestant.close()?;
+            let memory_bytes = memory_in_process(self.options, folder, self.size, name)?;
+            rows.push((
+                contestant.name(),
+                Some(memory_bytes),
+                system::disk_bytes(contestant.folder())?,
+            ));
+        }
+        report::sizes(&rows);
+        Ok(())
+    }
+}
+
+/// Measures a rival's memory in a process of its own.
+fn memory_in_process(options: &Options, folder: &Path, size: u64, name: &str) -> Result<u64> {
+    let program: PathBuf = std::env::current_exe()?;
+    let output = Command::new(program)
+        .args(["--memory", "--rivals", name, "--folder"])
+        .arg(folder)
+        .args(["--n", &size.to_string(), "--reads", &options.reads.to_string()])
+        .args(["--cache-mib", &(options.cache_bytes >> 20).to_string()])
+        .output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+}
+
+/// Reads for a while, and prints the memory that the process then has.
+fn print_memory(
+    options: &Options,
+    size: u64,
+    contestants: &mut Vec<Box<dyn Contestant>>,
+) -> Result<()> {
+    let contestant = contestants.pop().context("no rival")?;
+    let mut bench = Bench { options, size, contestants: vec![contestant] };
+    bench.contestants[0].open()?;
+    for round in 0..options.rounds {
+        for is_list in [true, false] {
+            let task = bench.reading(Spread::Uniform, is_list, options.reads, round);
+            bench.contestants[0].run(&task)?;
+        }
+    }
+    println!("{}", system::memory_bytes()?);
+    bench.contestants[0].close()
+}

@@ -1,0 +1,124 @@
+//! Keyloom's embedded engine with the schema of system 1.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::keyloom::engine::{Embedded, EmbeddedOptions};
+use ::keyloom::{Collection, Order, Query, Schema, Store};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{LIST, Rival, Session};
+use crate::workload::Approval;
+
+const SCHEMA: &str = r#"
+[collection.approval]
+key = "approval:record:{id}"
+
+[collection.approval.fields]
+id           = { type = "id", generate = true }
+requester_id = "text"
+approver_id  = "text"
+created_at   = "timestamp"
+code         = { type = "code", pattern = "A-******", generate = true }
+status       = { type = "enum", values = ["pending", "approved", "denied", "canceled"], transitions = { pending = ["approved", "denied", "canceled"] } }
+
+[collection.approval.index.requester]
+key = "approval:index:requester:{requester_id}:{created_at desc}:{id}"
+
+[collection.approval.index.approver]
+key = "approval:index:approver:{approver_id}:{created_at desc}:{id}"
+
+[collection.approval.unique.code]
+key = "approval:code:{code}"
+"#;
+
+/// The parts of the memory for caches that hold records and the first entries of lists, in
+/// eighths; the rest holds blocks of files.
+const RECORD_CACHE_EIGHTHS: u64 = 4;
+const LIST_CACHE_EIGHTHS: u64 = 1;
+
+pub struct Keyloom {
+    store: Store,
+}
+
+impl Rival for Keyloom {
+    const NAME: &'static str = "Keyloom";
+    type Session = KeyloomSession;
+
+    fn open(folder: &Path, cache_bytes: u64) -> Result<Self> {
+        let eighths = |name: &str, eighths: u64| -> Result<u64> {
+            Ok(std::env::var(name).map_or(Ok(eighths), |text| text.parse())? * cache_bytes / 8)
+        };
+        let record_cache_bytes = eighths("KEYLOOM_RECORD_EIGHTHS", RECORD_CACHE_EIGHTHS)?;
+        let list_cache_bytes = eighths("KEYLOOM_LIST_EIGHTHS", LIST_CACHE_EIGHTHS)?;
+        let options = EmbeddedOptions::default()
+            .record_cache_bytes(record_cache_bytes)
+            .list_cache_bytes(list_cache_bytes)
+            .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
+        let store = Store::on(Arc::new(Embedded::open(folder, options)?));
+        wait(store.apply(&Schema::from_toml(SCHEMA)?))?;
+        Ok(Keyloom { store })
+    }
+
+    fn session(&self) -> Result<KeyloomSession> {
+        let approvals = wait(self.store.documents("approval"))?;
+        Ok(KeyloomSession { store: self.store.clone(), approvals })
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(wait(self.store.close())?)
+    }
+}
+
+pub struct KeyloomSession {
+    store: Store,
+    approvals: Collection<Value>,
+}
+
+impl Session for KeyloomSession {
+    async fn load(&mut self, records: &[Approval]) -> Result<()> {
+        self.store
+            .transaction(async |transaction| {
+                let approvals = transaction.documents("approval")?;
+                for record in records {
+                    approvals.insert(&record.json)?;
+                }
+                Ok::<_, ::keyloom::Error>(())
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn insert(&mut self, record: &Approval) -> Result<()> {
+        self.approvals.insert(&record.json).await?;
+        Ok(())
+    }
+
+    async fn list(&mut self, user: &str) -> Result<usize> {
+        let newest = Query::new()
+            .equal("requester_id", user)
+            .order("created_at", Order::Descending)
+            .take(LIST);
+        let page = self.approvals.documents(&newest).await?;
+        ensure!(page.problems.is_empty(), "the list has problems");
+        Ok(page.records.iter().map(|document| document.text().len()).sum())
+    }
+
+    async fn look_up(&mut self, code: &str) -> Result<usize> {
+        let found = self.approvals.get_document_by("code", code).await?;
+        Ok(found.context("the code leads nowhere")?.text().len())
+    }
+
+    async fn approve(&mut self, id: &str) -> Result<()> {
+        let found = self.approvals.get(id).await?.context("the record is missing")?;
+        let mut approved = found.value;
+        approved["status"] = "approved".into();
+        self.approvals.replace_if(&approved, found.version).await?;
+        Ok(())
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    crate::harness::wait(future)
+}

@@ -1,0 +1,49 @@
+//! Who is measured. Each does the same work on the same records; see [`Session`].
+
+pub mod keyloom;
+pub mod raw_fjall;
+pub mod sqlite;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::workload::Approval;
+
+/// How many records of a list are asked for.
+pub const LIST: usize = 20;
+
+/// A store that is open.
+pub trait Rival: Sized + Send + Sync {
+    const NAME: &'static str;
+    type Session: Session;
+
+    /// Opens the store in the folder, which exists, with so much memory for caches in all.
+    fn open(folder: &Path, cache_bytes: u64) -> Result<Self>;
+
+    /// What one thread works with.
+    fn session(&self) -> Result<Self::Session>;
+
+    /// Closes the store; what was written is in its files.
+    fn close(self) -> Result<()>;
+}
+
+/// What one thread does with a store. Rivals that block do so: each session has a thread of its
+/// own. Answers belong to the caller; they are given as the number of bytes that arrived, which
+/// the harness checks.
+pub trait Session {
+    /// Writes many new records with one sync.
+    async fn load(&mut self, records: &[Approval]) -> Result<()>;
+
+    /// Writes one new record. It is durable when this returns.
+    async fn insert(&mut self, record: &Approval) -> Result<()>;
+
+    /// The texts of the 20 newest records that a user made.
+    async fn list(&mut self, user: &str) -> Result<usize>;
+
+    /// The text of the record with a code.
+    async fn look_up(&mut self, code: &str) -> Result<usize>;
+
+    /// Turns a record's status from pending to approved. It is durable when this returns.
+    async fn approve(&mut self, id: &str) -> Result<()>;
+}

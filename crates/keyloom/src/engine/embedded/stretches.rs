@@ -1,0 +1,529 @@
+//! The first rows of ranges that were read, kept in memory up to a bound.
+//!
+//! A list reads the beginning of one range, such as the newest entries of a user. fjall merges it
+//! from several tables, each of which is searched for both ends of the range, and that costs more
+//! than all that is done with the rows. Lists that are read again are served from here.
+//!
+//! What is kept for a range covers an *extent*: the keys from the end at which the scan began to
+//! the one that told it that there is more, or the whole range when there is not. A commit that
+//! changes no key of the extent leaves the answer as it is. Extents do not overlap, so that a key
+//! lies in one at most, and the commit thread finds it by one search in order.
+//!
+//! What is kept says from which commit on it is true, as in the [record cache](super::cache), and
+//! serves only readers whose snapshot is at that commit or after it. The commit thread removes
+//! what it changes before it publishes the commit, and a reader keeps what it read only if no
+//! commit has changed anything since its snapshot: such a reader may have missed the removal.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+
+use super::super::{Direction, successor};
+use super::layout::StoredRange;
+
+/// What is longer is read for another purpose than a list, and hardly a second time.
+const ROWS_MAX: usize = 128;
+const BLOCK_BYTES_MAX: usize = 32 * 1024;
+
+/// What a stretch weighs besides its bytes: itself and its place in the map, rounded up so that
+/// the bound holds.
+const STRETCH_OVERHEAD_BYTES: usize = 256;
+
+/// The first rows of one range.
+#[derive(Debug)]
+pub(super) struct KeptStretch {
+    range: StoredRange,
+    direction: Direction,
+    /// The first commit whose readers may have it.
+    since: u64,
+    /// Keys and cells as they are stored, one after the other in one allocation.
+    block: Bytes,
+    /// Where each row's key and cell end in the block.
+    ends: Vec<(u32, u32)>,
+    /// Whether the range has rows after these.
+    more: bool,
+    /// The lowest key of the extent, and the lowest above it.
+    extent: (Bytes, Bytes),
+    /// Whether it was read since the hand last came by.
+    is_used: AtomicBool,
+}
+
+impl KeptStretch {
+    /// The stored keys and cells, in the order of the scan. They share the block.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Bytes, Bytes)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end as usize));
+        self.ends.iter().zip(starts).map(|(&(key_end, end), start)| {
+            let (key_end, end) = (key_end as usize, end as usize);
+            (self.block.slice(start..key_end), self.block.slice(key_end..end))
+        })
+    }
+
+    /// Whether the range has rows after the first `limit`.
+    pub(super) fn has_more_than(&self, limit: usize) -> bool {
+        self.more || self.ends.len() > limit
+    }
+
+    fn serves(&self, range: &StoredRange, limit: usize, direction: Direction, at: u64) -> bool {
+        self.since <= at
+            && self.direction == direction
+            && self.range == *range
+            && (self.ends.len() >= limit || !self.more)
+    }
+
+    fn weight(&self) -> usize {
+        let range_bytes = self.range.start.len() + self.range.end.len();
+        let extent_bytes = self.extent.0.len() + self.extent.1.len();
+        let ends_bytes = self.ends.len() * size_of::<(u32, u32)>();
+        self.block.len() + range_bytes + extent_bytes + ends_bytes + STRETCH_OVERHEAD_BYTES
+    }
+}
+
+/// Writes down what a scan gives, as long as it is short enough to be kept.
+pub(super) struct Recorder {
+    block: Vec<u8>,
+    ends: Vec<(u32, u32)>,
+    /// The stored key after the last row.
+    beyond: Option<Bytes>,
+}
+
+impl Recorder {
+    /// For a scan of at most so many rows; `None` when it is not worth it.
+    fn new(limit: usize) -> Option<Self> {
+        let new = || Recorder { block: Vec::new(), ends: Vec::with_capacity(limit), beyond: None };
+        (limit <= ROWS_MAX).then(new)
+    }
+
+    /// Adds the next row.
+    pub(super) fn add(&mut self, stored_key: &[u8], stored: &[u8]) {
+        if self.block.len() > BLOCK_BYTES_MAX {
+            return;
+        }
+        self.block.extend_from_slice(stored_key);
+        let key_end = self.block.len();
+        self.block.extend_from_slice(stored);
+        // The block is shorter than the limit of what is kept plus one row.
+        self.ends.push((key_end as u32, self.block.len() as u32));
+    }
+
+    /// Notes the key after the last row, which is not part of the answer.
+    pub(super) fn stop_before(&mut self, stored_key: &[u8]) {
+        self.beyond = Some(Bytes::copy_from_slice(stored_key));
+    }
+
+    /// What was written down; `None` when it is too long, or when the range holds no key at all.
+    fn finish(
+        mut self,
+        range: StoredRange,
+        direction: Direction,
+        since: u64,
+    ) -> Option<KeptStretch> {
+        if self.block.len() > BLOCK_BYTES_MAX || range.start >= range.end {
+            return None;
+        }
+        self.block.shrink_to_fit();
+        let copy = |key: &[u8]| Bytes::copy_from_slice(key);
+        let extent = match (&self.beyond, direction) {
+            (None, _) => (copy(&range.start), copy(&range.end)),
+            (Some(beyond), Direction::Forward) => (copy(&range.start), successor(beyond)),
+            (Some(beyond), Direction::Backward) => (beyond.clone(), copy(&range.end)),
+        };
+        Some(KeptStretch {
+            range,
+            direction,
+            since,
+            block: self.block.into(),
+            ends: self.ends,
+            more: self.beyond.is_some(),
+            extent,
+            is_used: AtomicBool::new(false),
+        })
+    }
+}
+
+/// See the [module's](self) description.
+pub(super) struct StretchCache {
+    weight_max: usize,
+    kept: RwLock<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// By the lowest keys of their extents, which do not overlap.
+    stretches: BTreeMap<Bytes, Arc<KeptStretch>>,
+    weight: usize,
+    /// The last commit that changed anything.
+    last_change: u64,
+    /// Where the search for something to push out goes on: it goes round and round, and passes
+    /// over what was used since it last came by.
+    hand: Bytes,
+}
+
+impl StretchCache {
+    /// A cache of at most so many bytes; 0 for none.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let weight_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        StretchCache { weight_max, kept: RwLock::default() }
+    }
+
+    /// The first rows of a range, at least `limit` of them or all, as a reader of that snapshot
+    /// must see them, if they are here.
+    pub(super) fn get(
+        &self,
+        range: &StoredRange,
+        limit: usize,
+        direction: Direction,
+        snapshot: u64,
+    ) -> Option<Arc<KeptStretch>> {
+        if self.weight_max == 0 || limit > ROWS_MAX {
+            return None;
+        }
+        let kept = self.read();
+        let found = match direction {
+            Direction::Forward => kept.stretches.get(&range.start[..]),
+            // An extent that reaches up to the range's end is the last that begins below it.
+            Direction::Backward => kept.last_below(&range.end).map(|(_, stretch)| stretch),
+        };
+        let found = found.filter(|stretch| stretch.serves(range, limit, direction, snapshot))?;
+        found.is_used.store(true, Ordering::Relaxed);
+        Some(Arc::clone(found))
+    }
+
+    /// To write down a scan of at most so many rows, if it may be kept.
+    pub(super) fn recorder(&self, limit: usize) -> Option<Recorder> {
+        if self.weight_max == 0 { None } else { Recorder::new(limit) }
+    }
+
+    /// Keeps what a reader of that snapshot has read, unless that may be out of date.
+    pub(super) fn fill(
+        &self,
+        recorder: Recorder,
+        range: StoredRange,
+        direction: Direction,
+        snapshot: u64,
+    ) {
+        let Some(stretch) = recorder.finish(range, direction, snapshot) else { return };
+        let mut kept = self.write();
+        if kept.last_change <= snapshot && kept.make_place(&stretch) {
+            kept.weight += stretch.weight();
+            kept.stretches.insert(stretch.extent.0.clone(), Arc::new(stretch));
+            kept.shrink(self.weight_max);
+        }
+    }
+
+    /// Notes that a commit changes these cells, before the commit is published.
+    pub(super) fn change<'k>(&self, commit: u64, stored_keys: impl Iterator<Item = &'k [u8]>) {
+        if self.weight_max == 0 {
+            return;
+        }
+        let mut kept = self.write();
+        kept.last_change = commit;
+        for stored_key in stored_keys {
+            if let Some(start) = kept.extent_around(stored_key) {
+                kept.remove(&start);
+            }
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Kept> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Kept> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn last_below(&self, key: &[u8]) -> Option<(&Bytes, &Arc<KeptStretch>)> {
+        self.stretches.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key))).next_back()
+    }
+
+    /// The lowest key of the extent that holds a key.
+    fn extent_around(&self, key: &[u8]) -> Option<Bytes> {
+        let up_to = (Bound::Unbounded, Bound::Included(key));
+        let (start, stretch) = self.stretches.range::<[u8], _>(up_to).next_back()?;
+        (key < &stretch.extent.1[..]).then(|| start.clone())
+    }
+
+    /// Removes what overlaps a new stretch; `false` when something of that is in use. It is then
+    /// taken for unused until it is read again, so that it cannot stay in the way for ever.
+    fn make_place(&mut self, stretch: &KeptStretch) -> bool {
+        let (start, end) = &stretch.extent;
+        let mut overlapping: Vec<Bytes> = self.extent_around(start).into_iter().collect();
+        let inside = (Bound::Excluded(&start[..]), Bound::Excluded(&end[..]));
+        overlapping.extend(self.stretches.range::<[u8], _>(inside).map(|(key, _)| key.clone()));
+        let is_free = overlapping.iter().filter_map(|key| self.stretches.get(key)).fold(
+            true,
+            |is_free, other| {
+                let is_same = other.range == stretch.range && other.direction == stretch.direction;
+                let is_used = other.is_used.swap(false, Ordering::Relaxed);
+                is_free && (is_same || !is_used)
+            },
+        );
+        if is_free {
+            overlapping.iter().for_each(|key| self.remove(key));
+        }
+        is_free
+    }
+
+    fn remove(&mut self, start: &[u8]) {
+        if let Some(stretch) = self.stretches.remove(start) {
+            self.weight -= stretch.weight();
+        }
+    }
+
+    /// Pushes out what was not used for longest, roughly, until the rest fits.
+    fn shrink(&mut self, weight_max: usize) {
+        while self.weight > weight_max {
+            let onward = (Bound::Excluded(&self.hand[..]), Bound::Unbounded);
+            let next = self.stretches.range::<[u8], _>(onward).next();
+            let Some((start, stretch)) = next.or_else(|| self.stretches.first_key_value()) else {
+                return;
+            };
+            let (start, is_used) = (start.clone(), stretch.is_used.swap(false, Ordering::Relaxed));
+            if !is_used {
+                self.remove(&start);
+            }
+            self.hand = start;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use std::sync::RwLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::random::Random;
+
+    /// The keys of the tests are one byte each; a cell's bytes are the commit that wrote it.
+    type Store = BTreeMap<Vec<u8>, u64>;
+    type Rows = Vec<(Vec<u8>, u64)>;
+
+    fn range(start: u8, end: u8) -> StoredRange {
+        StoredRange { start: vec![start], end: vec![end], prefix_bytes: 0 }
+    }
+
+    /// The first rows as a scan gives them, and the key after them.
+    fn scan(
+        store: &Store,
+        range: &StoredRange,
+        limit: usize,
+        direction: Direction,
+    ) -> (Rows, Option<Vec<u8>>) {
+        let rows = store
+            .range(range.start.clone()..range.end.clone())
+            .map(|(key, commit)| (key.clone(), *commit));
+        let mut rows: Vec<_> = match direction {
+            Direction::Forward => rows.take(limit + 1).collect(),
+            Direction::Backward => rows.rev().take(limit + 1).collect(),
+        };
+        let beyond = if rows.len() > limit { rows.pop() } else { None };
+        (rows, beyond.map(|(key, _)| key))
+    }
+
+    /// Reads through the cache, as a reader of that snapshot does.
+    fn read(
+        cache: &StretchCache,
+        store: &Store,
+        range: StoredRange,
+        limit: usize,
+        direction: Direction,
+        snapshot: u64,
+    ) -> (Rows, bool) {
+        if let Some(kept) = cache.get(&range, limit, direction, snapshot) {
+            let number = |cell: Bytes| u64::from_be_bytes(cell[..].try_into().unwrap());
+            let rows = kept.rows().take(limit).map(|(key, cell)| (key.to_vec(), number(cell)));
+            return (rows.collect(), kept.has_more_than(limit));
+        }
+        let (rows, beyond) = scan(store, &range, limit, direction);
+        let mut recorder = cache.recorder(limit).unwrap();
+        rows.iter().for_each(|(key, commit)| recorder.add(key, &commit.to_be_bytes()));
+        beyond.iter().for_each(|key| recorder.stop_before(key));
+        cache.fill(recorder, range, direction, snapshot);
+        (rows, beyond.is_some())
+    }
+
+    fn is_kept(cache: &StretchCache, range: &StoredRange, limit: usize, snapshot: u64) -> bool {
+        cache.get(range, limit, Direction::Forward, snapshot).is_some()
+    }
+
+    fn store(keys: std::ops::Range<u8>) -> Store {
+        keys.map(|key| (vec![key], 0)).collect()
+    }
+
+    #[test]
+    fn what_was_read_serves_its_own_snapshot_and_later_ones() {
+        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        read(&cache, &store, range(10, 40), 5, Direction::Forward, 3);
+        assert!(is_kept(&cache, &range(10, 40), 5, 3));
+        assert!(is_kept(&cache, &range(10, 40), 2, 9), "fewer rows are there as well");
+        assert!(!is_kept(&cache, &range(10, 40), 6, 9), "more are not");
+        assert!(!is_kept(&cache, &range(10, 40), 5, 2), "an earlier snapshot");
+        assert!(!is_kept(&cache, &range(10, 39), 5, 3), "another range");
+        assert!(cache.get(&range(10, 40), 5, Direction::Backward, 3).is_none());
+    }
+
+    #[test]
+    fn a_change_removes_what_it_touches_and_nothing_else() {
+        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        read(&cache, &store, range(10, 40), 5, Direction::Forward, 0);
+        cache.change(1, [&[9][..], &[16], &[39]].into_iter());
+        assert!(is_kept(&cache, &range(10, 40), 5, 1), "the rows are 10 to 14");
+        cache.change(2, [&[15][..]].into_iter());
+        assert!(!is_kept(&cache, &range(10, 40), 5, 2));
+    }
+
+    #[test]
+    fn a_late_reader_cannot_keep_what_it_read() {
+        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        cache.change(6, [&[12][..]].into_iter());
+        read(&cache, &store, range(10, 40), 5, Direction::Forward, 5);
+        assert!(!is_kept(&cache, &range(10, 40), 5, 6));
+        read(&cache, &store, range(10, 40), 5, Direction::Forward, 6);
+        assert!(is_kept(&cache, &range(10, 40), 5, 6));
+    }
+
+    #[test]
+    fn what_is_in_use_stays_and_what_is_not_gives_way() {
+        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        read(&cache, &store, range(10, 40), 5, Direction::Forward, 0);
+        assert!(is_kept(&cache, &range(10, 40), 5, 0));
+        read(&cache, &store, range(12, 40), 5, Direction::Forward, 0);
+        assert!(!is_kept(&cache, &range(12, 40), 5, 0), "in the way of one in use");
+        read(&cache, &store, range(12, 40), 5, Direction::Forward, 0);
+        assert!(is_kept(&cache, &range(12, 40), 5, 0), "which was not used since");
+        assert!(!is_kept(&cache, &range(10, 40), 5, 0));
+    }
+
+    #[test]
+    fn the_bound_holds_and_what_is_used_stays() {
+        let weight_max = 20_000;
+        let (cache, store) = (StretchCache::new(weight_max), store(0..255));
+        for round in 0..10 {
+            for start in 0..250 {
+                read(&cache, &store, range(start, start + 1), 5, Direction::Forward, 0);
+                let is_first = round == 0 && start == 0;
+                assert!(is_first || is_kept(&cache, &range(0, 1), 5, 0), "{round} {start}");
+            }
+        }
+        let kept = cache.read();
+        assert!(kept.weight <= weight_max as usize && kept.stretches.len() > 20);
+        assert_eq!(kept.weight, kept.stretches.values().map(|one| one.weight()).sum::<usize>());
+    }
+
+    #[test]
+    fn long_scans_are_not_kept() {
+        let cache = StretchCache::new(1 << 20);
+        assert!(cache.recorder(ROWS_MAX + 1).is_none());
+        assert!(StretchCache::new(0).recorder(1).is_none());
+        let mut recorder = cache.recorder(5).unwrap();
+        (0..5).for_each(|key| recorder.add(&[key], &[0; BLOCK_BYTES_MAX / 4]));
+        cache.fill(recorder, range(0, 9), Direction::Forward, 0);
+        assert!(!is_kept(&cache, &range(0, 9), 5, 0));
+    }
+
+    fn any_direction() -> impl Strategy<Value = Direction> {
+        prop_oneof![Just(Direction::Forward), Just(Direction::Backward)]
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Read(u8, u8, usize, Direction),
+        Change(Vec<(u8, bool)>),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        let change = proptest::collection::vec((0_u8..30, any::<bool>()), 1..3);
+        prop_oneof![
+            4 => (0_u8..8, 0_u8..9, 1_usize..4, any_direction())
+                .prop_map(|(a, b, limit, direction)| Step::Read(a.min(b) * 4, a.max(b) * 4, limit, direction)),
+            3 => change.prop_map(Step::Change),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is read and changed in whatever order, the cache answers as the store does,
+        /// and extents never overlap.
+        #[test]
+        fn answers_are_those_of_the_store(steps in proptest::collection::vec(any_step(), 1..200)) {
+            let cache = StretchCache::new(4_000);
+            let mut store = Store::new();
+            let mut commit = 0;
+            for step in steps {
+                match step {
+                    Step::Read(start, end, limit, direction) => {
+                        let range = range(start, end);
+                        let (rows, beyond) = scan(&store, &range, limit, direction);
+                        let found = read(&cache, &store, range, limit, direction, commit);
+                        prop_assert_eq!(found, (rows, beyond.is_some()));
+                    }
+                    Step::Change(keys) => {
+                        commit += 1;
+                        let stored: Vec<[u8; 1]> = keys.iter().map(|(key, _)| [*key]).collect();
+                        for (key, is_put) in keys {
+                            if is_put {
+                                store.insert(vec![key], commit);
+                            } else {
+                                store.remove(&vec![key]);
+                            }
+                        }
+                        cache.change(commit, stored.iter().map(|key| &key[..]));
+                    }
+                }
+                let kept = cache.read();
+                let extents: Vec<_> = kept.stretches.values().map(|one| &one.extent).collect();
+                prop_assert!(extents.is_sorted_by(|a, b| a.1 <= b.0));
+            }
+        }
+    }
+
+    /// A writer and readers on a model store: every answer, kept or not, must be what the reader's
+    /// own snapshot holds.
+    #[test]
+    fn readers_never_get_rows_of_another_moment() {
+        const COMMITS: u64 = 5_000;
+        let cache = StretchCache::new(1 << 16);
+        let published = RwLock::new((0, Arc::new(store(0..20))));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = Random::new(1);
+                for commit in 1..=COMMITS {
+                    let key = (random.below(20)) as u8;
+                    let mut next = Store::clone(&published.read().unwrap().1);
+                    if random.below(2) == 0 {
+                        next.remove(&vec![key]);
+                    } else {
+                        next.insert(vec![key], commit);
+                    }
+                    cache.change(commit, [&[key][..]].into_iter());
+                    *published.write().unwrap() = (commit, Arc::new(next));
+                }
+            });
+            for seed in 2..5 {
+                let (cache, published) = (&cache, &published);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed);
+                    loop {
+                        let (snapshot, store) = published.read().unwrap().clone();
+                        if snapshot == COMMITS {
+                            break;
+                        }
+                        let start = random.below(4) as u8 * 5;
+                        let asked = || range(start, start + 5);
+                        let (rows, beyond) = scan(&store, &asked(), 3, Direction::Forward);
+                        let found = read(cache, &store, asked(), 3, Direction::Forward, snapshot);
+                        assert_eq!(found, (rows, beyond.is_some()), "from {start} at {snapshot}");
+                    }
+                });
+            }
+        });
+    }
+}
