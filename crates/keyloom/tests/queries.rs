@@ -10,7 +10,9 @@ mod long;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
+use keyloom::engine::{Memory, Metered};
 use keyloom::{Collection, ErrorKind, Order, Query, Schema, Stopped, Store, Test};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -274,6 +276,39 @@ proptest! {
 }
 
 #[test]
+fn entries_that_must_be_decoded_take_two_round_trips_however_many_they_are() {
+    const NUMBERED: &str = r#"
+        [collection.item]
+        key = "item:{id}"
+        [collection.item.fields]
+        id    = "integer"
+        owner = "text"
+        [collection.item.index.numbered]
+        key = "idx:numbered:{owner}:{id desc}"
+    "#;
+    block_on(async {
+        let meter = Arc::new(Metered::new(Arc::new(Memory::new())));
+        let store = Store::on(meter.clone());
+        store.apply(&Schema::from_toml(NUMBERED).unwrap()).await.unwrap();
+        let items = store.documents("item").await.unwrap();
+        for id in -15..15 {
+            items.insert(&json!({ "id": id, "owner": "ana" })).await.unwrap();
+        }
+        let query = Query::new().equal("owner", "ana").take(20);
+        let plan = items.explain(&query).await.unwrap();
+        assert!(plan.contains("scan and get, 2 round trips"), "{plan}");
+        meter.take();
+        let page = items.page(&query).await.unwrap();
+        let usage = meter.take();
+        assert_eq!((usage.scans, usage.gets, usage.follows), (1, 1, 0));
+        let ids: Vec<i64> =
+            page.records.iter().map(|item| item.value["id"].as_i64().unwrap()).collect();
+        assert_eq!(ids, (-5..15).rev().collect::<Vec<_>>());
+        assert!(page.problems.is_empty());
+    });
+}
+
+#[test]
 fn plans_say_what_they_read() {
     block_on(async {
         let items = filled(&[]).await;
@@ -297,6 +332,7 @@ direction: backward"
             "\
 index item.name_down: idx:down:{kind}:{name sorted desc}:{id}
   fixed: kind
+  only records that have: name
   range: idx:down:a: .. idx:down:a;
   read: follow, 1 round trip
 direction: forward

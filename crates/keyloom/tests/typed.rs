@@ -420,6 +420,12 @@ async fn names_that_a_query_has_itself_get_an_underscore() {
     // What serde skips is not part of the record.
     assert_eq!(found.scratch, 0);
     assert_eq!(tasks.by_key("t").number(7_u32).count().await.unwrap(), 1);
+    // JSON would have `null` in its place, and the record could never be read back.
+    let odd = Task { number: 8, weights: [("a".to_owned(), f64::NAN)].into(), ..task };
+    let error = tasks.insert(&odd).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRecord);
+    assert_eq!(error.context_value("field"), Some("weights.*"));
+    assert_eq!(error.context_value("value"), Some("NaN"));
 }
 
 #[test]

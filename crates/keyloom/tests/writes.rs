@@ -247,7 +247,7 @@ async fn records_that_break_their_schema_are_refused_before_anything_is_written(
             (
                 users.insert(&json!({"userId": "a", "email": long})).await,
                 ErrorKind::InvalidKey,
-                None,
+                Some("email"),
             ),
             (
                 posts.insert(&json!({"userId": "a", "postId": "p", "at": -1})).await,
@@ -333,8 +333,22 @@ async fn a_drawn_code_that_is_taken_is_drawn_again() {
         let tickets = store.documents("ticket").await.unwrap();
         meter.take();
         // 16 of 32 codes: that no draw meets a code that is taken has a chance of one in a hundred.
-        for n in 0..16 {
-            tickets.insert(&json!({ "n": n })).await.unwrap();
+        // Whichever way a record is created, its code is drawn again.
+        for n in (0..16).step_by(4) {
+            let ticket = |add: usize| json!({ "n": n + add });
+            tickets.insert(&ticket(0)).await.unwrap();
+            tickets.upsert(&ticket(1)).await.unwrap();
+            tickets.upsert_with(&ticket(2), |_| panic!("it is new")).await.unwrap();
+            let created = store.transaction(|tx| {
+                let ticket = ticket(3);
+                async move {
+                    let tickets = tx.documents("ticket")?;
+                    let mut drawn = tickets.insert(&ticket)?.json()?;
+                    drawn["note"] = json!("written twice");
+                    tickets.replace(&drawn).await
+                }
+            });
+            created.await.unwrap();
         }
         redrawn += meter.take().commits - 16;
         assert_eq!(tickets.page(&Query::new().index("code")).await.unwrap().records.len(), 16);

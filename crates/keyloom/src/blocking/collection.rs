@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::runtime::Runtime;
 use super::waits;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::query::{Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
-use crate::write::Written;
+use crate::write::{Retry, Written};
 
 /// A [`Collection`](crate::Collection) for programs without an async runtime.
 pub struct Collection<T> {
@@ -54,6 +55,9 @@ impl<T> Collection<T> {
         fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;
         fn count(&self, query: &Query) -> Result<usize>;
         fn explain(&self, query: &Query) -> Result<String>;
+        fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
+        fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
+        fn update_with(&self, key: impl KeyFields, patch: &Value, retry: Retry) -> Result<Written>;
     }
 }
 
@@ -74,5 +78,16 @@ impl<T: Serialize> Collection<T> {
         fn upsert(&self, record: &T) -> Result<Written>;
         fn replace(&self, record: &T) -> Result<Written>;
         fn replace_if(&self, record: &T, version: Version) -> Result<Written>;
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Collection<T> {
+    waits! { "Collection":
+        fn modify(&self, key: impl KeyFields, change: impl FnMut(&mut T) -> Result<()>)
+            -> Result<Written>;
+        fn upsert_with(&self, record: &T, change: impl FnMut(&mut T) -> Result<()>)
+            -> Result<Written>;
+        fn rename(&self, key: impl KeyFields, change: impl FnMut(&mut T) -> Result<()>)
+            -> Result<Written>;
     }
 }

@@ -39,9 +39,23 @@ impl Kind {
         match (self, value) {
             (Kind::Text, Value::String(_)) => return Ok(()),
             (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
+            // A record has the place itself; a geohash stands for one in keys and questions only.
+            (Kind::Point { lat, lon }, value) if !value.is_object() => {
+                return Err(describe_place(lat, lon));
+            }
             _ => {}
         }
-        let codec = match self.clone() {
+        let checked = self.plain_codec().write(value, false, None, &mut Vec::new());
+        match self {
+            Kind::Point { lat, lon } => checked.map_err(|_| describe_place(lat, lon)),
+            _ => checked,
+        }
+    }
+
+    /// The codec of a segment without modifiers. A place has none of its own; that of the
+    /// coarsest geohash tells whether a value is a place.
+    pub(super) fn plain_codec(&self) -> Codec {
+        match self.clone() {
             Kind::Text => Codec::Text,
             Kind::Integer { digits } => Codec::Integer { digits },
             Kind::Float => Codec::Float,
@@ -53,12 +67,36 @@ impl Kind {
             Kind::Id => Codec::Id,
             Kind::Code(pattern) => Codec::Code(pattern),
             Kind::Point { lat, lon } => Codec::Geohash { chars: 1, lat, lon },
-        };
-        codec.write(value, false, None, &mut Vec::new())
+        }
     }
+}
+
+fn describe_place(lat: &str, lon: &str) -> String {
+    format!("a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180")
 }
 
 /// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet
 /// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), everything else for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodePattern(pub(crate) String);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_holds_a_place_and_not_the_geohash_of_one() {
+        let kind = Kind::Point { lat: "y".into(), lon: "x".into() };
+        for place in [json!({"y": -90, "x": 180.0}), json!({"y": 0.5, "x": -0.0, "z": "more"})] {
+            assert_eq!(kind.check(&place), Ok(()));
+        }
+        let reason = "a place is an object with y from -90 to 90 and x from -180 to 180";
+        for other in
+            [json!("u"), json!("u09tun"), json!({"y": 91, "x": 0}), json!({"y": 1}), json!([1, 2])]
+        {
+            assert_eq!(kind.check(&other), Err(reason.to_owned()), "{other}");
+        }
+    }
+}

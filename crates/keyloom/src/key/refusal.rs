@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 80;
 /// Why a value does not fit into a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRefusal {
-    /// The field; `None` when the key as a whole is at fault (too long, empty).
+    /// The field; `None` when the key as a whole is at fault.
     pub(crate) path: Option<Path>,
     /// The value as JSON, shortened when very long.
     pub(crate) value: String,

@@ -86,8 +86,20 @@ impl Template {
             return Err(KeyRefusal::of_key(values, reason));
         }
         let key = self.write_up_to(values)?;
-        check_length(key.len()).map_err(|reason| KeyRefusal::of_key(values, reason))?;
+        check_length(key.len()).map_err(|reason| self.refuse_length(values, reason))?;
         Ok(key.into())
+    }
+
+    /// The refusal of a key that is too long, or empty: its longest text is to blame.
+    fn refuse_length(&self, values: &[&Value], reason: String) -> KeyRefusal {
+        let texts = self
+            .segments()
+            .zip(values)
+            .filter_map(|(segment, value)| value.as_str().map(|text| (text.len(), segment, value)));
+        match texts.max_by_key(|(bytes, ..)| *bytes) {
+            Some((_, segment, value)) => segment.refuse(value, reason),
+            None => KeyRefusal::of_key(values, reason),
+        }
     }
 
     /// The values that made the key; `None` when it is not a key of this template.
@@ -119,7 +131,7 @@ impl Template {
         }
         let prefix = self.write_up_to(equal)?;
         // An empty prefix is one: that of every key.
-        check_length(prefix.len().max(1)).map_err(|reason| KeyRefusal::of_key(equal, reason))?;
+        check_length(prefix.len().max(1)).map_err(|reason| self.refuse_length(equal, reason))?;
         Ok(prefix.into())
     }
 

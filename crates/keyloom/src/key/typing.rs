@@ -106,19 +106,11 @@ fn codec_of(placeholder: &Placeholder, kind: Kind) -> Result<Codec, String> {
             (false, true, false) => Codec::Raw,
             (false, false, false) => Codec::Text,
         },
-        Kind::Integer { digits } => Codec::Integer { digits },
-        Kind::Float => Codec::Float,
-        Kind::Boolean => Codec::Boolean,
-        Kind::Enum { values } => Codec::Enum { values },
-        Kind::Timestamp => Codec::Timestamp,
-        Kind::DateTime => Codec::DateTime,
-        Kind::Uuid { version } => Codec::Uuid { version },
-        Kind::Id => Codec::Id,
-        Kind::Code(pattern) => Codec::Code(pattern),
         Kind::Point { lat, lon } => match geohash {
             Some(chars) => Codec::Geohash { chars, lat, lon },
             None => return Err("a point needs a number of characters: `geohash 6`".into()),
         },
+        other => other.plain_codec(),
     })
 }
 

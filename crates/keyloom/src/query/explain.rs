@@ -7,7 +7,7 @@ use super::plan::{Asked, Plan};
 use super::predicate::{Order, Query};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind};
-use crate::key::{Segment, Template};
+use crate::key::{Path, Segment, Template};
 use crate::schema::{Collection, Holds, Index, Loaded};
 
 impl fmt::Display for Plan {
@@ -34,6 +34,10 @@ impl fmt::Display for Plan {
                 .collect();
             if !fixed.is_empty() {
                 writeln!(f, "  fixed: {}", fixed.join(", "))?;
+            }
+            if !branch.presumed.is_empty() {
+                let presumed: Vec<String> = branch.presumed.iter().map(Path::to_string).collect();
+                writeln!(f, "  only records that have: {}", presumed.join(", "))?;
             }
             let end = branch
                 .range
@@ -92,7 +96,11 @@ pub(super) fn no_index(
         error =
             error.with("there is", format_args!("{} ({}, {state})", index.key.source, index.name));
     }
-    error.with("or", "ask for a scan of the whole collection")
+    match (&query.index, branches.len()) {
+        (Some(_), _) => error.with("or", "do not insist on an index"),
+        (None, 1) => error.with("or", "ask for a scan of the whole collection"),
+        (None, _) => error.with("or", "ask each alternative by itself"),
+    }
 }
 
 fn describe(asked: &Asked) -> String {

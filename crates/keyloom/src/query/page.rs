@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,12 +10,20 @@ use serde_json::Value;
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
-use super::walk::{Found, Walk, Want};
+use super::walk::{Followed, Found, Walk, Want};
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, Live, Loaded, followed_key_of};
-use crate::write::{Retry, entry_keys_of};
+use crate::write::entry_keys_of;
+
+/// How often an entry and its record are read again before they are called inconsistent, on
+/// engines whose answers may mix moments.
+const RECHECKS: u32 = 9;
+
+/// The pause before the first of these reads. Each further one is twice as long, a quarter of a
+/// second in all: the batch in between may take its time to show as a whole.
+const RECHECK_PAUSE: Duration = Duration::from_micros(500);
 
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
@@ -155,12 +164,14 @@ fn check_size(name: &str, query: &Query) -> Result<()> {
     if (1..=TAKE_MAX).contains(&query.take) && query.limit != Some(0) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::InvalidQuery,
-        "a page takes 1 to 10000 records and reads at least one",
-    )
-    .with("collection", name)
-    .with("take", query.take))
+    let message = "a page takes 1 to 10000 records and reads at least one";
+    let error = Error::new(ErrorKind::InvalidQuery, message)
+        .with("collection", name)
+        .with("take", query.take);
+    Err(match query.limit {
+        Some(limit) => error.with("limit", limit),
+        None => error,
+    })
 }
 
 fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {
@@ -339,41 +350,41 @@ impl Reader<'_> {
 
     /// What needs no further reading: everything on an engine that reads entries and records at
     /// one moment, which is why it is apart from the rest.
-    fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Doubt<'f>> {
+    fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
         let Found { branch, entry, followed, .. } = found;
         let Some(index) = &branch.index else {
             return Ok(record(entry.key, Some(entry.cell)));
         };
-        let (target, followed) = match followed {
-            Some(followed) => (followed.target, Some(followed.record)),
-            None => (self.target(index, &entry.key, entry.cell.bytes()), None),
-        };
+        let Followed { target, record: cell, in_one_call } = followed.unwrap_or_else(|| Followed {
+            target: self.target(index, &entry.key, entry.cell.bytes()),
+            record: None,
+            in_one_call: false,
+        });
         let Some(key) = target else { return Ok(Resolved::Problem(malformed(&entry.key))) };
         if index.holds == Holds::Record {
             return Ok(record(key, Some(entry.cell)));
         }
-        let together = self.live.engine.capabilities().reading == Reading::Snapshot;
-        match followed {
-            Some(Some(cell)) if together => Ok(record(key, Some(cell))),
-            Some(None) if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
-            cell => Err(Doubt { index, entry: entry.key, key, cell: cell.flatten() }),
+        let together = in_one_call && self.live.engine.capabilities().reading == Reading::Snapshot;
+        match cell {
+            Some(cell) if together => Ok(record(key, Some(cell))),
+            None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
+            cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
         }
     }
 
     /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
     /// they may be of different moments.
-    async fn validate(&self, doubt: Doubt<'_>) -> Result<Resolved> {
-        let Doubt { index, entry, mut key, mut cell } = doubt;
+    async fn validate(&self, doubt: Box<Doubt<'_>>) -> Result<Resolved> {
+        let Doubt { index, entry, mut key, mut cell } = *doubt;
         let (collection, entry) = (&self.plan.collection, &entry);
-        let retry = Retry::eager();
-        for reads in 1.. {
+        for recheck in 0..=RECHECKS {
             if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
                 return Ok(record(key, Some(cell)));
             }
-            // The batch in between may take its time to show as a whole.
-            if !retry.pause(reads).await {
+            if recheck == RECHECKS {
                 break;
             }
+            tokio::time::sleep(RECHECK_PAUSE * 2_u32.pow(recheck)).await;
             let both = [
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),

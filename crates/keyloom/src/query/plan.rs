@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::predicate::{Order, Query};
 use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{KeyRefusal, Path, Segment, Span, Template, TemplatePart};
+use crate::key::{Codec, KeyRefusal, Path, Segment, Span, Template, TemplatePart};
 use crate::schema::{Collection, Condition, Holds, Index, IndexKind, Loaded, Test};
 
 /// How a query is answered: one range per branch, merged by what follows the branch's prefix.
@@ -32,6 +32,8 @@ pub(crate) struct Branch {
     pub(crate) range: Range,
     /// What all keys of the branch begin with. Branches are merged by what follows it.
     pub(crate) prefix: Bytes,
+    /// Fields that nobody asked for, and without which a record has no entry in the index.
+    pub(crate) presumed: Vec<Path>,
 }
 
 impl Plan {
@@ -59,7 +61,19 @@ impl Asked {
     }
 
     fn is_empty(&self) -> bool {
-        self.equal.is_empty() && self.range.is_none() && self.order.is_none()
+        self.paths().next().is_none()
+    }
+
+    /// Every field that the question is about.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let fixed = self.equal.iter().map(|(path, _)| path);
+        let ranged = self.range.iter().map(|(path, _)| path);
+        fixed.chain(ranged).chain(self.order.iter().map(|(path, _)| path))
+    }
+
+    /// Whether it is about elements of an array or a map.
+    fn is_about_elements(&self) -> bool {
+        self.paths().any(|path| path.star().is_some())
     }
 }
 
@@ -69,6 +83,7 @@ struct Fit {
     index: Option<Arc<Index>>,
     equal: usize,
     direction: Direction,
+    presumed: Vec<Path>,
 }
 
 impl Fit {
@@ -76,14 +91,15 @@ impl Fit {
         self.index.as_ref().map_or(&collection.key, |index| &index.key)
     }
 
-    /// Better fits are greater: more fixed segments, then fewer reads per record.
+    /// Better fits are less: those that presume fewer fields, and so miss fewer records; then
+    /// those with fewer reads per record.
     fn rank(&self) -> (usize, u8) {
-        let directness = match &self.index {
-            None => 2,
+        let reads = match &self.index {
+            None => 0,
             Some(index) if index.holds == Holds::Record => 1,
-            Some(_) => 0,
+            Some(_) => 2,
         };
-        (self.equal, directness)
+        (self.presumed.len(), reads)
     }
 }
 
@@ -111,6 +127,13 @@ pub(crate) fn plan(
         fits_by_branch.push(fits);
     }
     let Some(chosen) = agreeing(collection, &fits_by_branch) else {
+        if pinned.is_some_and(|names| names.iter().any(|name| !name.is_empty())) {
+            // A position in an index means nothing anywhere else.
+            let message = "an index that the cursor goes by no longer serves the query; begin anew";
+            return Err(
+                Error::new(ErrorKind::InvalidCursor, message).with("collection", &collection.name)
+            );
+        }
         return refuse_or_scan(loaded, collection, query, &branches, filters);
     };
     let direction = chosen[0].direction;
@@ -170,18 +193,23 @@ fn fits(
     if let Some(name) = &query.index {
         let index = collection.index(name)?;
         loaded.check_readable(collection, index)?;
-        return Ok(fit(&index.key, Some(index), asked).into_iter().collect());
+        refuse_places(collection, index, asked)?;
+        return Ok(fit(collection, Some(index), asked).into_iter().collect());
     }
     if asked.is_empty() {
         return Ok(Vec::new());
     }
-    let mut fits: Vec<Fit> = fit(&collection.key, None, asked).into_iter().collect();
+    let mut fits: Vec<Fit> = fit(collection, None, asked).into_iter().collect();
     let mut unreadable = None;
     for index in collection.indexes.values().filter(|index| index.kind != IndexKind::Geo) {
+        // It has a record once for each element, which is an answer to no other question.
+        if index.star.is_some() && !asked.is_about_elements() {
+            continue;
+        }
         if !index.condition.as_ref().is_none_or(|condition| implies(asked, condition)) {
             continue;
         }
-        let Some(found) = fit(&index.key, Some(index), asked) else { continue };
+        let Some(found) = fit(collection, Some(index), asked) else { continue };
         match loaded.check_readable(collection, index) {
             Ok(()) => fits.push(found),
             Err(error) => unreadable = Some(error),
@@ -190,14 +218,34 @@ fn fits(
     match unreadable {
         Some(error) if fits.is_empty() && !query.scan => Err(error),
         _ => {
-            fits.sort_by_key(|fit| std::cmp::Reverse(fit.rank()));
+            fits.sort_by_key(Fit::rank);
             Ok(fits)
         }
     }
 }
 
-/// Whether keys of the template answer what is asked by one contiguous range in its order.
-fn fit(template: &Template, index: Option<&Arc<Index>>, asked: &Asked) -> Option<Fit> {
+/// Refuses to take the places of a cell for one place.
+fn refuse_places(collection: &Collection, index: &Index, asked: &Asked) -> Result<()> {
+    let is_place = |path: &Path| {
+        let mut segments = index.key.segments().filter(|segment| segment.path == *path);
+        segments.any(|segment| matches!(segment.codec, Codec::Geohash { .. }))
+    };
+    let equal = asked.equal.iter().any(|(path, value)| value.is_object() && is_place(path));
+    let between =
+        asked.range.iter().any(|(path, span)| matches!(span, Span::Between(..)) && is_place(path));
+    if !equal && !between {
+        return Ok(());
+    }
+    let message = "a geo index has cells, not places; search near a place instead";
+    Err(Error::new(ErrorKind::InvalidQuery, message)
+        .with("collection", &collection.name)
+        .with("index", &index.name))
+}
+
+/// Whether keys of the index, or of the records themselves, answer what is asked by one
+/// contiguous range in its order.
+fn fit(collection: &Collection, index: Option<&Arc<Index>>, asked: &Asked) -> Option<Fit> {
+    let template = index.map_or(&collection.key, |index| &index.key);
     let segments: Vec<&Segment> = template.segments().collect();
     let equal = segments.iter().take_while(|segment| asked.value(&segment.path).is_some()).count();
     if equal < asked.equal.len() {
@@ -225,7 +273,24 @@ fn fit(template: &Template, index: Option<&Arc<Index>>, asked: &Asked) -> Option
             }
         }
     };
-    Some(Fit { index: index.cloned(), equal, direction })
+    let presumed = presumed(collection, index, asked);
+    Some(Fit { index: index.cloned(), equal, direction, presumed })
+}
+
+/// Fields that nobody asked for, and without which a record has no entry in the index.
+fn presumed(collection: &Collection, index: Option<&Arc<Index>>, asked: &Asked) -> Vec<Path> {
+    let Some(index) = index.filter(|index| index.sparse) else { return Vec::new() };
+    let is_certain = |path: &Path| {
+        asked.paths().any(|asked| asked == path)
+            || collection.fields.get(path).is_some_and(|field| field.required)
+    };
+    index
+        .key
+        .segments()
+        .map(|segment| &segment.path)
+        .filter(|path| !is_certain(path))
+        .cloned()
+        .collect()
 }
 
 /// Whether every record that is asked for meets the condition of a partial index.
@@ -296,6 +361,7 @@ fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
         equal: fit.equal,
         range: template.range(&values, span).map_err(refused)?.in_area(area.clone()),
         prefix: template.prefix(&values).map_err(refused)?,
+        presumed: fit.presumed.clone(),
     })
 }
 
@@ -306,7 +372,7 @@ fn refuse_or_scan(
     branches: &[Asked],
     mut filters: Vec<(Path, Test)>,
 ) -> Result<Plan> {
-    let ([asked], true) = (branches, query.scan) else {
+    let ([asked], true, None) = (branches, query.scan, &query.index) else {
         return Err(super::explain::no_index(loaded, collection, query, branches));
     };
     if query.order.is_some() {
@@ -323,7 +389,8 @@ fn refuse_or_scan(
         filters.extend(span_tests(collection, span)?.into_iter().map(|test| (path.clone(), test)));
     }
     let range = collection.record_range()?;
-    let branch = Branch { index: None, equal: 0, prefix: range.start.clone(), range };
+    let (prefix, presumed) = (range.start.clone(), Vec::new());
+    let branch = Branch { index: None, equal: 0, range, prefix, presumed };
     Ok(Plan {
         collection: collection.clone(),
         branches: vec![branch],

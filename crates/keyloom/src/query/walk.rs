@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::cursor::Position;
 use super::plan::{Branch, Plan};
-use crate::engine::{Cell, Direction, Link, Range, Row, Trail, successor};
+use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, successor};
 use crate::error::Result;
-use crate::schema::{Collection, Holds, Live};
+use crate::schema::{Collection, Holds, Live, record_key_of};
 
 /// What a walk fetches for each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Found<'p> {
 pub(super) struct Followed {
     pub(super) target: Option<Bytes>,
     pub(super) record: Option<Cell>,
+    /// Whether one call of the engine read both, and not two.
+    pub(super) in_one_call: bool,
 }
 
 struct Lane<'p> {
@@ -132,9 +134,12 @@ impl<'p> Walk<'p> {
             if !scanned.is_empty() {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
                 let stretches = live.engine.scan(&live.space, &ranges, chunk, direction).await?;
-                for (lane, stretch) in scanned.into_iter().zip(stretches) {
+                for (lane, stretch) in scanned.iter_mut().zip(stretches) {
                     let rows = stretch.rows.into_iter().map(|row| (row, None));
                     lane.take_in(&self.plan.collection, direction, rows, stretch.more);
+                }
+                if self.want == Want::Records {
+                    fetch(live, &self.plan.collection, &mut scanned).await?;
                 }
             }
             if !followed.is_empty() {
@@ -202,8 +207,46 @@ fn follows(branch: &Branch) -> bool {
         .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_some())
 }
 
+/// Fetches, in one round trip, the records of entries that have to be decoded to name them.
+async fn fetch(live: &Live, collection: &Collection, lanes: &mut [&mut Lane<'_>]) -> Result<()> {
+    let mut decoded: Vec<&mut Found<'_>> = lanes
+        .iter_mut()
+        .flat_map(|lane| lane.waiting.iter_mut())
+        .filter(|found| found.followed.is_none() && needs_decoding(found.branch))
+        .collect();
+    let mut wanted = Vec::new();
+    for found in &mut decoded {
+        let Row { key, cell } = &found.entry;
+        let target = found
+            .branch
+            .index
+            .as_ref()
+            .zip(cell.bytes())
+            .and_then(|(index, value)| record_key_of(collection, index, key, value));
+        wanted.extend(target.iter().map(|key| Address::new(collection.area.clone(), key.clone())));
+        found.followed = Some(Followed { target, record: None, in_one_call: false });
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mut cells = live.engine.get(&live.space, &wanted).await?.into_iter();
+    let followed = decoded.iter_mut().filter_map(|found| found.followed.as_mut());
+    for followed in followed.filter(|followed| followed.target.is_some()) {
+        followed.record = cells.next().flatten();
+    }
+    Ok(())
+}
+
+fn needs_decoding(branch: &Branch) -> bool {
+    branch
+        .index
+        .as_ref()
+        .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_none())
+}
+
 fn split(link: Link) -> (Row, Option<Followed>) {
-    (link.entry, Some(Followed { target: link.target, record: link.record }))
+    let Link { entry, target, record } = link;
+    (entry, Some(Followed { target, record, in_one_call: true }))
 }
 
 fn is_before(a: &Bytes, b: &Bytes, direction: Direction) -> bool {

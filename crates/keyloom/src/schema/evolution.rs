@@ -232,9 +232,10 @@ impl Walk<'_> {
                 declared.clone()
             }
             (FieldType::Integer { digits }, FieldType::Integer { digits: declared_digits })
-                if !self.is_in_keys(name) =>
+                // The larger range holds what both allow, if no key of either side moves by it.
+                if (digits >= declared_digits || !is_in_keys(self.stored, name))
+                    && (digits <= declared_digits || !is_in_keys(self.declared, name)) =>
             {
-                // The digits matter in keys only; the larger range holds what both allow.
                 let digits = *digits.max(declared_digits);
                 let class = if digits == *declared_digits { Class::Safe } else { Class::Kept };
                 self.add_field(name, class, format!("an integer has up to {digits} digits"));
@@ -369,13 +370,6 @@ impl Walk<'_> {
         IndexDeclaration { max, claims: declared.claims, sparse: declared.sparse, ..stored.clone() }
     }
 
-    /// Whether a template of the store has a segment for the field.
-    fn is_in_keys(&self, field: &str) -> bool {
-        let templates =
-            self.stored.indexes.values().map(|index| &index.key).chain([&self.stored.key]);
-        templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
-    }
-
     fn name(&self) -> String {
         self.stored.name.clone()
     }
@@ -393,6 +387,12 @@ impl Walk<'_> {
     fn add(&mut self, subject: Subject, class: Class, sentence: String) {
         self.changes.push(Change { subject, class, sentence });
     }
+}
+
+/// Whether a template of the collection has a segment for the field.
+fn is_in_keys(collection: &Collection, field: &str) -> bool {
+    let templates = collection.indexes.values().map(|index| &index.key).chain([&collection.key]);
+    templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
 }
 
 /// Which parts of an index decide its entries and differ.

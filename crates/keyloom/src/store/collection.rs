@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::fields::KeyFields;
+use super::finite::not_finite;
 use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,8 +24,8 @@ use crate::write::{self, Retry, Written, key_of_values};
 /// A typed collection also has the `by_…` methods that the derive makes for its indexes; see
 /// [`#[derive(Record)]`](macro@crate::Record).
 pub struct Collection<T> {
-    live: Arc<Live>,
-    name: Arc<str>,
+    pub(super) live: Arc<Live>,
+    pub(super) name: Arc<str>,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -137,8 +138,9 @@ impl<T> Collection<T> {
         query::near(&self.live, &self.name, near).await
     }
 
-    /// How many records answer the query. Reads every entry; a query with a `limit` that is too
-    /// small for it is an error, so that no wrong number is ever given.
+    /// How many records answer the query, whatever its page and its cursor are. Reads every entry;
+    /// a query with a `limit` that is too small for it is an error, so that no wrong number is
+    /// ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         match query::count(&self.live, &self.name, query).await? {
             (counted, true) => Ok(counted),
@@ -249,12 +251,23 @@ impl<T: Serialize> Collection<T> {
 }
 
 pub(super) fn to_json<T: Serialize>(collection: &str, record: &T) -> Result<Value> {
-    serde_json::to_value(record).map_err(|error| {
+    let json = serde_json::to_value(record).map_err(|error| {
         Error::new(ErrorKind::InvalidRecord, "the record cannot be written as JSON")
             .with("collection", collection)
             .with("reason", &error)
             .with_source(error)
-    })
+    })?;
+    match not_finite(record, &json) {
+        None => Ok(json),
+        Some((field, number)) => {
+            let message =
+                "JSON has neither NaN nor infinities; use an Option for what may be unknown";
+            Err(Error::new(ErrorKind::InvalidRecord, message)
+                .with("collection", collection)
+                .with("field", field)
+                .with("value", number))
+        }
+    }
 }
 
 pub(super) fn key_of(declared: &Declared, values: &[Value]) -> Result<Bytes> {

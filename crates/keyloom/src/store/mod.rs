@@ -1,8 +1,10 @@
 //! What a program holds in its hands: stores, collections, transactions.
 
 mod address;
+mod change;
 mod collection;
 mod fields;
+mod finite;
 mod in_transaction;
 mod maintenance;
 mod plain;

@@ -6,10 +6,12 @@ mod guard;
 mod operations;
 mod retry;
 mod transaction;
+mod update;
 
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
+pub(crate) use operations::{Current, delete, insert, key_of_values, record_key, replace, upsert};
 pub use operations::{Effect, Written};
-pub(crate) use operations::{delete, insert, key_of_values, record_key, replace, upsert};
 pub use retry::Retry;
 pub use transaction::Transaction;
 pub(crate) use transaction::run;
+pub(crate) use update::{rename, revise, update, update_with_retry, upsert_with};

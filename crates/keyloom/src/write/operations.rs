@@ -143,8 +143,7 @@ pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<
         match refused {
             None => return Ok(document),
             Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Taken(index, _, _)) if drawn < CODE_DRAWS && uses_any(&index, &codes) => {
-                drawn += 1;
+            refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(&mut value, &codes);
                 codes.clear();
             }
@@ -155,12 +154,17 @@ pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<
     }
 }
 
-fn uses_any(index: &Index, codes: &[Path]) -> bool {
-    index.key.segments().any(|segment| codes.contains(&segment.path))
+/// Whether a write was refused for a code that was drawn for it, so that another draw may do.
+/// Counts the draws.
+pub(super) fn may_draw_again(refused: &Option<Refused>, codes: &[Path], drawn: &mut u32) -> bool {
+    let Some(Refused::Taken(index, ..)) = refused else { return false };
+    let is_unlucky = index.key.segments().any(|segment| codes.contains(&segment.path));
+    *drawn += u32::from(is_unlucky);
+    is_unlucky && *drawn <= CODE_DRAWS
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
-fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
+pub(super) fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
     check_new(collection, &value)?;
     let key = record_key(collection, &value)?;
     let after = After::new(collection, Version::first(), value)?;
@@ -191,12 +195,12 @@ async fn write_over(
     allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
     let retry = Retry::eager();
-    let mut made = 0;
+    let (mut made, mut drawn) = (0, 0);
     loop {
         let loaded = live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
-        fill_generated(collection, &mut value);
+        let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(live, collection, &key).await?;
@@ -205,15 +209,13 @@ async fn write_over(
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
+        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        if may_draw_again(&refused, &codes, &mut drawn) {
+            continue;
+        }
         made += 1;
-        match commit(live, &loaded, std::slice::from_ref(&change), &[]).await? {
-            None => return Ok(written),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
         }
     }
 }
@@ -280,14 +282,9 @@ pub(crate) async fn delete(
             after: None,
         };
         made += 1;
-        match commit(live, &loaded, &[change], &[]).await? {
-            None => return Ok(Some(version)),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made));
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error),
+        let refused = commit(live, &loaded, &[change], &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(Some(version));
         }
     }
 }
@@ -323,6 +320,28 @@ pub(crate) async fn read(
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = live.engine.get(&live.space, &[address]).await?.pop().flatten();
     cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+}
+
+/// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`
+/// when it is worth another attempt, after the pause that is due.
+pub(super) async fn is_settled(
+    live: &Live,
+    refused: Option<Refused>,
+    retry: Retry,
+    made: u32,
+) -> Result<bool> {
+    match refused {
+        None => Ok(true),
+        Some(Refused::StaleSchema) => {
+            live.reload().await?;
+            Ok(false)
+        }
+        Some(Refused::Changed(error)) => match retry.pause(made).await {
+            true => Ok(false),
+            false => Err(contention(error, made)),
+        },
+        Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
+    }
 }
 
 pub(crate) fn contention(last: Error, attempts: u32) -> Error {

@@ -56,8 +56,12 @@ impl Retry {
     fn pause_after(&self, made: u32, chance: f64) -> Duration {
         let doubled =
             self.first_pause.saturating_mul(1_u32.checked_shl(made - 1).unwrap_or(u32::MAX));
-        let jitter = self.jitter.clamp(0.0, 1.0);
-        doubled.min(self.longest_pause).mul_f64(1.0 - jitter + jitter * chance)
+        let longest = doubled.min(self.longest_pause);
+        // NaN is no fraction, and counts as no jitter.
+        let jitter = if self.jitter.is_nan() { 0.0 } else { self.jitter.clamp(0.0, 1.0) };
+        let shortened = longest.as_secs_f64() * (1.0 - jitter + jitter * chance);
+        // The longest of all durations is beyond what a float can be turned back into.
+        Duration::try_from_secs_f64(shortened).map_or(longest, |pause| pause.min(longest))
     }
 }
 
@@ -85,5 +89,19 @@ mod tests {
         assert_eq!(retry.pause_after(1, 0.0).as_millis(), 75);
         assert!(retry.pause_after(1, 0.999).as_millis() <= 100);
         assert!(retry.pause_after(90, 0.999) <= retry.longest_pause);
+    }
+
+    #[test]
+    fn no_setting_is_too_odd_for_a_pause() {
+        let longest = Duration::MAX;
+        for jitter in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -1.0, 0.0, 0.5, 2.0] {
+            for first_pause in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
+                let retry = Retry { attempts: 9, first_pause, longest_pause: longest, jitter };
+                assert!(retry.pause_after(1, 0.5) <= first_pause, "{retry:?}");
+                assert!(retry.pause_after(u32::MAX, 0.999) <= longest, "{retry:?}");
+            }
+        }
+        let retry = Retry { jitter: f64::NAN, ..Retry::patient() };
+        assert_eq!(retry.pause_after(1, 0.5).as_millis(), 100);
     }
 }

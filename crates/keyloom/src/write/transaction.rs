@@ -11,11 +11,12 @@ use serde_json::Value;
 use super::assemble::{After, Before, Change, Refused};
 use super::entries::entry_keys_of;
 use super::operations::{
-    Current, Overwrite, Written, commit, contention, expect, overwrite, record_key,
+    Current, Overwrite, Written, commit, expect, is_settled, may_draw_again, overwrite, record_key,
 };
 use super::retry::Retry;
 use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
+use crate::key::Path;
 use crate::record::{Document, Version, check_new, fill_generated};
 use crate::schema::{Collection, Index, IndexKind, Live, Loaded, record_key_of};
 
@@ -35,12 +36,27 @@ struct State {
     claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
     writes: BTreeMap<Address, Write>,
+    /// Whether two reads are known to be of different moments, so that no commit can succeed.
+    is_torn: bool,
 }
 
 #[derive(Clone)]
 struct Write {
     collection: Arc<Collection>,
     after: Option<After>,
+    /// The codes that were drawn for the record.
+    codes: Vec<Path>,
+}
+
+impl Write {
+    /// Whether the record, as it is left, has this key in this index.
+    fn claims(&self, index: &Index, key: &Bytes) -> bool {
+        self.after.as_ref().is_some_and(|after| {
+            self.collection.index(&index.name).is_ok_and(|own| own.key == index.key)
+                && entry_keys_of(&self.collection, index, &after.value)
+                    .is_ok_and(|keys| keys.contains(key))
+        })
+    }
 }
 
 /// Runs the closure until an attempt commits. What it reads must still hold at the commit.
@@ -54,20 +70,25 @@ where
     Fut: Future<Output = Result<T, E>>,
     E: From<Error>,
 {
-    let mut made = 0;
+    let (mut made, mut drawn) = (0, 0);
     loop {
         let transaction =
             Transaction { live: live.clone(), loaded: live.loaded().await?, state: Arc::default() };
-        let answer = closure(transaction.clone()).await?;
+        let answer = closure(transaction.clone()).await;
         made += 1;
-        match transaction.commit().await? {
-            None => return Ok(answer),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
-            Some(Refused::Changed(error)) if !retry.pause(made).await => {
-                return Err(contention(error, made).into());
-            }
-            Some(Refused::Changed(_)) => {}
-            Some(Refused::Taken(_, _, error) | Refused::Final(error)) => return Err(error.into()),
+        let answer = match answer {
+            Ok(answer) => answer,
+            // The closure gave up because of what it saw, and it saw two moments.
+            Err(_) if transaction.state().is_torn && retry.pause(made).await => continue,
+            Err(error) => return Err(error),
+        };
+        let refused = transaction.commit().await?;
+        // Run again, the closure draws again.
+        if may_draw_again(&refused, &transaction.codes_of(&refused), &mut drawn) {
+            continue;
+        }
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(answer);
         }
     }
 }
@@ -129,7 +150,7 @@ impl Transaction {
         collection: &Arc<Collection>,
         mut value: Value,
     ) -> Result<Document> {
-        fill_generated(collection, &mut value);
+        let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let address = Address::new(collection.area.clone(), key.clone());
@@ -145,7 +166,7 @@ impl Transaction {
         let version = state.next_version(&address);
         let after = After::new(collection, version, value)?;
         let document = after.document(&key);
-        state.writes.insert(address, Write { collection: collection.clone(), after: Some(after) });
+        state.write(collection, address, Some(after), codes);
         Ok(document)
     }
 
@@ -177,7 +198,7 @@ impl Transaction {
         mut value: Value,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
     ) -> Result<Written> {
-        fill_generated(collection, &mut value);
+        let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = self.current(collection, &key).await?;
@@ -193,7 +214,7 @@ impl Transaction {
                 if let Some(after) = &after {
                     written.document = after.document(&address.key);
                 }
-                state.writes.insert(address, Write { collection: collection.clone(), after });
+                state.write(collection, address, after, codes);
                 Ok(written)
             }
         }
@@ -204,8 +225,7 @@ impl Transaction {
         let there = self.current(collection, key).await?.is_some();
         if there {
             let address = Address::new(collection.area.clone(), key.clone());
-            let write = Write { collection: collection.clone(), after: None };
-            self.state().writes.insert(address, write);
+            self.state().write(collection, address, None, Vec::new());
         }
         Ok(there)
     }
@@ -247,14 +267,13 @@ impl Transaction {
     }
 
     fn remember_claim(&self, address: &Address, stamp: Option<Stamp>) -> Result<()> {
-        match self.state().claims.insert(address.clone(), stamp) {
-            Some(before) if before != stamp => Err(Error::new(
-                ErrorKind::VersionConflict,
-                "a unique value changed hands during the transaction",
-            )
-            .with("key", ShowKey(&address.key))),
-            _ => Ok(()),
+        let mut state = self.state();
+        if *state.claims.entry(address.clone()).or_insert(stamp) == stamp {
+            return Ok(());
         }
+        state.is_torn = true;
+        let message = "a unique value changed hands during the transaction";
+        Err(Error::new(ErrorKind::VersionConflict, message).with("key", ShowKey(&address.key)))
     }
 
     async fn commit(&self) -> Result<Option<Refused>> {
@@ -275,6 +294,14 @@ impl Transaction {
         }))
     }
 
+    /// The codes that were drawn for the record whose claim was refused.
+    fn codes_of(&self, refused: &Option<Refused>) -> Vec<Path> {
+        let Some(Refused::Taken(index, address, _)) = refused else { return Vec::new() };
+        let state = self.state();
+        let writes = state.writes.values().filter(|write| write.claims(index, &address.key));
+        writes.flat_map(|write| write.codes.iter().cloned()).collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic of the closure cannot leave the state half changed: each method changes it by
         // one insertion.
@@ -283,6 +310,21 @@ impl Transaction {
 }
 
 impl State {
+    /// Leaves a record in this state. A code that was drawn for it earlier in the transaction is
+    /// still a drawn one when it is written again.
+    fn write(
+        &mut self,
+        collection: &Arc<Collection>,
+        address: Address,
+        after: Option<After>,
+        mut codes: Vec<Path>,
+    ) {
+        if let Some(earlier) = self.writes.get(&address) {
+            codes.extend(earlier.codes.iter().cloned());
+        }
+        self.writes.insert(address, Write { collection: collection.clone(), after, codes });
+    }
+
     /// What the transaction sees at an address; `None` when it has not looked there yet.
     fn visible(&self, address: &Address) -> Option<Option<Current>> {
         match self.writes.get(address) {

@@ -12,6 +12,7 @@ mod getting_started;
 mod queries;
 mod schema;
 mod transactions;
+mod updates;
 mod verify;
 
 use std::fs;

@@ -432,6 +432,7 @@ mod tests {
 
     /// The keys of the tests are one byte each; a cell's bytes are the commit that wrote it.
     type Store = BTreeMap<Vec<u8>, u64>;
+    type Rows = Vec<(Vec<u8>, u64)>;
 
     fn range(start: u8, end: u8) -> StoredRange {
         StoredRange { start: vec![start], end: vec![end], prefix_bytes: 0 }
@@ -443,7 +444,7 @@ mod tests {
         range: &StoredRange,
         limit: usize,
         direction: Direction,
-    ) -> (Vec<(Vec<u8>, u64)>, Option<Vec<u8>>) {
+    ) -> (Rows, Option<Vec<u8>>) {
         let rows = store
             .range(range.start.clone()..range.end.clone())
             .map(|(key, commit)| (key.clone(), *commit));
@@ -463,7 +464,7 @@ mod tests {
         limit: usize,
         direction: Direction,
         snapshot: u64,
-    ) -> (Vec<(Vec<u8>, u64)>, bool) {
+    ) -> (Rows, bool) {
         if let Some(kept) = cache.get(&range, limit, direction, snapshot) {
             let number = |cell: Bytes| u64::from_be_bytes(cell[..].try_into().unwrap());
             let rows = kept.rows().take(limit).map(|(key, cell)| (key.to_vec(), number(cell)));

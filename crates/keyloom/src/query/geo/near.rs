@@ -377,6 +377,7 @@ impl<'s> Search<'s> {
                     equal: fixed.len(),
                     range: range.in_area(self.index.area.clone()),
                     prefix: prefix.clone(),
+                    presumed: Vec::new(),
                 })
             })
             .collect::<Result<Vec<_>>>()?;

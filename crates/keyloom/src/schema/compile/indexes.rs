@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::templates::{is_geohash, told_by};
 use super::{INDEXES_RESERVED, check_name, conditions, holds, templates, under};
 use crate::engine::Area;
-use crate::key::{Path, Template};
+use crate::key::{Path, Segment, Template};
 use crate::schema::declaration::{CollectionDeclaration, IndexDeclaration};
 use crate::schema::model::{Index, IndexKind, MAX_DEFAULT};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
@@ -116,8 +116,14 @@ fn index(
 }
 
 fn check_geohash(kind: IndexKind, key: &Template, trail: &Trail, problems: &mut Problems) {
-    let count = key.segments().filter(|segment| is_geohash(segment)).count();
-    match (kind, count) {
+    let places: Vec<&Segment> = key.segments().filter(|segment| is_geohash(segment)).collect();
+    if let Some(place) = places.iter().find(|segment| segment.path.star().is_some()) {
+        problems.add(
+            trail.clone(),
+            format!("a record has one place in a geo index; `{}` has a `*`", place.path),
+        );
+    }
+    match (kind, places.len()) {
         (IndexKind::Geo, 1) | (IndexKind::Value | IndexKind::Unique, 0) => {}
         (IndexKind::Geo, 0) => problems.add(
             trail.clone(),

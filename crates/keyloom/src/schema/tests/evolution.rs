@@ -256,6 +256,45 @@ fn types_widen_where_no_key_moves() {
 }
 
 #[test]
+fn digits_change_only_where_neither_side_has_keys_of_them() {
+    let text = |digits: u8, index: &str| {
+        compiled(&format!(
+            r#"
+            [collection.x]
+            key = "x:{{id}}"
+            [collection.x.fields]
+            id = "text"
+            n = {{ type = "integer", digits = {digits} }}
+            {index}
+            "#
+        ))
+    };
+    let (free, keyed) = ("", "[collection.x.index.n]\nkey = \"n:{n}:{id}\"");
+    let is_refused = |from: &Schema, to: &Schema| {
+        let evolution = evolve(from, to);
+        let refused = evolution.changes.iter().any(|change| change.class == Class::Incompatible);
+        // What was let in once is let in again.
+        if !refused {
+            let merged = Schema::from_declaration(evolution.merged).unwrap();
+            let again = evolve(&merged, to);
+            assert!(again.changes.iter().all(|change| change.class == Class::Kept));
+        }
+        refused
+    };
+    for (from, to, refused) in [
+        (text(10, free), text(5, free), false),
+        (text(10, free), text(5, keyed), true),
+        (text(5, free), text(10, keyed), false),
+        (text(10, keyed), text(5, free), false),
+        (text(5, keyed), text(10, free), true),
+        (text(5, keyed), text(10, keyed), true),
+        (text(10, keyed), text(5, keyed), true),
+    ] {
+        assert_eq!(is_refused(&from, &to), refused, "{from:?} then {to:?}");
+    }
+}
+
+#[test]
 fn a_max_only_rises() {
     let stored = compiled(SYSTEMS[3]);
     let higher = compiled(&SYSTEMS[3].replace("max = 32", "max = 40"));

@@ -1,0 +1,111 @@
+//! Changes of parts of records: by merge patches and by functions.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::collection::{Collection, key_of, to_json};
+use super::fields::KeyFields;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Version, carry_over};
+use crate::schema::Collection as Declared;
+use crate::write::{self, Current, Retry, Written};
+
+/// Changes of parts of records. A patch cannot change the fields of the record's key, see
+/// [`rename`](Collection::rename), nor break the schema or a declared transition.
+impl<T> Collection<T> {
+    /// Merges a patch (RFC 7386) into a record that was read in this version: named members
+    /// change, `null` removes, all others stay. One attempt: if the record has changed since, the
+    /// error is a [`VersionConflict`](ErrorKind::VersionConflict) that carries the record as it
+    /// is now (`current` in its context).
+    pub async fn update(
+        &self,
+        key: impl KeyFields,
+        patch: &Value,
+        version: Version,
+    ) -> Result<Written> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(declared, &values);
+        write::update(&self.live, &self.name, key, patch, version).await
+    }
+
+    /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
+    /// somebody else changed it meanwhile: 3 attempts, 100 and 200 ms apart.
+    pub async fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written> {
+        self.update_with(key, patch, Retry::patient()).await
+    }
+
+    /// As [`update_with_retry`](Self::update_with_retry), with other attempts and pauses.
+    pub async fn update_with(
+        &self,
+        key: impl KeyFields,
+        patch: &Value,
+        retry: Retry,
+    ) -> Result<Written> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(declared, &values);
+        write::update_with_retry(&self.live, &self.name, key, patch, retry).await
+    }
+}
+
+/// Changes of records by functions. Each is tried again when somebody else changed the record
+/// meanwhile (3 attempts, 100 and 200 ms apart), so that the function may run more than once.
+/// Members of the stored JSON that `T` does not know stay as they are.
+impl<T: Serialize + DeserializeOwned> Collection<T> {
+    /// Changes a record that must be there.
+    pub async fn modify(
+        &self,
+        key: impl KeyFields,
+        mut change: impl FnMut(&mut T) -> Result<()>,
+    ) -> Result<Written> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(declared, &values);
+        let change =
+            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+        write::revise(&self.live, &self.name, key, Retry::patient(), change).await
+    }
+
+    /// Creates the record, or changes the one that has its key.
+    pub async fn upsert_with(
+        &self,
+        record: &T,
+        mut change: impl FnMut(&mut T) -> Result<()>,
+    ) -> Result<Written> {
+        let record = to_json(&self.name, record)?;
+        let change =
+            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+        write::upsert_with(&self.live, &self.name, &record, Retry::patient(), change).await
+    }
+
+    /// Moves a record to another key: the function changes fields of the key. The record and all
+    /// its entries move in one batch, in the same incarnation; nobody sees both or neither.
+    pub async fn rename(
+        &self,
+        key: impl KeyFields,
+        mut change: impl FnMut(&mut T) -> Result<()>,
+    ) -> Result<Written> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(declared, &values);
+        let change =
+            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+        write::rename(&self.live, &self.name, key, Retry::patient(), change).await
+    }
+}
+
+/// The record after a function of its typed form.
+fn changed<T: Serialize + DeserializeOwned>(
+    declared: &Declared,
+    current: &Current,
+    change: &mut impl FnMut(&mut T) -> Result<()>,
+) -> Result<Value> {
+    let mut record: T = serde_json::from_value(current.value.clone()).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
+            .with("collection", &declared.name)
+            .with("reason", &error)
+            .with_source(error)
+    })?;
+    let before = to_json(&declared.name, &record)?;
+    change(&mut record)?;
+    let after = to_json(&declared.name, &record)?;
+    Ok(carry_over(&current.value, &before, &after))
+}

@@ -1,0 +1,223 @@
+//! Changing a part of a record: by a merge patch or a function, with one attempt or several; and
+//! moving a record to another key.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::assemble::{Before, Change, Refused};
+use super::operations::{
+    Current, Overwrite, Written, commit, contention, creation, is_settled, may_draw_again,
+    overwrite, read, record_key,
+};
+use super::retry::Retry;
+use crate::engine::ShowKey;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Version, check_new, check_patch, fill_generated, merge};
+use crate::schema::{Collection, Live};
+use crate::write::Effect;
+
+/// Merges a patch into the record if it is in this version. One attempt: if it is not, the error
+/// carries the current record.
+pub(crate) async fn update(
+    live: &Live,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    patch: &Value,
+    version: Version,
+) -> Result<Written> {
+    let change = |collection: &Collection, current: &Current| {
+        if current.version == version {
+            return patched(collection, current, patch);
+        }
+        Err(conflict(collection, &key(collection)?, Some(current), version))
+    };
+    match revise(live, name, &key, Retry::never(), change).await {
+        // The record changed between our read and our write: tell what it is now.
+        Err(error) if error.kind() == ErrorKind::Contention => {
+            let loaded = live.loaded().await?;
+            let collection = loaded.schema.collection(name)?;
+            let key = key(collection)?;
+            let current = read(live, collection, &key).await?;
+            Err(conflict(collection, &key, current.as_ref(), version))
+        }
+        other => other,
+    }
+}
+
+/// Merges a patch into the record as it is, and tries again if it changed meanwhile.
+pub(crate) async fn update_with_retry(
+    live: &Live,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    patch: &Value,
+    retry: Retry,
+) -> Result<Written> {
+    revise(live, name, key, retry, |collection, current| patched(collection, current, patch)).await
+}
+
+fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
+    check_patch(collection, patch)?;
+    let mut value = current.value.clone();
+    merge(&mut value, patch);
+    Ok(value)
+}
+
+/// Changes a record that must be there by a function of what it is, and tries again if it changed
+/// meanwhile.
+pub(crate) async fn revise(
+    live: &Live,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    retry: Retry,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+) -> Result<Written> {
+    let mut made = 0;
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let key = key(collection)?;
+        let Some(current) = read(live, collection, &key).await? else {
+            return Err(not_found(collection, &key));
+        };
+        let value = change(collection, &current)?;
+        check_new(collection, &value)?;
+        refuse_another_key(collection, &key, &value)?;
+        let (change, written) = match overwrite(collection, key, Some(current), value)? {
+            Overwrite::Keep(written) => return Ok(written),
+            Overwrite::Write(change, written) => (change, written),
+        };
+        made += 1;
+        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
+        }
+    }
+}
+
+/// Creates a record, or changes the one with its key by a function of what it is.
+pub(crate) async fn upsert_with(
+    live: &Live,
+    name: &str,
+    record: &Value,
+    retry: Retry,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+) -> Result<Written> {
+    let (mut made, mut drawn) = (0, 0);
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let mut value = record.clone();
+        let codes = fill_generated(collection, &mut value);
+        let (creation, document) = creation(collection, value)?;
+        made += 1;
+        match commit(live, &loaded, std::slice::from_ref(&creation), &[]).await? {
+            None => return Ok(Written { document, effect: Effect::Created }),
+            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            refused if may_draw_again(&refused, &codes, &mut drawn) => {}
+            Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
+                let key = creation.key;
+                let changed =
+                    revise(live, name, |_| Ok(key.clone()), Retry::never(), &mut change).await;
+                match changed {
+                    Err(error) if lost_a_race(&error) => {
+                        if !retry.pause(made).await {
+                            return Err(contention(error, made));
+                        }
+                    }
+                    other => return other,
+                }
+            }
+            Some(Refused::Changed(error) | Refused::Taken(_, _, error) | Refused::Final(error)) => {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Somebody changed or deleted the record between two steps.
+fn lost_a_race(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Contention | ErrorKind::NotFound)
+}
+
+/// Moves a record to the key that its changed fields give, with every entry, in one batch.
+pub(crate) async fn rename(
+    live: &Live,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    retry: Retry,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+) -> Result<Written> {
+    let mut made = 0;
+    loop {
+        let loaded = live.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let old_key = key(collection)?;
+        let Some(current) = read(live, collection, &old_key).await? else {
+            return Err(not_found(collection, &old_key));
+        };
+        let value = change(collection, &current)?;
+        check_new(collection, &value)?;
+        let new_key = record_key(collection, &value)?;
+        let (change, written) =
+            match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
+                Overwrite::Keep(written) if new_key == old_key => return Ok(written),
+                // A declared transition forbids the change: the record stays where it is.
+                Overwrite::Keep(written) => {
+                    let document = current.document(&old_key);
+                    return Ok(Written { document, ..written });
+                }
+                Overwrite::Write(change, written) => (change, written),
+            };
+        let changes = if new_key == old_key { vec![*change] } else { moved(*change, old_key) };
+        made += 1;
+        let refused = commit(live, &loaded, &changes, &[]).await?;
+        if is_settled(live, refused, retry, made).await? {
+            return Ok(written);
+        }
+    }
+}
+
+/// The end of a record at its old key, and its continuation, in the same incarnation, at the new.
+fn moved(change: Change, old_key: Bytes) -> Vec<Change> {
+    let Change { collection, key, before, after } = change;
+    let end = Change { collection: collection.clone(), key: old_key, before, after: None };
+    vec![end, Change { collection, key, before: Before::Absent, after }]
+}
+
+fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Result<()> {
+    let changed = record_key(collection, value)?;
+    if changed == *key {
+        return Ok(());
+    }
+    let message = "an update cannot change the fields of a record's key; use rename to move it";
+    Err(Error::new(ErrorKind::InvalidRecord, message)
+        .with("collection", &collection.name)
+        .with("key", ShowKey(key))
+        .with("would be", ShowKey(&changed)))
+}
+
+fn not_found(collection: &Collection, key: &Bytes) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no record with this key")
+        .with("collection", &collection.name)
+        .with("key", ShowKey(key))
+}
+
+/// The conflict of a guarded update, with the record as it is now.
+fn conflict(
+    collection: &Collection,
+    key: &Bytes,
+    current: Option<&Current>,
+    expected: Version,
+) -> Error {
+    let error = Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
+        .with("collection", &collection.name)
+        .with("key", ShowKey(key))
+        .with("expected version", expected)
+        .with_retry(false);
+    match current {
+        None => not_found(collection, key),
+        Some(current) => error
+            .with("version", current.version)
+            .with("current", String::from_utf8_lossy(&current.text)),
+    }
+}

@@ -1,0 +1,147 @@
+//! Which index answers a question, where several could, or none does it rightly.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use keyloom::{Collection, ErrorKind, Order, Query, Schema, Store, Test};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = r#"
+[collection.task]
+key = "task:{id}"
+[collection.task.fields]
+id       = "text"
+owner    = "text"
+team     = { type = "text", required = true }
+due      = "timestamp"
+"tags.*" = "text"
+place    = "point"
+[collection.task.index.a_tagged]
+key = "a:{owner}:{tags.*}:{id}"
+[collection.task.index.b_due]
+key = "b:{owner}:{due}:{id}"
+[collection.task.index.c_team]
+key = "c:{owner}:{team}:{id}"
+[collection.task.index.d_team_due]
+key   = "d:{team}:{due}:{id}"
+holds = "record"
+[collection.task.index.e_tag]
+key = "e:{tags.*}:{id}"
+[collection.task.geo.place]
+key = "p:{place geohash 5}:{id}"
+"#;
+
+/// One task with everything, one with nothing that may be missing.
+async fn filled() -> (Store, Collection<Value>) {
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+    let tasks = store.documents("task").await.unwrap();
+    let place = json!({ "lat": 48.8584, "lon": 2.2945 });
+    let full = json!({ "id": "full", "owner": "ana", "team": "red", "due": 5, "tags": ["x", "y"], "place": place });
+    tasks.insert(&full).await.unwrap();
+    tasks.insert(&json!({ "id": "bare", "owner": "ana", "team": "red" })).await.unwrap();
+    (store, tasks)
+}
+
+async fn ids(tasks: &Collection<Value>, query: &Query) -> Vec<String> {
+    let page = tasks.page(query).await.unwrap();
+    page.records.iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn refusal(tasks: &Collection<Value>, query: &Query) -> keyloom::Error {
+    tasks.page(query).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn an_index_that_has_every_record_goes_before_those_that_miss_some() {
+    let (_, tasks) = filled().await;
+    let owned = Query::new().equal("owner", "ana");
+    assert!(tasks.explain(&owned).await.unwrap().starts_with("index task.c_team"));
+    assert_eq!(ids(&tasks, &owned).await, ["bare", "full"]);
+    assert_eq!(tasks.count(&owned).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_plan_tells_which_records_its_index_does_not_have() {
+    let (_, tasks) = filled().await;
+    let plan = tasks.explain(&Query::new().equal("team", "red")).await.unwrap();
+    assert!(plan.contains("\n  only records that have: due\n"), "{plan}");
+    // Who asks for a field asks for the records that have it.
+    let query = Query::new().equal("team", "red").order("due", Order::Ascending);
+    let plan = tasks.explain(&query).await.unwrap();
+    assert!(!plan.contains("only records"), "{plan}");
+}
+
+#[tokio::test]
+async fn an_index_over_elements_answers_questions_about_elements_only() {
+    let (_, tasks) = filled().await;
+    assert_eq!(ids(&tasks, &Query::new().equal("tags.*", "x")).await, ["full"]);
+    // It is there for who names it, with a record once for each of its elements.
+    let named = Query::new().index("a_tagged").equal("owner", "ana");
+    assert_eq!(ids(&tasks, &named).await, ["full", "full"]);
+    let (store, _) = filled().await;
+    let only = Schema::from_toml(
+        r#"
+        [collection.note]
+        key = "note:{id}"
+        [collection.note.fields]
+        id       = "text"
+        owner    = "text"
+        "tags.*" = "text"
+        [collection.note.index.tagged]
+        key = "note-tag:{owner}:{tags.*}:{id}"
+        "#,
+    );
+    store.apply(&only.unwrap()).await.unwrap();
+    let notes = store.documents("note").await.unwrap();
+    let error = refusal(&notes, &Query::new().equal("owner", "ana")).await;
+    assert_eq!(error.kind(), ErrorKind::NoIndex);
+}
+
+#[tokio::test]
+async fn a_cursor_of_an_index_is_not_taken_for_one_of_a_scan() {
+    let (store, tasks) = filled().await;
+    let query = Query::new().equal("owner", "ana").scan().take(1);
+    let next = tasks.page(&query).await.unwrap().next.unwrap();
+    for index in ["b_due", "c_team"] {
+        store.disable("task", index).await.unwrap();
+    }
+    let error = refusal(&tasks, &query.clone().from_cursor(next)).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidCursor);
+    assert_eq!(ids(&tasks, &query.take(9)).await, ["bare", "full"]);
+}
+
+#[tokio::test]
+async fn a_cell_is_not_taken_for_a_place() {
+    let (_, tasks) = filled().await;
+    let beside = json!({ "lat": 48.8585, "lon": 2.2946 });
+    for query in [
+        Query::new().index("place").equal("place", beside.clone()),
+        Query::new().index("place").range("place", beside..),
+    ] {
+        assert_eq!(refusal(&tasks, &query).await.kind(), ErrorKind::InvalidQuery);
+    }
+    let cell = Query::new().index("place").starts_with("place", "u09t");
+    assert_eq!(ids(&tasks, &cell).await, ["full"]);
+}
+
+#[tokio::test]
+async fn a_refusal_advises_only_what_would_help() {
+    let (_, tasks) = filled().await;
+    for (query, advice) in [
+        (Query::new().equal("tame", "red"), "ask for a scan of the whole collection"),
+        (Query::new().any("team", "red").any("tame", "red"), "ask each alternative by itself"),
+        (
+            Query::new().any("team", "red").any("tame", "red").scan(),
+            "ask each alternative by itself",
+        ),
+        (Query::new().index("b_due").equal("team", "red"), "do not insist on an index"),
+        (Query::new().index("b_due").equal("team", "red").scan(), "do not insist on an index"),
+    ] {
+        let error = refusal(&tasks, &query).await;
+        assert_eq!(error.kind(), ErrorKind::NoIndex, "{error}");
+        assert_eq!(error.context_value("or"), Some(advice), "{error}");
+    }
+    let filtered = Query::new().filter("team", Test::Present).scan();
+    assert_eq!(ids(&tasks, &filtered).await, ["bare", "full"]);
+    let error = refusal(&tasks, &Query::new().equal("team", "red").limit(0)).await;
+    assert_eq!(error.context_value("limit"), Some("0"));
+}
