@@ -121,7 +121,7 @@ impl Engine for Embedded {
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>> {
         let moment = self.view.moment()?;
-        ranges.iter().map(|range| moment.stretch(space, range, limit, direction, Ok)).collect()
+        ranges.iter().map(|range| moment.scan(space, range, limit, direction)).collect()
     }
 
     async fn follow(

@@ -1,36 +1,50 @@
-//! The first rows of ranges that were read, kept in memory up to a bound.
+//! The first rows of ranges that were read, kept in memory up to a bound, with the records that
+//! they led to.
 //!
-//! A list reads the beginning of one range, such as the newest entries of a user. fjall merges it
-//! from several tables, each of which is searched for both ends of the range, and that costs more
-//! than all that is done with the rows. Lists that are read again are served from here.
+//! A list reads the beginning of one range, such as the newest entries of a user, and the records
+//! that the entries name. fjall merges the range from several tables, each of which is searched
+//! for both its ends; the records lie all over the memory, and each has to be waited for. That
+//! costs more than all that is done with them. Lists that are read again are served from here,
+//! where all that they need lies in one piece.
 //!
 //! What is kept for a range covers an *extent*: the keys from the end at which the scan began to
 //! the one that told it that there is more, or the whole range when there is not. A commit that
-//! changes no key of the extent leaves the answer as it is. Extents do not overlap, so that a key
+//! changes no key of the extent leaves the rows as they are. Extents do not overlap, so that a key
 //! lies in one at most, and the commit thread finds it by one search in order.
 //!
 //! What is kept says from which commit on it is true, as in the [record cache](super::cache), and
 //! serves only readers whose snapshot is at that commit or after it. The commit thread removes
 //! what it changes before it publishes the commit, and a reader keeps what it read only if no
 //! commit has changed anything since its snapshot: such a reader may have missed the removal.
+//!
+//! Records are in many lists, and are not searched for. Instead all keys are divided into classes,
+//! each class remembers the last commit that changed one of its keys, and a record is served only
+//! if its class has not changed since the list was kept. A reader whose snapshot holds a change
+//! finds it noted, since it was noted before it was published.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::super::{Direction, successor};
+use super::super::{Direction, Recipe, successor};
 use super::layout::StoredRange;
 
 /// What is longer is read for another purpose than a list, and hardly a second time.
 const ROWS_MAX: usize = 128;
-const BLOCK_BYTES_MAX: usize = 32 * 1024;
+const BLOCK_BYTES_MAX: usize = 64 * 1024;
 
 /// What a stretch weighs besides its bytes: itself and its place in the map, rounded up so that
 /// the bound holds.
-const STRETCH_OVERHEAD_BYTES: usize = 256;
+const STRETCH_OVERHEAD_BYTES: usize = 320;
+
+/// How many bytes of the cache there is a class for, within bounds.
+const BYTES_PER_CLASS: u64 = 256;
+const CLASSES_MIN: u64 = 1 << 10;
+const CLASSES_MAX: u64 = 1 << 18;
 
 /// The first rows of one range.
 #[derive(Debug)]
@@ -39,73 +53,109 @@ pub(super) struct KeptStretch {
     direction: Direction,
     /// The first commit whose readers may have it.
     since: u64,
-    /// Keys and cells as they are stored, one after the other in one allocation.
+    /// How its entries were followed; `None` when they were not, or when one led nowhere.
+    recipe: Option<Recipe>,
+    /// Everything as it is stored, row by row in one allocation.
     block: Bytes,
-    /// Where each row's key and cell end in the block.
-    ends: Vec<(u32, u32)>,
-    /// Whether the range has rows after these.
-    more: bool,
+    places: Vec<Place>,
+    /// The stored key after the last row, if the range has one.
+    beyond: Option<Bytes>,
     /// The lowest key of the extent, and the lowest above it.
     extent: (Bytes, Bytes),
     /// Whether it was read since the hand last came by.
     is_used: AtomicBool,
 }
 
+/// Where the parts of a row end in the block: its key, its cell, and of what it led to the key
+/// (not as it is stored, but within its area) and the cell.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: u32,
+    cell: u32,
+    target: u32,
+    record: u32,
+    /// The class of the record.
+    class: u32,
+}
+
+/// One row that was kept. All parts share one block.
+pub(super) struct KeptRow {
+    pub(super) stored_key: Bytes,
+    pub(super) stored: Bytes,
+    /// The key that the entry led to.
+    pub(super) target: Bytes,
+    /// What was there; `None` when that may have changed.
+    pub(super) stored_record: Option<Bytes>,
+}
+
 impl KeptStretch {
-    /// The stored keys and cells, in the order of the scan. They share the block.
+    /// The stored keys and cells, in the order of the scan.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Bytes, Bytes)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end as usize));
-        self.ends.iter().zip(starts).map(|(&(key_end, end), start)| {
-            let (key_end, end) = (key_end as usize, end as usize);
-            (self.block.slice(start..key_end), self.block.slice(key_end..end))
-        })
+        self.starts_and_places()
+            .map(|(start, place)| (self.part(start, place.key), self.part(place.key, place.cell)))
     }
 
-    /// Whether the range has rows after the first `limit`.
-    pub(super) fn has_more_than(&self, limit: usize) -> bool {
-        self.more || self.ends.len() > limit
+    /// The key that follows the first `limit` rows.
+    pub(super) fn key_beyond(&self, limit: usize) -> Option<Bytes> {
+        let inside = self.starts_and_places().nth(limit);
+        inside.map(|(start, place)| self.part(start, place.key)).or_else(|| self.beyond.clone())
+    }
+
+    fn starts_and_places(&self) -> impl Iterator<Item = (u32, &Place)> {
+        let starts = std::iter::once(0).chain(self.places.iter().map(|place| place.record));
+        starts.zip(&self.places)
+    }
+
+    fn part(&self, start: u32, end: u32) -> Bytes {
+        self.block.slice(start as usize..end as usize)
     }
 
     fn serves(&self, range: &StoredRange, limit: usize, direction: Direction, at: u64) -> bool {
         self.since <= at
             && self.direction == direction
             && self.range == *range
-            && (self.ends.len() >= limit || !self.more)
+            && (self.places.len() >= limit || self.beyond.is_none())
     }
 
     fn weight(&self) -> usize {
-        let range_bytes = self.range.start.len() + self.range.end.len();
-        let extent_bytes = self.extent.0.len() + self.extent.1.len();
-        let ends_bytes = self.ends.len() * size_of::<(u32, u32)>();
-        self.block.len() + range_bytes + extent_bytes + ends_bytes + STRETCH_OVERHEAD_BYTES
+        let keys = [&self.extent.0, &self.extent.1, self.beyond.as_ref().unwrap_or(&self.extent.0)];
+        self.block.len()
+            + self.range.start.len()
+            + self.range.end.len()
+            + keys.iter().map(|key| key.len()).sum::<usize>()
+            + self.places.len() * size_of::<Place>()
+            + STRETCH_OVERHEAD_BYTES
     }
 }
 
 /// Writes down what a scan gives, as long as it is short enough to be kept.
 pub(super) struct Recorder {
     block: Vec<u8>,
-    ends: Vec<(u32, u32)>,
-    /// The stored key after the last row.
+    places: Vec<Place>,
+    is_followed: bool,
     beyond: Option<Bytes>,
 }
 
 impl Recorder {
-    /// For a scan of at most so many rows; `None` when it is not worth it.
-    fn new(limit: usize) -> Option<Self> {
-        let new = || Recorder { block: Vec::new(), ends: Vec::with_capacity(limit), beyond: None };
-        (limit <= ROWS_MAX).then(new)
-    }
-
-    /// Adds the next row.
-    pub(super) fn add(&mut self, stored_key: &[u8], stored: &[u8]) {
-        if self.block.len() > BLOCK_BYTES_MAX {
+    /// Adds the next row with the key and the cell that it led to, and the class of these.
+    pub(super) fn add(&mut self, stored_key: &[u8], stored: &[u8], record: Option<Record<'_>>) {
+        if self.is_too_long() {
             return;
         }
-        self.block.extend_from_slice(stored_key);
-        let key_end = self.block.len();
-        self.block.extend_from_slice(stored);
-        // The block is shorter than the limit of what is kept plus one row.
-        self.ends.push((key_end as u32, self.block.len() as u32));
+        self.is_followed &= record.is_some();
+        let Record { target, stored: stored_record, class } = record.unwrap_or_default();
+        let mut end_of = |part: &[u8]| {
+            self.block.extend_from_slice(part);
+            // The block is hardly longer than what is kept at most.
+            self.block.len() as u32
+        };
+        self.places.push(Place {
+            key: end_of(stored_key),
+            cell: end_of(stored),
+            target: end_of(target),
+            record: end_of(stored_record),
+            class,
+        });
     }
 
     /// Notes the key after the last row, which is not part of the answer.
@@ -113,17 +163,21 @@ impl Recorder {
         self.beyond = Some(Bytes::copy_from_slice(stored_key));
     }
 
+    fn is_too_long(&self) -> bool {
+        self.block.len() > BLOCK_BYTES_MAX
+    }
+
     /// What was written down; `None` when it is too long, or when the range holds no key at all.
     fn finish(
-        mut self,
+        self,
         range: StoredRange,
         direction: Direction,
+        recipe: Option<&Recipe>,
         since: u64,
     ) -> Option<KeptStretch> {
-        if self.block.len() > BLOCK_BYTES_MAX || range.start >= range.end {
+        if self.is_too_long() || range.start >= range.end {
             return None;
         }
-        self.block.shrink_to_fit();
         let copy = |key: &[u8]| Bytes::copy_from_slice(key);
         let extent = match (&self.beyond, direction) {
             (None, _) => (copy(&range.start), copy(&range.end)),
@@ -134,19 +188,31 @@ impl Recorder {
             range,
             direction,
             since,
-            block: self.block.into(),
-            ends: self.ends,
-            more: self.beyond.is_some(),
+            recipe: recipe.filter(|_| self.is_followed).cloned(),
+            block: self.block.into_boxed_slice().into(),
+            places: self.places,
+            beyond: self.beyond,
             extent,
             is_used: AtomicBool::new(false),
         })
     }
 }
 
+/// What an entry led to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Record<'r> {
+    pub(super) target: &'r [u8],
+    pub(super) stored: &'r [u8],
+    pub(super) class: u32,
+}
+
 /// See the [module's](self) description.
 pub(super) struct StretchCache {
     weight_max: usize,
     kept: RwLock<Kept>,
+    /// The last commit that changed a key of each class; empty when nothing is kept.
+    last_changes: Box<[AtomicU64]>,
+    hasher: RandomState,
 }
 
 #[derive(Default)]
@@ -164,8 +230,18 @@ struct Kept {
 impl StretchCache {
     /// A cache of at most so many bytes; 0 for none.
     pub(super) fn new(bytes_max: u64) -> Self {
-        let weight_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        StretchCache { weight_max, kept: RwLock::default() }
+        let classes = match bytes_max {
+            0 => 0,
+            bytes => (bytes / BYTES_PER_CLASS).clamp(CLASSES_MIN, CLASSES_MAX),
+        };
+        let classes_bytes = classes * size_of::<AtomicU64>() as u64;
+        let weight_max = bytes_max.saturating_sub(classes_bytes);
+        StretchCache {
+            weight_max: usize::try_from(weight_max).unwrap_or(usize::MAX),
+            kept: RwLock::default(),
+            last_changes: (0..classes).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::new(),
+        }
     }
 
     /// The first rows of a range, at least `limit` of them or all, as a reader of that snapshot
@@ -191,9 +267,55 @@ impl StretchCache {
         Some(Arc::clone(found))
     }
 
+    /// The first `limit` rows of a stretch and what they led to; `None` when it was not followed
+    /// in this way, or when more than a quarter of the records may have changed: it is then better
+    /// read and kept anew.
+    pub(super) fn followed<'s>(
+        &'s self,
+        stretch: &'s KeptStretch,
+        limit: usize,
+        recipe: &Recipe,
+    ) -> Option<impl ExactSizeIterator<Item = KeptRow>> {
+        if stretch.recipe.as_ref() != Some(recipe) {
+            return None;
+        }
+        let places = &stretch.places[..limit.min(stretch.places.len())];
+        let is_unchanged = |place: &Place| {
+            let class = self.last_changes.get(place.class as usize);
+            class.is_some_and(|last| last.load(Ordering::Acquire) <= stretch.since)
+        };
+        let unchanged: Vec<bool> = places.iter().map(is_unchanged).collect();
+        let changed = unchanged.iter().filter(|is_unchanged| !**is_unchanged).count();
+        if changed * 4 > places.len() {
+            return None;
+        }
+        let mut start = 0;
+        Some(places.iter().zip(unchanged).map(move |(place, is_unchanged)| {
+            let row = KeptRow {
+                stored_key: stretch.part(start, place.key),
+                stored: stretch.part(place.key, place.cell),
+                target: stretch.part(place.cell, place.target),
+                stored_record: is_unchanged.then(|| stretch.part(place.target, place.record)),
+            };
+            start = place.record;
+            row
+        }))
+    }
+
+    /// The class of a key.
+    pub(super) fn class(&self, stored_key: &[u8]) -> u32 {
+        let classes = self.last_changes.len().max(1) as u64;
+        (self.hasher.hash_one(stored_key) % classes) as u32
+    }
+
     /// To write down a scan of at most so many rows, if it may be kept.
     pub(super) fn recorder(&self, limit: usize) -> Option<Recorder> {
-        if self.weight_max == 0 { None } else { Recorder::new(limit) }
+        (self.weight_max > 0 && limit <= ROWS_MAX).then(|| Recorder {
+            block: Vec::new(),
+            places: Vec::with_capacity(limit),
+            is_followed: true,
+            beyond: None,
+        })
     }
 
     /// Keeps what a reader of that snapshot has read, unless that may be out of date.
@@ -202,9 +324,10 @@ impl StretchCache {
         recorder: Recorder,
         range: StoredRange,
         direction: Direction,
+        recipe: Option<&Recipe>,
         snapshot: u64,
     ) {
-        let Some(stretch) = recorder.finish(range, direction, snapshot) else { return };
+        let Some(stretch) = recorder.finish(range, direction, recipe, snapshot) else { return };
         let mut kept = self.write();
         if kept.last_change <= snapshot && kept.make_place(&stretch) {
             kept.weight += stretch.weight();
@@ -221,6 +344,9 @@ impl StretchCache {
         let mut kept = self.write();
         kept.last_change = commit;
         for stored_key in stored_keys {
+            if let Some(class) = self.last_changes.get(self.class(stored_key) as usize) {
+                class.store(commit, Ordering::Release);
+            }
             if let Some(start) = kept.extent_around(stored_key) {
                 kept.remove(&start);
             }
@@ -301,6 +427,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::Area;
     use crate::engine::random::Random;
 
     /// The keys of the tests are one byte each; a cell's bytes are the commit that wrote it.
@@ -341,13 +468,13 @@ mod tests {
         if let Some(kept) = cache.get(&range, limit, direction, snapshot) {
             let number = |cell: Bytes| u64::from_be_bytes(cell[..].try_into().unwrap());
             let rows = kept.rows().take(limit).map(|(key, cell)| (key.to_vec(), number(cell)));
-            return (rows.collect(), kept.has_more_than(limit));
+            return (rows.collect(), kept.key_beyond(limit).is_some());
         }
         let (rows, beyond) = scan(store, &range, limit, direction);
         let mut recorder = cache.recorder(limit).unwrap();
-        rows.iter().for_each(|(key, commit)| recorder.add(key, &commit.to_be_bytes()));
+        rows.iter().for_each(|(key, commit)| recorder.add(key, &commit.to_be_bytes(), None));
         beyond.iter().for_each(|key| recorder.stop_before(key));
-        cache.fill(recorder, range, direction, snapshot);
+        cache.fill(recorder, range, direction, None, snapshot);
         (rows, beyond.is_some())
     }
 
@@ -425,9 +552,70 @@ mod tests {
         assert!(cache.recorder(ROWS_MAX + 1).is_none());
         assert!(StretchCache::new(0).recorder(1).is_none());
         let mut recorder = cache.recorder(5).unwrap();
-        (0..5).for_each(|key| recorder.add(&[key], &[0; BLOCK_BYTES_MAX / 4]));
-        cache.fill(recorder, range(0, 9), Direction::Forward, 0);
+        (0..5).for_each(|key| recorder.add(&[key], &[0; BLOCK_BYTES_MAX / 4], None));
+        cache.fill(recorder, range(0, 9), Direction::Forward, None, 0);
         assert!(!is_kept(&cache, &range(0, 9), 5, 0));
+    }
+
+    fn recipe(area: &str) -> Recipe {
+        Recipe { area: Area::new(area).unwrap(), cuts: Vec::new(), parts: Vec::new() }
+    }
+
+    /// Keeps the rows 0 to 9, each of which leads to the key 100 higher.
+    fn followed(snapshot: u64) -> StretchCache {
+        let cache = StretchCache::new(1 << 20);
+        let mut recorder = cache.recorder(10).unwrap();
+        for key in 0..10 {
+            let (target, class) = ([key + 100], cache.class(&[key + 100]));
+            recorder.add(&[key], b"e", Some(Record { target: &target, stored: b"r", class }));
+        }
+        cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), snapshot);
+        cache
+    }
+
+    /// The targets of the first rows, with whether their records can be had.
+    fn targets(cache: &StretchCache, limit: usize, recipe: &Recipe) -> Option<Vec<(u8, bool)>> {
+        let kept = cache.get(&range(0, 10), limit, Direction::Forward, 9).unwrap();
+        let rows = cache.followed(&kept, limit, recipe)?;
+        Some(rows.map(|row| (row.target[0], row.stored_record.is_some())).collect())
+    }
+
+    #[test]
+    fn a_record_is_served_until_it_may_have_changed() {
+        let cache = followed(3);
+        cache.change(4, [&[200][..]].into_iter());
+        assert_eq!(
+            targets(&cache, 3, &recipe("a")).unwrap(),
+            [(100, true), (101, true), (102, true)]
+        );
+        cache.change(5, [&[101][..]].into_iter());
+        let all = targets(&cache, 10, &recipe("a")).unwrap();
+        assert!(all.iter().enumerate().all(|(place, row)| *row == (100 + place as u8, place != 1)));
+        assert_eq!(targets(&cache, 3, &recipe("a")), None, "one of three is too many");
+    }
+
+    #[test]
+    fn a_record_that_changed_before_the_list_was_kept_is_served() {
+        let cache = StretchCache::new(1 << 20);
+        cache.change(3, [&[100][..]].into_iter());
+        let mut recorder = cache.recorder(1).unwrap();
+        let class = cache.class(&[100]);
+        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
+        cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
+        assert_eq!(targets(&cache, 1, &recipe("a")).unwrap(), [(100, true)]);
+    }
+
+    #[test]
+    fn what_was_followed_otherwise_or_led_nowhere_is_followed_again() {
+        let cache = followed(3);
+        assert_eq!(targets(&cache, 3, &recipe("b")), None);
+        let mut recorder = cache.recorder(2).unwrap();
+        let class = cache.class(&[100]);
+        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
+        recorder.add(&[1], b"e", None);
+        cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
+        assert_eq!(targets(&cache, 2, &recipe("a")), None);
+        assert_eq!(cache.get(&range(0, 10), 2, Direction::Forward, 9).unwrap().rows().count(), 2);
     }
 
     fn any_direction() -> impl Strategy<Value = Direction> {
@@ -454,7 +642,7 @@ mod tests {
         /// and extents never overlap.
         #[test]
         fn answers_are_those_of_the_store(steps in proptest::collection::vec(any_step(), 1..200)) {
-            let cache = StretchCache::new(4_000);
+            let cache = StretchCache::new(CLASSES_MIN * 8 + 4_000);
             let mut store = Store::new();
             let mut commit = 0;
             for step in steps {

@@ -8,11 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::{Buf, Bytes};
 use fjall::{Keyspace, Readable, Snapshot};
 
-use super::super::{Address, Cell, Direction, Link, Range, Row, Space, Stretch, Trail, target_of};
+use super::super::{
+    Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
+};
 use super::cache::RecordCache;
+use super::fault;
+use super::layout::{self, StoredRange};
 use super::options::Options;
-use super::stretches::{KeptStretch, StretchCache};
-use super::{fault, layout};
+use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
@@ -100,6 +103,13 @@ pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the store was closed")
 }
 
+/// Where a record stays that had to be loaded. One copy is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    InCache,
+    WithList,
+}
+
 /// Reads at one published moment.
 pub(super) struct Moment<'v> {
     published: Arc<Published>,
@@ -112,19 +122,24 @@ impl Moment<'_> {
         self.published.commit
     }
 
-    /// The cell at a stored key, from the cache or from fjall.
+    /// The cell at a stored key.
     pub(super) fn load(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
+        let stored = self.load_stored(stored_key, Keep::InCache)?;
+        stored.map(|stored| layout::decode(stored_key, stored)).transpose()
+    }
+
+    /// The cell at a stored key as it is stored, from the cache or from fjall.
+    fn load_stored(&self, stored_key: &[u8], keep: Keep) -> Result<Option<Bytes>> {
         let Published { commit, snapshot, cells } = &*self.published;
-        if let Some(stored) = self.caches.records.get(stored_key, *commit) {
-            return layout::decode(stored_key, stored).map(Some);
+        let Caches { records, .. } = self.caches;
+        if let Some(stored) = records.get(stored_key, *commit) {
+            return Ok(Some(stored));
         }
         let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
-        loaded
-            .map(|loaded| {
-                self.caches.records.fill(stored_key, *commit, &loaded);
-                layout::decode(stored_key, loaded.into())
-            })
-            .transpose()
+        if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
+            records.fill(stored_key, *commit, loaded);
+        }
+        Ok(loaded.map(Bytes::from))
     }
 
     /// Many cells.
@@ -139,51 +154,32 @@ impl Moment<'_> {
             .collect()
     }
 
-    /// The rows of one range, each through `row`.
-    pub(super) fn stretch<R>(
+    /// The rows of one range.
+    pub(super) fn scan(
         &self,
         space: &Space,
         range: &Range,
         limit: usize,
         direction: Direction,
-        mut row: impl FnMut(Row) -> Result<R>,
-    ) -> Result<Stretch<R>> {
+    ) -> Result<Stretch<Row>> {
         if limit == 0 || range.is_empty() {
             return Ok(Stretch { rows: Vec::new(), more: false });
         }
-        let stored_range = layout::stored_range(space, range);
-        let Published { commit, snapshot, cells } = &*self.published;
-        let kept = self.caches.stretches.get(&stored_range, limit, direction, *commit);
-        if let Some(kept) = kept {
-            return replay(&kept, stored_range.prefix_bytes, limit, row);
-        }
-        let layout::StoredRange { start, end, prefix_bytes } = &stored_range;
-        let mut found = snapshot.range(cells, &start[..]..&end[..]);
-        let mut next = || match direction {
-            Direction::Forward => found.next(),
-            Direction::Backward => found.next_back(),
-        };
-        let mut recorder = self.caches.stretches.recorder(limit);
-        let mut stretch = Stretch { rows: Vec::new(), more: false };
-        while let Some(guard) = next() {
-            if stretch.rows.len() == limit {
+        let Caches { stretches, .. } = self.caches;
+        let place = layout::stored_range(space, range);
+        let kept = stretches.get(&place, limit, direction, self.commit());
+        let mut recorder = if kept.is_none() { stretches.recorder(limit) } else { None };
+        let mut rows = Vec::new();
+        let beyond =
+            self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
                 if let Some(recorder) = &mut recorder {
-                    recorder.stop_before(&guard.key().map_err(fault::reading)?);
+                    recorder.add(&stored_key, &stored, None);
                 }
-                stretch.more = true;
-                break;
-            }
-            let (stored_key, stored) = guard.into_inner().map_err(fault::reading)?;
-            if let Some(recorder) = &mut recorder {
-                recorder.add(&stored_key, &stored);
-            }
-            stretch.rows.push(row(decode_row(stored_key.into(), stored.into(), *prefix_bytes)?)?);
-        }
-        if let Some(recorder) = recorder {
-            let stretches = &self.caches.stretches;
-            stretches.fill(recorder, stored_range, direction, *commit);
-        }
-        Ok(stretch)
+                rows.push(decode_row(stored_key, stored, place.prefix_bytes)?);
+                Ok(())
+            })?;
+        self.keep(recorder, beyond.as_deref(), place, direction, None);
+        Ok(Stretch { rows, more: beyond.is_some() })
     }
 
     /// The entries of one range with the records that they name, all of this moment.
@@ -194,34 +190,111 @@ impl Moment<'_> {
         limit: usize,
         direction: Direction,
     ) -> Result<Stretch<Link>> {
-        let mut buffer = Vec::new();
-        self.stretch(space, &trail.range, limit, direction, |entry| {
-            let target = target_of(trail.recipe, &entry);
-            let record = match &target {
-                Some(target) => {
+        let Trail { range, recipe } = trail;
+        if limit == 0 || range.is_empty() {
+            return Ok(Stretch { rows: Vec::new(), more: false });
+        }
+        let Caches { stretches, .. } = self.caches;
+        let place = layout::stored_range(space, range);
+        let kept = stretches.get(&place, limit, direction, self.commit());
+        if let Some(kept) = &kept
+            && let Some(rows) = stretches.followed(kept, limit, recipe)
+        {
+            let rows = rows.map(|row| self.link(space, recipe, row, place.prefix_bytes));
+            let rows = rows.collect::<Result<_>>()?;
+            return Ok(Stretch { rows, more: kept.key_beyond(limit).is_some() });
+        }
+        let mut recorder = stretches.recorder(limit);
+        let keep = if recorder.is_some() { Keep::WithList } else { Keep::InCache };
+        let (mut rows, mut buffer) = (Vec::new(), Vec::new());
+        let beyond =
+            self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
+                let entry = decode_row(stored_key.clone(), stored.clone(), place.prefix_bytes)?;
+                let target = target_of(recipe, &entry);
+                let mut record = None;
+                if let Some(target) = &target {
                     layout::stored_key(space, &target.area, &target.key, &mut buffer);
-                    self.load(&buffer)?
+                    record = self.load_stored(&buffer, keep)?;
                 }
-                None => None,
-            };
-            Ok(Link { entry, target: target.map(|target| target.key), record })
-        })
+                if let Some(recorder) = &mut recorder {
+                    let led_to =
+                        target.as_ref().zip(record.as_ref()).map(|(target, record)| Record {
+                            target: &target.key,
+                            stored: record,
+                            class: stretches.class(&buffer),
+                        });
+                    recorder.add(&stored_key, &stored, led_to);
+                }
+                let record = record.map(|record| layout::decode(&buffer, record)).transpose()?;
+                rows.push(Link { entry, target: target.map(|target| target.key), record });
+                Ok(())
+            })?;
+        self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
+        Ok(Stretch { rows, more: beyond.is_some() })
     }
-}
 
-/// The rows of a stretch that was kept, each through `row`.
-fn replay<R>(
-    kept: &KeptStretch,
-    prefix_bytes: usize,
-    limit: usize,
-    mut row: impl FnMut(Row) -> Result<R>,
-) -> Result<Stretch<R>> {
-    let rows = kept
-        .rows()
-        .take(limit)
-        .map(|(stored_key, stored)| row(decode_row(stored_key, stored, prefix_bytes)?))
-        .collect::<Result<_>>()?;
-    Ok(Stretch { rows, more: kept.has_more_than(limit) })
+    /// A row that was kept, with its record as it is at this moment.
+    fn link(
+        &self,
+        space: &Space,
+        recipe: &Recipe,
+        row: KeptRow,
+        prefix_bytes: usize,
+    ) -> Result<Link> {
+        let KeptRow { stored_key, stored, target, stored_record } = row;
+        let entry = decode_row(stored_key, stored, prefix_bytes)?;
+        let record = match stored_record {
+            Some(stored_record) => Some(layout::decode(&target, stored_record)?),
+            None => {
+                let mut stored_key = Vec::new();
+                layout::stored_key(space, &recipe.area, &target, &mut stored_key);
+                self.load(&stored_key)?
+            }
+        };
+        Ok(Link { entry, target: Some(target), record })
+    }
+
+    /// Gives the first rows of a range, from what was kept or from fjall, and returns the key
+    /// after them.
+    fn walk(
+        &self,
+        place: &StoredRange,
+        limit: usize,
+        direction: Direction,
+        kept: Option<&KeptStretch>,
+        mut row: impl FnMut(Bytes, Bytes) -> Result<()>,
+    ) -> Result<Option<Bytes>> {
+        if let Some(kept) = kept {
+            kept.rows().take(limit).try_for_each(|(stored_key, stored)| row(stored_key, stored))?;
+            return Ok(kept.key_beyond(limit));
+        }
+        let Published { snapshot, cells, .. } = &*self.published;
+        let mut found = snapshot.range(cells, &place.start[..]..&place.end[..]);
+        let mut next = || match direction {
+            Direction::Forward => found.next(),
+            Direction::Backward => found.next_back(),
+        };
+        for _ in 0..limit {
+            let Some(guard) = next() else { return Ok(None) };
+            let (stored_key, stored) = guard.into_inner().map_err(fault::reading)?;
+            row(stored_key.into(), stored.into())?;
+        }
+        next().map(|guard| guard.key().map(Bytes::from).map_err(fault::reading)).transpose()
+    }
+
+    fn keep(
+        &self,
+        recorder: Option<Recorder>,
+        beyond: Option<&[u8]>,
+        place: StoredRange,
+        direction: Direction,
+        recipe: Option<&Recipe>,
+    ) {
+        if let Some(mut recorder) = recorder {
+            beyond.into_iter().for_each(|stored_key| recorder.stop_before(stored_key));
+            self.caches.stretches.fill(recorder, place, direction, recipe, self.commit());
+        }
+    }
 }
 
 fn decode_row(stored_key: Bytes, stored: Bytes, prefix_bytes: usize) -> Result<Row> {
