@@ -143,11 +143,8 @@ impl Batch {
             .with("bytes at most", capabilities.batch_bytes_max)
             .with("engine", capabilities.engine));
         }
-        let fence = self.fence.iter().map(|fence| &fence.address);
-        let addresses: Vec<&Address> =
-            fence.chain(self.entries.iter().map(|entry| &entry.address)).collect();
-        addresses.iter().try_for_each(|address| address.check())?;
-        if let Some(address) = repeated(&addresses) {
+        self.addresses().try_for_each(Address::check)?;
+        if let Some(address) = self.repeated() {
             return Err(Error::new(ErrorKind::Internal, "a batch names each address once")
                 .with("key", ShowKey(&address.key)));
         }
@@ -157,19 +154,27 @@ impl Batch {
             },
         )
     }
-}
 
-/// The first address that was named before. Writes of single records have few addresses, and
-/// comparing them is faster than hashing them.
-fn repeated<'a>(addresses: &[&'a Address]) -> Option<&'a Address> {
-    const FEW: usize = 16;
-    if addresses.len() <= FEW {
-        let is_repeated =
-            |(place, address): &(usize, &&Address)| addresses[..*place].contains(address);
-        return addresses.iter().enumerate().find(is_repeated).map(|(_, address)| *address);
+    /// All addresses, that of the fence first.
+    fn addresses(&self) -> impl Iterator<Item = &Address> {
+        let fence = self.fence.iter().map(|fence| &fence.address);
+        fence.chain(self.entries.iter().map(|entry| &entry.address))
     }
-    let mut seen = HashSet::with_capacity(addresses.len());
-    addresses.iter().find(|address| !seen.insert(**address)).copied()
+
+    /// The first address that was named before. Writes of single records have few addresses, and
+    /// comparing them is faster than hashing them.
+    fn repeated(&self) -> Option<&Address> {
+        const FEW: usize = 16;
+        if self.entries.len() <= FEW {
+            let mut all = self.addresses().enumerate();
+            let is_repeated = |(place, address): &(usize, &Address)| {
+                self.addresses().take(*place).any(|before| before == *address)
+            };
+            return all.find(is_repeated).map(|(_, address)| address);
+        }
+        let mut seen = HashSet::with_capacity(self.entries.len() + 1);
+        self.addresses().find(|address| !seen.insert(*address))
+    }
 }
 
 fn check_effect(effect: &Effect) -> Result<()> {

@@ -12,25 +12,20 @@ use crate::error::Result;
 /// What a batch comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Everything holds.
-    Apply {
-        /// What to write, in the order of the entries, each address once.
-        writes: Vec<Write>,
-        /// The integers after each `Add`, in the order of the entries: what
-        /// [`Outcome::Committed`](super::Outcome::Committed) carries.
-        sums: Vec<Integers>,
-    },
+    /// Everything holds. Has the integers after each `Add`, in the order of the entries: what
+    /// [`Outcome::Committed`](super::Outcome::Committed) carries.
+    Apply(Vec<Integers>),
     /// Something does not hold, and nothing may be written.
     Reject(Rejection),
 }
 
-/// One address and what it holds afterwards.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Write {
-    /// Where.
-    pub(crate) address: Address,
-    /// The new cell; `None` to remove what is there, if anything is.
-    pub(crate) cell: Option<Cell>,
+/// Where a batch asks for a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// At its fence.
+    Fence,
+    /// At the entry of that place.
+    Entry(usize),
 }
 
 /// Decides a batch that [`Batch::check`] accepted.
@@ -39,43 +34,55 @@ pub(crate) struct Write {
 /// addition, in the order in which failures are reported, and stops at the first failure. Plain
 /// puts and deletes look nothing up. An error of `look_up` is passed on: nothing is decided.
 pub(crate) fn decide(
-    batch: Batch,
-    mut look_up: impl FnMut(&Address) -> Result<Option<Cell>>,
+    batch: &Batch,
+    mut look_up: impl FnMut(Spot, &Address) -> Result<Option<Cell>>,
 ) -> Result<Decision> {
     if let Some(fence) = &batch.fence {
-        let found = look_up(&fence.address)?;
+        let found = look_up(Spot::Fence, &fence.address)?;
         if !holds(Condition::Unchanged(fence.stamp), found.as_ref()) {
             return Ok(Decision::Reject(Rejection { cause: Cause::Fence, found }));
         }
     }
-    let mut writes = Vec::with_capacity(batch.entries.len());
     let mut sums = Vec::new();
-    for (place, Entry { address, condition, effect }) in batch.entries.into_iter().enumerate() {
-        let is_looked_up = condition.is_some() || matches!(effect, Some(Effect::Add { .. }));
-        let found = if is_looked_up { look_up(&address)? } else { None };
-        if condition.is_some_and(|condition| !holds(condition, found.as_ref())) {
+    for (place, entry) in batch.entries.iter().enumerate() {
+        if !is_looked_up(entry) {
+            continue;
+        }
+        let found = look_up(Spot::Entry(place), &entry.address)?;
+        if entry.condition.is_some_and(|condition| !holds(condition, found.as_ref())) {
             let cause = Cause::Condition { entry: place };
             return Ok(Decision::Reject(Rejection { cause, found }));
         }
-        let cell = match effect {
-            None => continue,
-            Some(Effect::Delete) => None,
-            Some(Effect::Put { stamp, bytes }) => {
-                Some(Cell { stamp, content: Content::Bytes(bytes) })
+        if let Some(Effect::Add { additions, .. }) = &entry.effect {
+            match add(place, found.as_ref(), additions) {
+                Ok(sum) => sums.push(sum),
+                Err(cause) => return Ok(Decision::Reject(Rejection { cause, found })),
             }
-            Some(Effect::Add { stamp, additions }) => {
-                match add(place, found.as_ref(), &additions) {
-                    Ok(sum) => {
-                        sums.push(sum.clone());
-                        Some(Cell { stamp, content: Content::Integers(sum) })
-                    }
-                    Err(cause) => return Ok(Decision::Reject(Rejection { cause, found })),
-                }
-            }
-        };
-        writes.push(Write { address, cell });
+        }
     }
-    Ok(Decision::Apply { writes, sums })
+    Ok(Decision::Apply(sums))
+}
+
+/// Whether deciding an entry takes a look at its cell.
+pub(crate) fn is_looked_up(entry: &Entry) -> bool {
+    entry.condition.is_some() || matches!(entry.effect, Some(Effect::Add { .. }))
+}
+
+/// What a batch writes once it is decided, in the order of its entries and each address once;
+/// `None` to remove what is there, if anything is. `sums` are those of the decision.
+pub(crate) fn writes(
+    batch: Batch,
+    sums: &[Integers],
+) -> impl Iterator<Item = (Address, Option<Cell>)> {
+    let mut sums = sums.iter();
+    batch.entries.into_iter().filter_map(move |Entry { address, effect, .. }| {
+        let (stamp, content) = match effect? {
+            Effect::Delete => return Some((address, None)),
+            Effect::Put { stamp, bytes } => (stamp, Content::Bytes(bytes)),
+            Effect::Add { stamp, .. } => (stamp, Content::Integers(sums.next()?.clone())),
+        };
+        Some((address, Some(Cell { stamp, content })))
+    })
 }
 
 /// Whether a condition holds on what is there.
@@ -163,7 +170,7 @@ mod tests {
         let cells: BTreeMap<Address, Cell> =
             cells.iter().map(|(key, cell)| (address(key), cell.clone())).collect();
         let looked_up = RefCell::new(Vec::new());
-        let decision = decide(batch, |address| {
+        let decision = decide(&batch, |_, address| {
             looked_up.borrow_mut().push(address.clone());
             Ok(cells.get(address).cloned())
         });
@@ -181,35 +188,34 @@ mod tests {
     fn cause(decision: Decision) -> Cause {
         match decision {
             Decision::Reject(rejection) => rejection.cause,
-            Decision::Apply { .. } => panic!("expected a rejection, but got {decision:?}"),
+            Decision::Apply(_) => panic!("expected a rejection, but got {decision:?}"),
         }
     }
 
     #[test]
     fn plain_effects_look_nothing_up() {
-        let (decision, looked_up) =
-            decided(batch(vec![("a", None, put("x")), ("b", None, Some(Effect::Delete))]), &[]);
+        let plain = batch(vec![("a", None, put("x")), ("b", None, Some(Effect::Delete))]);
+        let (decision, looked_up) = decided(plain.clone(), &[]);
         assert!(looked_up.is_empty());
-        let writes = vec![
-            Write { address: address("a"), cell: Some(bytes_cell(9, "x")) },
-            Write { address: address("b"), cell: None },
-        ];
-        assert_eq!(decision, Decision::Apply { writes, sums: Vec::new() });
+        assert_eq!(decision, Decision::Apply(Vec::new()));
+        let written: Vec<_> = writes(plain, &[]).collect();
+        let expected = [(address("a"), Some(bytes_cell(9, "x"))), (address("b"), None)];
+        assert_eq!(written, expected);
     }
 
     #[test]
     fn a_condition_and_an_addition_share_one_look_up() {
-        let (decision, looked_up) = decided(
-            batch(vec![
-                ("n", Some(Condition::Unchanged(stamp(1))), add_all(vec![addition("x", 2)])),
-                ("r", Some(Condition::Present), None),
-            ]),
-            &[("n", integers_cell(1, "x", 40)), ("r", bytes_cell(1, "r"))],
-        );
+        let both = batch(vec![
+            ("n", Some(Condition::Unchanged(stamp(1))), add_all(vec![addition("x", 2)])),
+            ("r", Some(Condition::Present), None),
+        ]);
+        let cells = [("n", integers_cell(1, "x", 40)), ("r", bytes_cell(1, "r"))];
+        let (decision, looked_up) = decided(both.clone(), &cells);
         assert_eq!(looked_up, [address("n"), address("r")]);
-        let writes = vec![Write { address: address("n"), cell: Some(integers_cell(9, "x", 42)) }];
         let sums = vec![Integers::from([("x".to_owned(), 42)])];
-        assert_eq!(decision, Decision::Apply { writes, sums });
+        let written: Vec<_> = writes(both, &sums).collect();
+        assert_eq!(written, [(address("n"), Some(integers_cell(9, "x", 42)))]);
+        assert_eq!(decision, Decision::Apply(sums));
     }
 
     #[test]
@@ -251,7 +257,7 @@ mod tests {
                 &[("n", integers_cell(1, "x", before))],
             );
             match (decision, expected) {
-                (Decision::Apply { sums, .. }, None) => {
+                (Decision::Apply(sums), None) => {
                     assert_eq!(sums[0]["x"], before + addition.delta);
                 }
                 (Decision::Reject(rejection), Some(cause)) => assert_eq!(rejection.cause, cause),
@@ -273,7 +279,7 @@ mod tests {
         let full = VALUE_BYTES_MAX / 256;
         let (decision, _) =
             decided(batch(vec![("n", None, add_all(additions(full).collect()))]), &[]);
-        assert!(matches!(decision, Decision::Apply { .. }));
+        assert!(matches!(decision, Decision::Apply(_)));
         let (decision, _) =
             decided(batch(vec![("n", None, add_all(additions(full + 1).collect()))]), &[]);
         assert_eq!(cause(decision), Cause::TooLarge { entry: 0 });
@@ -282,7 +288,7 @@ mod tests {
     #[test]
     fn a_failed_look_up_decides_nothing() {
         let batch = batch(vec![("a", Some(Condition::Absent), put("x"))]);
-        let error = decide(batch, |_| Err(Error::new(ErrorKind::Unavailable, "no disk")));
+        let error = decide(&batch, |_, _| Err(Error::new(ErrorKind::Unavailable, "no disk")));
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::decide::{Decision, Write, decide};
+use super::decide::{Decision, decide, writes};
 use super::{
     Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading,
     Row, Space, Stretch, Trail, target_of,
@@ -100,9 +100,9 @@ impl State {
         }
     }
 
-    fn apply(&mut self, space: &Space, writes: Vec<Write>) {
+    fn apply(&mut self, space: &Space, writes: impl Iterator<Item = (Address, Option<Cell>)>) {
         let areas = self.spaces.entry(space.clone()).or_default();
-        for Write { address, cell } in writes {
+        for (address, cell) in writes {
             match cell {
                 Some(cell) => {
                     areas.entry(address.area).or_default().insert(address.key, cell);
@@ -171,10 +171,10 @@ impl Engine for Memory {
         batch.check(&self.capabilities)?;
         let mut state = self.write()?;
         let space = batch.space.clone();
-        let decision = decide(batch, |address| Ok(state.cell(&space, address).cloned()))?;
+        let decision = decide(&batch, |_, address| Ok(state.cell(&space, address).cloned()))?;
         Ok(match decision {
-            Decision::Apply { writes, sums } => {
-                state.apply(&space, writes);
+            Decision::Apply(sums) => {
+                state.apply(&space, writes(batch, &sums));
                 Outcome::Committed(sums)
             }
             Decision::Reject(rejection) => Outcome::Rejected(rejection),

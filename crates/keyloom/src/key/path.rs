@@ -58,9 +58,8 @@ impl Path {
         let Some(place) = self.0.iter().position(|step| !matches!(step, Step::Name(_))) else {
             return self.get(record).map(Cow::Borrowed).into_iter().collect();
         };
-        let rest = Path(self.0[place + 1..].to_vec());
-        let of = |value| rest.get(value).map(Cow::Borrowed);
-        match (Path(self.0[..place].to_vec()).get(record), &self.0[place]) {
+        let of = |value| Path::get_steps(&self.0[place + 1..], value).map(Cow::Borrowed);
+        match (Path::get_steps(&self.0[..place], record), &self.0[place]) {
             (Some(Value::Object(members)), Step::EachKey) => {
                 members.keys().map(|name| Cow::Owned(Value::String(name.clone()))).collect()
             }
@@ -73,7 +72,12 @@ impl Path {
     /// The value at a path without `*`; `None` when it, or anything above it, is missing.
     /// A present `null` is `Some(Null)`.
     pub(crate) fn get<'v>(&self, record: &'v Value) -> Option<&'v Value> {
-        self.0.iter().try_fold(record, |at, step| match step {
+        Path::get_steps(&self.0, record)
+    }
+
+    /// The value at the end of some steps of a path, as [`get`](Self::get) finds it.
+    pub(crate) fn get_steps<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
+        steps.iter().try_fold(value, |at, step| match step {
             Step::Name(name) => at.as_object()?.get(name),
             Step::Each | Step::EachKey => None,
         })

@@ -1,7 +1,5 @@
 //! What a record must fulfil before it is written.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use crate::engine::VALUE_BYTES_MAX;
@@ -59,34 +57,39 @@ fn locate(error: Error, collection: &Collection, field: &Field) -> Error {
 }
 
 fn check_field(field: &Field, record: &Value) -> Result<()> {
-    let mistyped = |value: &Value, reason: String| {
+    let missing = || {
+        Error::new(ErrorKind::InvalidRecord, "a required field is missing")
+            .with("field", &field.path)
+    };
+    if field.path.star().is_none() {
+        return match field.value(record) {
+            Some(value) => check_value(field, value),
+            None if field.required => Err(missing()),
+            None => Ok(()),
+        };
+    }
+    let values = field.path.all(record);
+    if field.required && values.iter().all(|value| value.is_null()) {
+        return Err(missing());
+    }
+    values.iter().filter(|value| !value.is_null()).try_for_each(|value| check_value(field, value))
+}
+
+fn check_value(field: &Field, value: &Value) -> Result<()> {
+    let checked = match &field.kind {
+        FieldKind::Key(kind) => kind.check(value),
+        FieldKind::RecordPoint { lat, lon } => {
+            Kind::Point { lat: lat.clone(), lon: lon.clone() }.check(value)
+        }
+        FieldKind::Map if value.is_object() => Ok(()),
+        FieldKind::Map => Err("a map is a JSON object".to_owned()),
+    };
+    checked.map_err(|reason| {
         Error::new(ErrorKind::InvalidRecord, "a field does not have its declared type")
             .with("field", &field.path)
             .with("value", shortened(value))
             .with("reason", reason)
-    };
-    let values = match &field.kind {
-        FieldKind::RecordPoint { .. } => {
-            field.value(record).map(Cow::Borrowed).into_iter().collect()
-        }
-        FieldKind::Key(_) | FieldKind::Map => field.path.all(record),
-    };
-    if field.required && values.iter().all(|value| value.is_null()) {
-        return Err(Error::new(ErrorKind::InvalidRecord, "a required field is missing")
-            .with("field", &field.path));
-    }
-    for value in values.iter().filter(|value| !value.is_null()) {
-        let checked = match &field.kind {
-            FieldKind::Key(kind) => kind.check(value),
-            FieldKind::RecordPoint { lat, lon } => {
-                Kind::Point { lat: lat.clone(), lon: lon.clone() }.check(value)
-            }
-            FieldKind::Map if value.is_object() => Ok(()),
-            FieldKind::Map => Err("a map is a JSON object".to_owned()),
-        };
-        checked.map_err(|reason| mistyped(value, reason))?;
-    }
-    Ok(())
+    })
 }
 
 /// Refuses JSON text that is too large for a cell.

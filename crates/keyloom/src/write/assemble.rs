@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::beside::{Beside, beside};
 use super::entries::{EntryStep, Image, entries, taken};
 use crate::engine::{
-    Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
+    Address, Batch, Cause, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size};
@@ -55,7 +55,7 @@ pub(crate) struct After {
 impl After {
     /// A record about to be written, as text.
     pub(crate) fn new(collection: &Collection, version: Version, value: Value) -> Result<Self> {
-        let text = Bytes::from(value.to_string());
+        let text = record_text(&value);
         check_size(collection, &text)?;
         Ok(After { version, value, text })
     }
@@ -64,6 +64,15 @@ impl After {
     pub(crate) fn document(&self, key: &Bytes) -> Document {
         Document::new(key.clone(), self.version, self.text.clone())
     }
+}
+
+/// A record as JSON text, in a buffer that is long enough for most.
+pub(crate) fn record_text(value: &Value) -> Bytes {
+    const TYPICAL_BYTES: usize = 512;
+    let mut text = Vec::with_capacity(TYPICAL_BYTES);
+    // JSON that is in memory is written into memory: neither can fail.
+    let _ = serde_json::to_writer(&mut text, value);
+    text.into()
 }
 
 impl Change {
@@ -146,13 +155,39 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
 
 struct Builder {
     assembled: Assembled,
-    places: HashMap<Address, usize>,
+    places: Places,
+}
+
+/// Where each address is in the batch. Writes of single records have few addresses, and comparing
+/// them is faster than hashing them.
+#[derive(Default)]
+struct Places(HashMap<Address, usize>);
+
+impl Places {
+    const FEW: usize = 16;
+
+    fn find(&self, entries: &[Entry], address: &Address) -> Option<usize> {
+        match entries.len() {
+            0..=Places::FEW => entries.iter().position(|entry| entry.address == *address),
+            _ => self.0.get(address).copied(),
+        }
+    }
+
+    /// Notes the last of the entries.
+    fn note_last(&mut self, entries: &[Entry]) {
+        let unnoted = match entries.len() {
+            0..=Places::FEW => return,
+            count if self.0.is_empty() => 0..count,
+            count => count - 1..count,
+        };
+        self.0.extend(unnoted.map(|place| (entries[place].address.clone(), place)));
+    }
 }
 
 impl Builder {
     fn new(space: &Space, fence: Option<Fence>) -> Self {
         let batch = Batch { fence, ..Batch::new(space.clone()) };
-        Builder { assembled: Assembled { batch, roles: Vec::new() }, places: HashMap::new() }
+        Builder { assembled: Assembled { batch, roles: Vec::new() }, places: Places::default() }
     }
 
     fn push(
@@ -162,9 +197,13 @@ impl Builder {
         condition: Option<Condition>,
         effect: Option<Effect>,
     ) {
-        self.places.insert(address.clone(), self.assembled.roles.len());
         self.assembled.batch.push(address, condition, effect);
         self.assembled.roles.push(role);
+        self.places.note_last(&self.assembled.batch.entries);
+    }
+
+    fn place_of(&self, address: &Address) -> Option<usize> {
+        self.places.find(&self.assembled.batch.entries, address)
     }
 
     fn add_record(&mut self, place: usize, change: &Change) {
@@ -193,7 +232,7 @@ impl Builder {
         step: EntryStep,
         stamp: Stamp,
     ) -> Result<()> {
-        let Some(&found) = self.places.get(&address) else {
+        let Some(found) = self.place_of(&address) else {
             let (condition, effect) = match step {
                 EntryStep::Claim(bytes) if index.claims => {
                     (Some(Condition::Absent), Effect::Put { stamp, bytes })
@@ -237,7 +276,7 @@ impl Builder {
     }
 
     fn add_read(&mut self, address: &Address, stamp: Option<Stamp>) {
-        if self.places.contains_key(address) {
+        if self.place_of(address).is_some() {
             return;
         }
         let condition = stamp.map_or(Condition::Absent, Condition::Unchanged);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::ShowKey;
@@ -140,8 +141,7 @@ pub(crate) fn entry_keys_of(
     }
     let mut keys: Vec<Bytes> = Vec::new();
     for element in elements(collection, index, record)? {
-        let Some(values) = segment_values(collection, index, record, element)? else { continue };
-        let values: Vec<&Value> = values.iter().map(|value| value.as_ref()).collect();
+        let Some(values) = segment_values(collection, index, record, &element)? else { continue };
         let key =
             index.key.encode(&values).map_err(|refusal| refused(collection, index, refusal))?;
         if !keys.contains(&key) {
@@ -162,9 +162,9 @@ pub(crate) fn entry_keys_of(
 }
 
 /// One element of the array or map that a multi-valued index walks over.
-#[derive(Clone, Copy)]
 struct Element<'v> {
-    name: Option<&'v str>,
+    /// The name of a map's member, as a value for keys.
+    name: Option<Value>,
     value: &'v Value,
 }
 
@@ -183,7 +183,11 @@ fn elements<'v>(
             Ok(items.iter().map(|value| Element { name: None, value }).collect())
         }
         Some(Value::Object(members)) => {
-            Ok(members.iter().map(|(name, value)| Element { name: Some(name), value }).collect())
+            let element = |(name, value): (&String, &'v Value)| Element {
+                name: Some(name.as_str().into()),
+                value,
+            };
+            Ok(members.iter().map(element).collect())
         }
         Some(other) => Err(in_index(
             ErrorKind::InvalidRecord,
@@ -196,33 +200,18 @@ fn elements<'v>(
     }
 }
 
-/// A value in the record, or one that is made for the key (the name of a map's member).
-enum SegmentValue<'v> {
-    InRecord(&'v Value),
-    Made(Value),
-}
-
-impl SegmentValue<'_> {
-    fn as_ref(&self) -> &Value {
-        match self {
-            SegmentValue::InRecord(value) => value,
-            SegmentValue::Made(value) => value,
-        }
-    }
-}
-
 /// One value per segment; `None` when one is missing or null, and the index is sparse.
 fn segment_values<'v>(
     collection: &Collection,
     index: &Index,
     record: &'v Value,
-    element: Element<'v>,
-) -> Result<Option<Vec<SegmentValue<'v>>>> {
-    let mut values = Vec::new();
+    element: &'v Element<'v>,
+) -> Result<Option<Vec<&'v Value>>> {
+    let mut values = Vec::with_capacity(index.key.parts.len().div_ceil(2));
     for segment in index.key.segments() {
         let value = match segment_value(collection, &segment.path, record, element) {
-            None | Some(SegmentValue::InRecord(Value::Null)) if index.sparse => return Ok(None),
-            None | Some(SegmentValue::InRecord(Value::Null)) => {
+            None | Some(Value::Null) if index.sparse => return Ok(None),
+            None | Some(Value::Null) => {
                 return Err(in_index(
                     ErrorKind::InvalidRecord,
                     "an index that is not sparse needs this field",
@@ -242,34 +231,36 @@ fn segment_value<'v>(
     collection: &Collection,
     path: &Path,
     record: &'v Value,
-    element: Element<'v>,
-) -> Option<SegmentValue<'v>> {
-    let starred = path.0.iter().position(|step| !matches!(step, Step::Name(_)));
-    match starred {
-        None => collection.value(path, record).map(SegmentValue::InRecord),
-        Some(place) if path.0[place] == Step::EachKey => {
-            element.name.map(|name| SegmentValue::Made(Value::String(name.to_owned())))
-        }
-        Some(place) => {
-            Path(path.0[place + 1..].to_vec()).get(element.value).map(SegmentValue::InRecord)
-        }
+    element: &'v Element<'v>,
+) -> Option<&'v Value> {
+    match path.0.iter().position(|step| !matches!(step, Step::Name(_))) {
+        None => collection.value(path, record),
+        Some(place) if path.0[place] == Step::EachKey => element.name.as_ref(),
+        Some(place) => Path::get_steps(&path.0[place + 1..], element.value),
     }
 }
 
 /// What the entries of an index hold for a record.
 pub(crate) fn entry_value(index: &Index, image: Image<'_>) -> Bytes {
-    let json = match &index.holds {
-        Holds::Record => return image.text.clone(),
-        Holds::Key => Value::String(String::from_utf8_lossy(image.key).into_owned()),
-        Holds::Field(path) => path.get(image.value).cloned().unwrap_or_default(),
-        Holds::Object(paths) => Value::Object(
-            paths
-                .iter()
-                .map(|path| (path.to_string(), path.get(image.value).cloned().unwrap_or_default()))
-                .collect::<Map<_, _>>(),
-        ),
-    };
-    json.to_string().into()
+    let field = |path: &Path| path.get(image.value).unwrap_or(&Value::Null);
+    match &index.holds {
+        Holds::Record => image.text.clone(),
+        Holds::Key => json_text(&String::from_utf8_lossy(image.key)),
+        Holds::Field(path) => json_text(field(path)),
+        Holds::Object(paths) => {
+            let members = paths.iter().map(|path| (path.to_string(), field(path).clone()));
+            json_text(&members.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// JSON, in a buffer that is long enough for the ids that most entries hold.
+fn json_text(value: &(impl Serialize + ?Sized)) -> Bytes {
+    const TYPICAL_BYTES: usize = 64;
+    let mut text = Vec::with_capacity(TYPICAL_BYTES);
+    // Values of a record are written into memory: neither can fail.
+    let _ = serde_json::to_writer(&mut text, value);
+    text.into()
 }
 
 fn refused(collection: &Collection, index: &Index, refusal: KeyRefusal) -> Error {

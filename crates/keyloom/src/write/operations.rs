@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
+use super::assemble::{
+    After, Assembled, Before, Change, Refused, Work, assemble, explain, record_text,
+};
 use super::guard::guard;
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey};
@@ -236,7 +238,7 @@ pub(crate) fn overwrite(
         Some(current) => {
             let keep =
                 |effect| Ok(Overwrite::Keep(Written { document: current.document(&key), effect }));
-            if value.to_string().as_bytes() == &current.text[..] {
+            if record_text(&value) == current.text {
                 return keep(Effect::Unchanged);
             }
             if check_transitions(collection, &current.value, &value)? == Passage::Ignored {

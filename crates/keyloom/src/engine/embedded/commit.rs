@@ -1,7 +1,8 @@
 //! The one thread that writes.
 //!
-//! Batches that arrive while a group is being made durable wait in a queue, and become the next
-//! group: the more writers, the more batches share a sync. For each group the thread
+//! Batches come [prepared](super::prepare), and those that arrive while a group is being made
+//! durable wait in a queue and become the next group: the more writers, the more batches share a
+//! sync. For each group the thread
 //!
 //! 1. decides every batch, in order, on the store and on the batches before it,
 //! 2. writes all changes as one, and syncs once,
@@ -16,15 +17,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::super::{Batch, Outcome};
+use super::super::Outcome;
 use super::database::{Database, Survives};
 use super::fault::Fault;
 use super::gate::SyncGate;
-use super::group::Group;
+use super::group::{Change, Group};
 use super::options::{Durability, Options};
+use super::prepare::Prepared;
+use super::recent::Recent;
 use super::view::{Published, View, closed};
 use crate::error::{Error, Result};
 
@@ -43,8 +45,16 @@ pub(super) enum Request {
 
 /// A batch and whom to answer.
 pub(super) struct Ask {
-    pub(super) batch: Batch,
-    pub(super) reply: oneshot::Sender<Result<Outcome>>,
+    pub(super) prepared: Box<Prepared>,
+    pub(super) reply: oneshot::Sender<Answer>,
+}
+
+/// What became of a batch. The batch goes back with it, so that its memory is released by the
+/// thread that took it: the allocator is slower for others, and this thread has no time to lose.
+pub(super) struct Answer {
+    pub(super) outcome: Result<Outcome>,
+    #[expect(dead_code, reason = "it is only carried back to be dropped there")]
+    prepared: Box<Prepared>,
 }
 
 /// The state of the thread.
@@ -56,6 +66,7 @@ pub(super) struct CommitThread {
     sync_gate: Option<SyncGate>,
     /// When the oldest acknowledged batch that is not synced was acknowledged.
     unsynced_since: Option<Instant>,
+    recent: Recent,
     fault: Option<Fault>,
 }
 
@@ -76,6 +87,7 @@ impl CommitThread {
             },
             sync_gate: options.sync_gate.clone(),
             unsynced_since: None,
+            recent: Recent::default(),
             fault: None,
         }
     }
@@ -110,12 +122,12 @@ impl CommitThread {
 
     /// Everything that waits already, within the bounds of a group.
     fn gather(&self, first: Ask) -> (Vec<Ask>, Option<oneshot::Sender<Result<()>>>) {
-        let mut bytes = first.batch.weight();
+        let mut bytes = first.prepared.weight();
         let mut asks = vec![first];
         while asks.len() < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
             match self.requests.try_recv() {
                 Ok(Request::Commit(ask)) => {
-                    bytes += ask.batch.weight();
+                    bytes += ask.prepared.weight();
                     asks.push(ask);
                 }
                 Ok(Request::Close(closer)) => return (asks, Some(closer)),
@@ -133,35 +145,34 @@ impl CommitThread {
             // Only this thread closes the view, and it ends then.
             (None, Err(_)) => return refuse(asks, closed),
         };
-        let mut group = Group::new(moment);
-        let verdicts: Vec<_> =
-            asks.into_iter().map(|ask| (ask.reply, group.add(ask.batch))).collect();
+        let mut group = Group::new(moment, &self.recent);
+        let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
         let commit = group.commit();
-        if let Err(fault) = self.apply(commit, group.into_changes()) {
+        let changes = group.into_changes();
+        if !changes.is_empty()
+            && let Err(fault) = self.apply(commit, &changes)
+        {
             self.fault = Some(fault);
         }
-        for (reply, verdict) in verdicts {
-            let outcome = match &self.fault {
+        for (ask, verdict) in asks.into_iter().zip(verdicts) {
+            ask.answer(match &self.fault {
                 None => verdict.when_durable(),
                 Some(fault) => Err(verdict.when_failed(fault)),
-            };
-            answer(reply, outcome);
+            });
         }
     }
 
     /// Makes the changes of a group durable, and then visible.
-    fn apply(&mut self, commit: u64, changes: Vec<(Bytes, Option<Bytes>)>) -> Result<(), Fault> {
-        if changes.is_empty() {
-            return Ok(());
-        }
+    fn apply(&mut self, commit: u64, changes: &[Change]) -> Result<(), Fault> {
         if let Some(gate) = &self.sync_gate {
             gate.pass();
         }
         let survives = if self.sync_every.is_some() { Survives::Process } else { Survives::Power };
-        self.database.write(changes.iter().cloned(), survives)?;
-        self.view.caches().change(commit, &changes);
+        self.database.write(changes, survives)?;
+        self.view.caches().change(commit, changes);
         let (snapshot, cells) = (self.database.snapshot(), self.database.cells().clone());
         self.view.publish(Published::new(commit, snapshot, cells));
+        self.recent.note(commit, changes.iter().map(|change| change.key.hash));
         if survives == Survives::Process {
             self.unsynced_since.get_or_insert_with(Instant::now);
         }
@@ -204,7 +215,7 @@ impl CommitThread {
         let mut closers: Vec<_> = closer.into_iter().collect();
         for request in requests.try_iter() {
             match request {
-                Request::Commit(ask) => answer(ask.reply, Err(closed())),
+                Request::Commit(ask) => ask.answer(Err(closed())),
                 Request::Close(closer) => closers.push(closer),
             }
         }
@@ -217,7 +228,14 @@ impl CommitThread {
 }
 
 fn refuse(asks: Vec<Ask>, why: impl Fn() -> Error) {
-    asks.into_iter().for_each(|ask| answer(ask.reply, Err(why())));
+    asks.into_iter().for_each(|ask| ask.answer(Err(why())));
+}
+
+impl Ask {
+    fn answer(self, outcome: Result<Outcome>) {
+        let Ask { prepared, reply } = self;
+        answer(reply, Answer { outcome, prepared });
+    }
 }
 
 /// Answers a caller, who may have stopped waiting.

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
 };
 
 use super::fault::{self, background_failed};
 use super::folder::Folder;
+use super::group::Change;
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -95,18 +95,14 @@ impl Database {
 
     /// Writes cells as one: journal, sync if asked for, then memory, in this order. After an
     /// error nothing of it is in memory, but the journal may have it; see [`fault::Fault`].
-    pub(super) fn write(
-        &self,
-        changes: impl ExactSizeIterator<Item = (Bytes, Option<Bytes>)>,
-        survives: Survives,
-    ) -> Result<(), fault::Fault> {
+    pub(super) fn write(&self, changes: &[Change], survives: Survives) -> Result<(), fault::Fault> {
         self.wait_for_room()?;
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), changes.len())
             .durability(Some(survives.mode()));
-        for (key, stored) in changes {
-            match stored {
-                Some(stored) => batch.insert(&self.cells, key, stored),
-                None => batch.remove(&self.cells, key),
+        for Change { key, stored } in changes {
+            match stored.clone() {
+                Some(stored) => batch.insert(&self.cells, key.bytes.clone(), stored),
+                None => batch.remove(&self.cells, key.bytes.clone()),
             }
         }
         batch.commit().map_err(fault::writing)

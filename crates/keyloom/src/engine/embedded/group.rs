@@ -1,15 +1,18 @@
 //! A group of batches that share one sync: what each comes to, and what is written for all.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 
 use bytes::Bytes;
 
-use super::super::decide::{Decision, Write, decide};
-use super::super::{Address, Batch, Cell, Integers, Outcome, Rejection, Space};
+use super::super::decide::{Decision, Spot, decide};
+use super::super::{Cell, Effect, Integers, Outcome, Rejection};
 use super::fault::Fault;
 use super::layout;
+use super::prepare::{AsReckoned, Key, Place, Prepared};
+use super::recent::Recent;
 use super::view::Moment;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What one batch of the group came to. Nothing of it may be told before the sync: even a
 /// rejection may rest on a batch of the same group, and would reveal it.
@@ -47,19 +50,27 @@ impl Verdict {
     }
 }
 
-/// The cells that a group changes, by their stored keys, over the moment that it began with.
+/// What a group leaves at one key; `None` when it removes the cell.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) key: Key,
+    pub(super) stored: Option<Bytes>,
+}
+
+/// The cells that a group changes, over the moment that it began with.
 ///
 /// Each key is there once, with what the last batch left: fjall gives all writes of a group one
 /// sequence number, under which a key can have one value only.
 pub(super) struct Group<'v> {
     moment: Moment<'v>,
-    changes: HashMap<Bytes, Option<Cell>>,
-    buffer: Vec<u8>,
+    recent: &'v Recent,
+    changes: Vec<Change>,
+    places: HashMap<Key, usize, AsReckoned>,
 }
 
 impl<'v> Group<'v> {
-    pub(super) fn new(moment: Moment<'v>) -> Self {
-        Group { moment, changes: HashMap::new(), buffer: Vec::new() }
+    pub(super) fn new(moment: Moment<'v>, recent: &'v Recent) -> Self {
+        Group { moment, recent, changes: Vec::new(), places: HashMap::default() }
     }
 
     /// The number of the commit that this group will be.
@@ -69,40 +80,60 @@ impl<'v> Group<'v> {
 
     /// Decides a batch on the store and on the batches before it, and takes its effects up if
     /// everything holds.
-    pub(super) fn add(&mut self, batch: Batch) -> Verdict {
-        let space = batch.space.clone();
-        match decide(batch, |address| self.look_up(&space, address)) {
-            Ok(Decision::Apply { writes, sums: _ }) if writes.is_empty() => Verdict::Held,
-            Ok(Decision::Apply { writes, sums }) => {
-                self.take_up(&space, writes);
-                Verdict::Applied(sums)
-            }
+    pub(super) fn add(&mut self, prepared: &Prepared) -> Verdict {
+        let decision = decide(&prepared.batch, |spot, _| match spot {
+            Spot::Fence => self.look_up(prepared.fence.as_ref(), prepared.seen_at),
+            Spot::Entry(entry) => self.look_up(prepared.entries.get(entry), prepared.seen_at),
+        });
+        match decision {
+            Ok(Decision::Apply(sums)) => match self.take_up(prepared, &sums) {
+                0 => Verdict::Held,
+                _ => Verdict::Applied(sums),
+            },
             Ok(Decision::Reject(rejection)) => Verdict::Rejected(rejection),
             Err(error) => Verdict::Undecided(error),
         }
     }
 
-    fn look_up(&mut self, space: &Space, address: &Address) -> Result<Option<Cell>> {
-        layout::stored_key(space, &address.area, &address.key, &mut self.buffer);
-        match self.changes.get(&self.buffer[..]) {
-            Some(changed) => Ok(changed.clone()),
-            None => self.moment.load(&self.buffer),
-        }
+    /// The cell as the batches before this one leave it.
+    fn look_up(&self, place: Option<&Place>, seen_at: u64) -> Result<Option<Cell>> {
+        let unprepared = || Error::new(ErrorKind::Internal, "a batch was not prepared as a whole");
+        let Place { key, seen, .. } = place.ok_or_else(unprepared)?;
+        let stored = match (self.places.get(key), seen) {
+            (Some(&change), _) => self.changes[change].stored.clone(),
+            (None, Some(seen)) if self.recent.is_unchanged_since(seen_at, key.hash) => seen.clone(),
+            (None, _) => return self.moment.load(&key.bytes),
+        };
+        stored.map(|stored| layout::decode(&key.bytes, stored)).transpose()
     }
 
-    fn take_up(&mut self, space: &Space, writes: Vec<Write>) {
-        for Write { address, cell } in writes {
-            let mut key = Vec::new();
-            layout::stored_key(space, &address.area, &address.key, &mut key);
-            self.changes.insert(key.into(), cell);
+    /// Adds the effects of a batch to the changes, and says how many there are.
+    fn take_up(&mut self, prepared: &Prepared, sums: &[Integers]) -> usize {
+        let (mut sums, mut effects) = (sums.iter(), 0);
+        for (entry, place) in prepared.batch.entries.iter().zip(&prepared.entries) {
+            let stored = match &entry.effect {
+                None => continue,
+                Some(Effect::Delete) => None,
+                Some(Effect::Put { .. }) => place.put.clone(),
+                // One sum for each addition.
+                Some(Effect::Add { stamp, .. }) => {
+                    sums.next().map(|sum| layout::encode_integers(*stamp, sum).into())
+                }
+            };
+            effects += 1;
+            match self.places.entry(place.key.clone()) {
+                Slot::Occupied(slot) => self.changes[*slot.get()].stored = stored,
+                Slot::Vacant(slot) => {
+                    slot.insert(self.changes.len());
+                    self.changes.push(Change { key: place.key.clone(), stored });
+                }
+            }
         }
+        effects
     }
 
     /// The changes as fjall stores them.
-    pub(super) fn into_changes(self) -> Vec<(Bytes, Option<Bytes>)> {
+    pub(super) fn into_changes(self) -> Vec<Change> {
         self.changes
-            .into_iter()
-            .map(|(key, cell)| (key, cell.map(|cell| layout::encode(&cell).into())))
-            .collect()
     }
 }

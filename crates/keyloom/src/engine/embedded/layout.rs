@@ -14,7 +14,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::super::{Area, Cell, Content, Integers, Range, ShowKey, Space, Stamp};
+use super::super::{Address, Area, Cell, Content, Integers, Range, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 
 const KIND_BYTES: u8 = 1;
@@ -25,6 +25,16 @@ const VARINT_BYTES_MAX: usize = 10;
 /// Replaces the content of `out` by the key that fjall has for a cell.
 pub(super) fn stored_key(space: &Space, area: &Area, key: &[u8], out: &mut Vec<u8>) {
     out.clear();
+    write_stored_key(space, area, key, out);
+}
+
+/// The length of the key that fjall has for a cell.
+pub(super) fn stored_key_bytes(space: &Space, address: &Address) -> usize {
+    space.name().len() + address.area.name().len() + 2 + address.key.len()
+}
+
+/// Appends the key that fjall has for a cell.
+pub(super) fn write_stored_key(space: &Space, area: &Area, key: &[u8], out: &mut Vec<u8>) {
     out.reserve(space.name().len() + area.name().len() + 2 + key.len());
     out.extend_from_slice(space.name().as_bytes());
     out.push(0);
@@ -58,34 +68,34 @@ pub(super) fn stored_range(space: &Space, range: &Range) -> StoredRange {
     StoredRange { start, end, prefix_bytes }
 }
 
-/// The bytes that fjall has for a cell.
-pub(super) fn encode(cell: &Cell) -> Vec<u8> {
-    match &cell.content {
-        Content::Bytes(bytes) => {
-            let mut out = header(KIND_BYTES, cell.stamp, bytes.len());
-            out.extend_from_slice(bytes);
-            out
-        }
-        Content::Integers(integers) => {
-            let body_bytes =
-                integers.keys().map(|name| 1 + name.len() + VARINT_BYTES_MAX).sum::<usize>();
-            let mut out = header(KIND_INTEGERS, cell.stamp, body_bytes);
-            for (name, &value) in integers {
-                // `Batch::check` refuses names over 255 bytes.
-                out.push(name.len() as u8);
-                out.extend_from_slice(name.as_bytes());
-                write_varint(zigzag(value), &mut out);
-            }
-            out
-        }
-    }
+/// The length of a cell of bytes, as it is stored.
+pub(super) fn stored_bytes(bytes: &[u8]) -> usize {
+    HEADER_BYTES + bytes.len()
 }
 
-fn header(kind: u8, stamp: Stamp, body_bytes: usize) -> Vec<u8> {
+/// Appends a cell of bytes.
+pub(super) fn write_bytes(stamp: Stamp, bytes: &[u8], out: &mut Vec<u8>) {
+    write_header(KIND_BYTES, stamp, out);
+    out.extend_from_slice(bytes);
+}
+
+/// A cell of integers.
+pub(super) fn encode_integers(stamp: Stamp, integers: &Integers) -> Vec<u8> {
+    let body_bytes = integers.keys().map(|name| 1 + name.len() + VARINT_BYTES_MAX).sum::<usize>();
     let mut out = Vec::with_capacity(HEADER_BYTES + body_bytes);
+    write_header(KIND_INTEGERS, stamp, &mut out);
+    for (name, &value) in integers {
+        // `Batch::check` refuses names over 255 bytes.
+        out.push(name.len() as u8);
+        out.extend_from_slice(name.as_bytes());
+        write_varint(zigzag(value), &mut out);
+    }
+    out
+}
+
+fn write_header(kind: u8, stamp: Stamp, out: &mut Vec<u8>) {
     out.push(kind);
     out.extend_from_slice(&stamp.0);
-    out
 }
 
 /// The cell that fjall's bytes stand for. Bytes are shared, not copied.
@@ -171,6 +181,18 @@ mod tests {
         let mut out = b"left over".to_vec();
         stored_key(&Space::new(space).unwrap(), &Area::new(area).unwrap(), key, &mut out);
         out
+    }
+
+    fn encode(cell: &Cell) -> Vec<u8> {
+        match &cell.content {
+            Content::Integers(integers) => encode_integers(cell.stamp, integers),
+            Content::Bytes(bytes) => {
+                let mut out = Vec::new();
+                write_bytes(cell.stamp, bytes, &mut out);
+                assert_eq!(out.len(), stored_bytes(bytes));
+                out
+            }
+        }
     }
 
     fn any_cell() -> impl Strategy<Value = Cell> {

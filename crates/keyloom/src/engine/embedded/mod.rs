@@ -4,8 +4,8 @@
 //! commits share a sync. Reads run on the caller's thread, at the last published snapshot, and
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
-//! The data path: [`commit`] takes batches, [`group`] decides them, [`layout`] gives them bytes,
-//! [`database`] makes them durable, [`view`] shows them, with [`cache`] and [`stretches`] in
+//! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
+//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`] shows them, with [`cache`] and [`stretches`] in
 //! front. [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
@@ -17,10 +17,13 @@ mod gate;
 mod group;
 mod layout;
 mod options;
+mod prepare;
+mod recent;
 mod stretches;
 mod view;
 
 use std::fmt;
+use std::hash::RandomState;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -39,6 +42,7 @@ use crate::error::{Error, ErrorKind, Fate, Result};
 use commit::{Ask, CommitThread, Request};
 use database::Database;
 use folder::Folder;
+use prepare::Prepared;
 use view::{Caches, Published, View, closed};
 
 /// A store in one folder of the file system.
@@ -54,6 +58,7 @@ pub struct Embedded {
     capabilities: Capabilities,
     view: Arc<View>,
     requests: mpsc::Sender<Request>,
+    hasher: RandomState,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -87,6 +92,7 @@ impl Embedded {
             },
             view,
             requests,
+            hasher: RandomState::new(),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -137,11 +143,15 @@ impl Engine for Embedded {
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
+        let prepared = Box::new(Prepared::new(batch, &self.hasher, &self.view.moment()?));
         let (reply, answer) = oneshot::channel();
         self.requests
-            .send(Request::Commit(Ask { batch, reply }))
+            .send(Request::Commit(Ask { prepared, reply }))
             .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
-        answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+        match answer.await {
+            Ok(answer) => answer.outcome,
+            Err(_) => Err(self.unanswered(Fate::MayHaveHappened)),
+        }
     }
 
     async fn close(&self) -> Result<()> {

@@ -13,6 +13,7 @@ use super::super::{
 };
 use super::cache::RecordCache;
 use super::fault;
+use super::group::Change;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
@@ -39,11 +40,11 @@ impl Caches {
     }
 
     /// Notes what a commit changes, before the commit is published.
-    pub(super) fn change(&self, commit: u64, changes: &[(Bytes, Option<Bytes>)]) {
-        for (key, stored) in changes {
-            self.records.change(key, commit, stored.as_deref());
+    pub(super) fn change(&self, commit: u64, changes: &[Change]) {
+        for Change { key, stored } in changes {
+            self.records.change(&key.bytes, commit, stored.as_deref());
         }
-        self.stretches.change(commit, changes.iter().map(|(key, _)| &key[..]));
+        self.stretches.change(commit, changes.iter().map(|change| &change.key.bytes[..]));
     }
 }
 
@@ -108,6 +109,7 @@ pub(super) fn closed() -> Error {
 enum Keep {
     InCache,
     WithList,
+    Nowhere,
 }
 
 /// Reads at one published moment.
@@ -126,6 +128,11 @@ impl Moment<'_> {
     pub(super) fn load(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
         let stored = self.load_stored(stored_key, Keep::InCache)?;
         stored.map(|stored| layout::decode(stored_key, stored)).transpose()
+    }
+
+    /// The cell at a stored key as it is stored, for somebody who will not ask again.
+    pub(super) fn load_stored_once(&self, stored_key: &[u8]) -> Result<Option<Bytes>> {
+        self.load_stored(stored_key, Keep::Nowhere)
     }
 
     /// The cell at a stored key as it is stored, from the cache or from fjall.
