@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::super::decide::{Decision, Write, decide};
-use super::super::{Address, Batch, Cell, Integers, Outcome, Rejection, Space};
+use super::super::{Address, Batch, Cell, Committed, Outcome, Rejection, Space};
 use super::fault::Fault;
 use super::layout;
+use super::log::{Appends, Changes};
 use super::view::Moment;
 use crate::error::{Error, Result};
 
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Its effects are among the changes of the group.
-    Applied(Vec<Integers>),
+    Applied(Committed),
     /// It asked for no effect, and its conditions held.
     Held,
     /// A condition failed.
@@ -29,8 +30,8 @@ impl Verdict {
     /// The answer once the changes are durable.
     pub(super) fn when_durable(self) -> Result<Outcome> {
         match self {
-            Verdict::Applied(sums) => Ok(Outcome::Committed(sums)),
-            Verdict::Held => Ok(Outcome::Committed(Vec::new())),
+            Verdict::Applied(committed) => Ok(Outcome::Committed(committed)),
+            Verdict::Held => Ok(Outcome::Committed(Committed::default())),
             Verdict::Rejected(rejection) => Ok(Outcome::Rejected(rejection)),
             Verdict::Undecided(error) => Err(error),
         }
@@ -54,12 +55,13 @@ impl Verdict {
 pub(super) struct Group<'v> {
     moment: Moment<'v>,
     changes: HashMap<Bytes, Option<Cell>>,
+    appends: Appends<'v>,
     buffer: Vec<u8>,
 }
 
 impl<'v> Group<'v> {
-    pub(super) fn new(moment: Moment<'v>) -> Self {
-        Group { moment, changes: HashMap::new(), buffer: Vec::new() }
+    pub(super) fn new(moment: Moment<'v>, appends: Appends<'v>) -> Self {
+        Group { moment, changes: HashMap::new(), appends, buffer: Vec::new() }
     }
 
     /// The number of the commit that this group will be.
@@ -69,13 +71,22 @@ impl<'v> Group<'v> {
 
     /// Decides a batch on the store and on the batches before it, and takes its effects up if
     /// everything holds.
-    pub(super) fn add(&mut self, batch: Batch) -> Verdict {
+    pub(super) fn add(&mut self, mut batch: Batch) -> Verdict {
         let space = batch.space.clone();
+        let append = batch.append.take();
         match decide(batch, |address| self.look_up(&space, address)) {
-            Ok(Decision::Apply { writes, sums: _ }) if writes.is_empty() => Verdict::Held,
+            Ok(Decision::Apply { writes, .. }) if writes.is_empty() && append.is_none() => {
+                Verdict::Held
+            }
             Ok(Decision::Apply { writes, sums }) => {
-                self.take_up(&space, writes);
-                Verdict::Applied(sums)
+                let append = append.map(|bytes| self.appends.add(&self.moment, &space, bytes));
+                match append.transpose() {
+                    Ok(position) => {
+                        self.take_up(&space, writes);
+                        Verdict::Applied(Committed { integers: sums, position })
+                    }
+                    Err(error) => Verdict::Undecided(error),
+                }
             }
             Ok(Decision::Reject(rejection)) => Verdict::Rejected(rejection),
             Err(error) => Verdict::Undecided(error),
@@ -98,11 +109,13 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// The changes as fjall stores them.
-    pub(super) fn into_changes(self) -> Vec<(Bytes, Option<Bytes>)> {
-        self.changes
+    /// The changes as fjall stores them, and what is appended to logs.
+    pub(super) fn finish(self) -> (Changes, Appends<'v>) {
+        let changes = self
+            .changes
             .into_iter()
             .map(|(key, cell)| (key, cell.map(|cell| layout::encode(&cell).into())))
-            .collect()
+            .collect();
+        (changes, self.appends)
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! The data path: [`commit`] takes batches, [`group`] decides them, [`layout`] gives them bytes,
 //! [`database`] makes them durable, [`view`] shows them, with [`cache`] and [`stretches`] in
-//! front. [`folder`] says whose folder it is, and [`fault`] what a failure means.
+//! front, and [`log`] is what batches append. [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
 mod commit;
@@ -16,6 +16,7 @@ mod folder;
 mod gate;
 mod group;
 mod layout;
+mod log;
 mod options;
 mod stretches;
 mod view;
@@ -31,12 +32,13 @@ use tokio::sync::oneshot;
 pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
+use super::log::Allowance;
 use super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
-    Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
+    Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
-use commit::{Ask, CommitThread, Request};
+use commit::{Ask, CommitThread, Request, Trim};
 use database::Database;
 use folder::Folder;
 use view::{Caches, Published, View, closed};
@@ -84,6 +86,7 @@ impl Embedded {
                 batch_entries_max: 10_000,
                 batch_bytes_max: 16 * 1024 * 1024,
                 persistent: true,
+                keeps_log: true,
             },
             view,
             requests,
@@ -142,6 +145,37 @@ impl Engine for Embedded {
             .send(Request::Commit(Ask { batch, reply }))
             .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
         answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        log::read(&self.view.moment()?, space, from, Allowance::new(entries_max, bytes_max))
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        let (reply, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Trim(Trim { space: space.clone(), before, entries_max, reply }))
+            .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
+        answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        let look = || {
+            let next = log::bounds(&self.view.moment()?, space)?.next;
+            Ok((next > beyond).then_some(next))
+        };
+        self.view.bells().wait(space, look).await
     }
 
     async fn close(&self) -> Result<()> {
