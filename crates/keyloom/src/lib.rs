@@ -8,6 +8,7 @@ mod query;
 mod readme;
 mod record;
 mod schema;
+mod session;
 mod store;
 mod write;
 
@@ -32,6 +33,7 @@ pub use schema::{
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };
+pub use session::Clock;
 pub use store::{
     Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
 };

@@ -29,6 +29,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("record",   "record"),
     // The catalog in the store carries a record's version, and so lies above records.
     ("live",     "schema/live"),
+    // Who is asking, of which space.
+    ("session",  "session"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),

@@ -14,7 +14,8 @@ use super::walk::{Followed, Found, Walk, Want};
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
-use crate::schema::{Collection, Holds, Index, Live, Loaded, followed_key_of};
+use crate::schema::{Collection, Holds, Index, Loaded, followed_key_of};
+use crate::session::Session;
 use crate::write::entry_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
@@ -105,12 +106,16 @@ impl<R> Page<R> {
 }
 
 /// A page of records as they lie in the store.
-pub(crate) async fn documents(live: &Live, name: &str, query: &Query) -> Result<Page<Document>> {
-    run(live, name, query, Want::Records).await
+pub(crate) async fn documents(
+    session: &Session,
+    name: &str,
+    query: &Query,
+) -> Result<Page<Document>> {
+    run(session, name, query, Want::Records).await
 }
 
 /// A page of the keys of records, without reading the records.
-pub(crate) async fn keys(live: &Live, name: &str, query: &Query) -> Result<Page<Document>> {
+pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result<Page<Document>> {
     if !query.filters.is_empty() {
         return Err(Error::new(
             ErrorKind::InvalidQuery,
@@ -118,20 +123,20 @@ pub(crate) async fn keys(live: &Live, name: &str, query: &Query) -> Result<Page<
         )
         .with("collection", name));
     }
-    run(live, name, query, Want::Entries).await
+    run(session, name, query, Want::Entries).await
 }
 
 /// How the query would be answered, from the start.
-pub(crate) async fn planned(live: &Live, name: &str, query: &Query) -> Result<Plan> {
-    live.decide(|loaded| plan(loaded, loaded.schema.collection(name)?, query, None)).await
+pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
+    session.decide(|loaded| plan(loaded, loaded.schema.collection(name)?, query, None)).await
 }
 
 /// How many records answer the query, and whether all were counted within its limit.
-pub(crate) async fn count(live: &Live, name: &str, query: &Query) -> Result<(usize, bool)> {
-    let plan = planned(live, name, query).await?;
+pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
+    let plan = planned(session, name, query).await?;
     let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
-    let mut walk = Walk::new(live, &plan, want, None);
-    let reader = Reader { live, plan: &plan };
+    let mut walk = Walk::new(session, &plan, want, None);
+    let reader = Reader { session, plan: &plan };
     let limit = query.limit.unwrap_or(usize::MAX);
     let (mut counted, mut read) = (0, 0);
     while let Some(found) = walk.next(CHUNK_COUNTED.min(limit.saturating_add(1))).await? {
@@ -151,18 +156,18 @@ pub(crate) async fn count(live: &Live, name: &str, query: &Query) -> Result<(usi
     Ok((counted, true))
 }
 
-async fn run(live: &Live, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
+async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
     check_size(name, query)?;
-    let decided = live.decide(|loaded| {
+    let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
-        let binding = Arc::new(bind(live, loaded, collection, query));
+        let binding = Arc::new(bind(session, loaded, collection, query));
         let cursor = query.cursor.as_deref();
         let position = cursor.map(|text| Cursor::open(text, &binding)).transpose()?;
         let pinned = position.as_ref().map(|position| position.indexes.as_str());
         Ok((plan(loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
-    let gathered = gather(live, &plan, query, want, position.as_ref()).await?;
+    let gathered = gather(session, &plan, query, want, position.as_ref()).await?;
     Ok(gathered.into_page(&plan, position, binding))
 }
 
@@ -180,10 +185,10 @@ fn check_size(name: &str, query: &Query) -> Result<()> {
     })
 }
 
-fn bind(live: &Live, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {
+fn bind(session: &Session, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {
     Binding {
         secret: loaded.catalog.cursor_secret.0.to_vec(),
-        space: live.space.name().to_owned(),
+        space: session.space.name().to_owned(),
         collection: collection.name.clone(),
         query: Asked::Query(Box::new(query.clone())),
     }
@@ -200,14 +205,14 @@ struct Gathered {
 }
 
 async fn gather(
-    live: &Live,
+    session: &Session,
     plan: &Plan,
     query: &Query,
     want: Want,
     position: Option<&Position>,
 ) -> Result<Gathered> {
-    let reader = Reader { live, plan };
-    let mut walk = Walk::new(live, plan, want, position);
+    let reader = Reader { session, plan };
+    let mut walk = Walk::new(session, plan, want, position);
     let limit = query.limit.unwrap_or(usize::MAX);
     let mut all = Gathered {
         records: Vec::with_capacity(query.take.min(CHUNK_FILTERED)),
@@ -308,7 +313,7 @@ struct Doubt<'f> {
 
 /// Gets from what a walk finds to records.
 pub(super) struct Reader<'p> {
-    pub(super) live: &'p Live,
+    pub(super) session: &'p Session,
     pub(super) plan: &'p Plan,
 }
 
@@ -370,7 +375,8 @@ impl Reader<'_> {
         if index.holds == Holds::Record {
             return Ok(record(key, Some(entry.cell)));
         }
-        let together = in_one_call && self.live.engine.capabilities().reading == Reading::Snapshot;
+        let together =
+            in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
         match cell {
             Some(cell) if together => Ok(record(key, Some(cell))),
             None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
@@ -395,7 +401,7 @@ impl Reader<'_> {
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),
             ];
-            let mut cells = self.live.engine.get(&self.live.space, &both).await?.into_iter();
+            let mut cells = self.session.engine.get(&self.session.space, &both).await?.into_iter();
             let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
             match self.target(index, entry, entry_now.bytes()) {
                 None => return Ok(Resolved::Problem(malformed(entry))),

@@ -8,7 +8,8 @@ use super::cursor::Position;
 use super::plan::{Branch, Plan};
 use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, successor};
 use crate::error::Result;
-use crate::schema::{Collection, Holds, Live, record_key_of};
+use crate::schema::{Collection, Holds, record_key_of};
+use crate::session::Session;
 
 /// What a walk fetches for each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ struct Lane<'p> {
 
 /// A walk over the ranges of a plan.
 pub(super) struct Walk<'p> {
-    live: &'p Live,
+    session: &'p Session,
     plan: &'p Plan,
     want: Want,
     direction: Direction,
@@ -59,7 +60,7 @@ pub(super) struct Walk<'p> {
 impl<'p> Walk<'p> {
     /// Starts at the position, or at the beginning.
     pub(super) fn new(
-        live: &'p Live,
+        session: &'p Session,
         plan: &'p Plan,
         want: Want,
         position: Option<&Position>,
@@ -77,7 +78,7 @@ impl<'p> Walk<'p> {
                 Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() }
             })
             .collect();
-        Walk { live, plan, want, direction, lanes }
+        Walk { session, plan, want, direction, lanes }
     }
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.
@@ -130,22 +131,24 @@ impl<'p> Walk<'p> {
             {
                 if follows { followed.push(lane) } else { scanned.push(lane) }
             }
-            let (live, direction) = (self.live, self.direction);
+            let (session, direction) = (self.session, self.direction);
             if !scanned.is_empty() {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
-                let stretches = live.engine.scan(&live.space, &ranges, chunk, direction).await?;
+                let stretches =
+                    session.engine.scan(&session.space, &ranges, chunk, direction).await?;
                 for (lane, stretch) in scanned.iter_mut().zip(stretches) {
                     let rows = stretch.rows.into_iter().map(|row| (row, None));
                     lane.take_in(&self.plan.collection, direction, rows, stretch.more);
                 }
                 if self.want == Want::Records {
-                    fetch(live, &self.plan.collection, &mut scanned).await?;
+                    fetch(session, &self.plan.collection, &mut scanned).await?;
                 }
             }
             if !followed.is_empty() {
                 let trails: Vec<Trail<'_>> =
                     followed.iter().filter_map(|lane| lane.trail()).collect();
-                let stretches = live.engine.follow(&live.space, &trails, chunk, direction).await?;
+                let stretches =
+                    session.engine.follow(&session.space, &trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
                     let links = stretch.rows.into_iter().map(split);
                     lane.take_in(&self.plan.collection, direction, links, stretch.more);
@@ -208,7 +211,11 @@ fn follows(branch: &Branch) -> bool {
 }
 
 /// Fetches, in one round trip, the records of entries that have to be decoded to name them.
-async fn fetch(live: &Live, collection: &Collection, lanes: &mut [&mut Lane<'_>]) -> Result<()> {
+async fn fetch(
+    session: &Session,
+    collection: &Collection,
+    lanes: &mut [&mut Lane<'_>],
+) -> Result<()> {
     let mut decoded: Vec<&mut Found<'_>> = lanes
         .iter_mut()
         .flat_map(|lane| lane.waiting.iter_mut())
@@ -229,7 +236,7 @@ async fn fetch(live: &Live, collection: &Collection, lanes: &mut [&mut Lane<'_>]
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut cells = live.engine.get(&live.space, &wanted).await?.into_iter();
+    let mut cells = session.engine.get(&session.space, &wanted).await?.into_iter();
     let followed = decoded.iter_mut().filter_map(|found| found.followed.as_mut());
     for followed in followed.filter(|followed| followed.target.is_some()) {
         followed.record = cells.next().flatten();

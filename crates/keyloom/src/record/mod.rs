@@ -13,3 +13,4 @@ pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid};
 pub(crate) use merge::{carry_over, check_patch, merge};
 pub(crate) use random::{random_bytes, random_fraction};
 pub use version::Version;
+pub(crate) use version::now_ms;

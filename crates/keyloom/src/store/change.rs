@@ -26,7 +26,7 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(declared, &values);
-        write::update(&self.live, &self.name, key, patch, version).await
+        write::update(&self.session, &self.name, key, patch, version).await
     }
 
     /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
@@ -44,7 +44,7 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(declared, &values);
-        write::update_with_retry(&self.live, &self.name, key, patch, retry).await
+        write::update_with_retry(&self.session, &self.name, key, patch, retry).await
     }
 }
 
@@ -62,7 +62,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         let key = |declared: &Declared| key_of(declared, &values);
         let change =
             |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::revise(&self.live, &self.name, key, Retry::patient(), change).await
+        write::revise(&self.session, &self.name, key, Retry::patient(), change).await
     }
 
     /// Creates the record, or changes the one that has its key.
@@ -74,7 +74,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         let record = to_json(&self.name, record)?;
         let change =
             |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::upsert_with(&self.live, &self.name, &record, Retry::patient(), change).await
+        write::upsert_with(&self.session, &self.name, &record, Retry::patient(), change).await
     }
 
     /// Moves a record to another key: the function changes fields of the key. The record and all
@@ -88,7 +88,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         let key = |declared: &Declared| key_of(declared, &values);
         let change =
             |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::rename(&self.live, &self.name, key, Retry::patient(), change).await
+        write::rename(&self.session, &self.name, key, Retry::patient(), change).await
     }
 }
 

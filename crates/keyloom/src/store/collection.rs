@@ -15,7 +15,8 @@ use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{self, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
-use crate::schema::{Collection as Declared, Index, IndexKind, Live, Loaded, followed_key_of};
+use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
+use crate::session::Session;
 use crate::write::{self, Retry, Written, key_of_values};
 
 /// The records of one type: a Rust type that derives `Record`, or
@@ -24,20 +25,20 @@ use crate::write::{self, Retry, Written, key_of_values};
 /// A typed collection also has the `by_…` methods that the derive makes for its indexes; see
 /// [`#[derive(Record)]`](macro@crate::Record).
 pub struct Collection<T> {
-    pub(super) live: Arc<Live>,
+    pub(super) session: Session,
     pub(super) name: Arc<str>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Collection<T> {
     fn clone(&self) -> Self {
-        Collection { live: self.live.clone(), name: self.name.clone(), kind: PhantomData }
+        Collection { session: self.session.clone(), name: self.name.clone(), kind: PhantomData }
     }
 }
 
 impl<T> Collection<T> {
-    pub(crate) fn new(live: Arc<Live>, name: &str) -> Self {
-        Collection { live, name: name.into(), kind: PhantomData }
+    pub(crate) fn new(session: Session, name: &str) -> Self {
+        Collection { session, name: name.into(), kind: PhantomData }
     }
 
     /// The collection's name.
@@ -49,19 +50,19 @@ impl<T> Collection<T> {
     /// when it was not there.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
-        write::delete(&self.live, &self.name, |declared| key_of(declared, &values), None).await
+        write::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
     }
 
     /// Deletes a record if it is in this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(declared, &values);
-        write::delete(&self.live, &self.name, key, Some(version)).await.map(drop)
+        write::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.
     pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
-        let loaded = self.live.loaded().await?;
+        let loaded = self.session.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         let key = key_of(declared, &key.into_values())?;
         Ok(self.fetch(declared, &[key]).await?.pop().flatten())
@@ -74,7 +75,7 @@ impl<T> Collection<T> {
         values: impl KeyFields,
     ) -> Result<Option<Document>> {
         let values = values.into_values();
-        let decided = self.live.decide(|loaded| {
+        let decided = self.session.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
             let (index, claim) = unique_key(loaded, declared, index, &values)?;
             Ok((declared.clone(), index.clone(), claim))
@@ -85,9 +86,9 @@ impl<T> Collection<T> {
         let retry = Retry::eager();
         for reads in 1.. {
             let cell = self
-                .live
+                .session
                 .engine
-                .get(&self.live.space, std::slice::from_ref(&claim))
+                .get(&self.session.space, std::slice::from_ref(&claim))
                 .await?
                 .pop()
                 .flatten();
@@ -99,7 +100,8 @@ impl<T> Collection<T> {
                     .with("key", ShowKey(&claim.key))
             })?;
             let record = Address::new(declared.area.clone(), key.clone());
-            let found = self.live.engine.get(&self.live.space, &[record]).await?.pop().flatten();
+            let found =
+                self.session.engine.get(&self.session.space, &[record]).await?.pop().flatten();
             // Between the two reads the value may have passed to another record. The common
             // case, a record that was not written since, is told by the stamps alone.
             if let Some(found) = found
@@ -128,25 +130,25 @@ impl<T> Collection<T> {
 
     /// A page of records as they lie in the store: the JSON text, not looked at.
     pub async fn documents(&self, query: &Query) -> Result<Page<Document>> {
-        query::documents(&self.live, &self.name, query).await
+        query::documents(&self.session, &self.name, query).await
     }
 
     /// A page of the records' keys, from the index entries alone: the records are not read.
     pub async fn keys(&self, query: &Query) -> Result<Page<String>> {
-        let page = query::keys(&self.live, &self.name, query).await?;
+        let page = query::keys(&self.session, &self.name, query).await?;
         Ok(page.map(|document| Ok(document.key().to_owned())))
     }
 
     /// A page of records around a place, nearest first, as they lie in the store.
     pub async fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>> {
-        query::near(&self.live, &self.name, near).await
+        query::near(&self.session, &self.name, near).await
     }
 
     /// How many records answer the query, whatever its page and its cursor are. Reads every entry;
     /// a query with a `limit` that is too small for it is an error, so that no wrong number is
     /// ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
-        match query::count(&self.live, &self.name, query).await? {
+        match query::count(&self.session, &self.name, query).await? {
             (counted, true) => Ok(counted),
             (counted, false) => Err(Error::new(
                 ErrorKind::LimitExceeded,
@@ -159,13 +161,13 @@ impl<T> Collection<T> {
 
     /// How the query would be answered, in words.
     pub async fn explain(&self, query: &Query) -> Result<String> {
-        Ok(query::planned(&self.live, &self.name, query).await?.to_string())
+        Ok(query::planned(&self.session, &self.name, query).await?.to_string())
     }
 
     async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {
         let addresses: Vec<Address> =
             keys.iter().map(|key| Address::new(declared.area.clone(), key.clone())).collect();
-        let cells = self.live.engine.get(&self.live.space, &addresses).await?;
+        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
         keys.iter()
             .zip(cells)
             .map(|(key, cell)| {
@@ -192,7 +194,7 @@ impl<T: DeserializeOwned> Collection<T> {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Stored<T>>>> {
-        let loaded = self.live.loaded().await?;
+        let loaded = self.session.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         let keys: Vec<Bytes> = keys
             .into_iter()
@@ -233,22 +235,23 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        write::insert(&self.live, &self.name, to_json(&self.name, record)?).await
+        write::insert(&self.session, &self.name, to_json(&self.name, record)?).await
     }
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        write::upsert(&self.live, &self.name, &to_json(&self.name, record)?).await
+        write::upsert(&self.session, &self.name, &to_json(&self.name, record)?).await
     }
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        write::replace(&self.live, &self.name, &to_json(&self.name, record)?, None).await
+        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, None).await
     }
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
-        write::replace(&self.live, &self.name, &to_json(&self.name, record)?, Some(version)).await
+        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, Some(version))
+            .await
     }
 }
 

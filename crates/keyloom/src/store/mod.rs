@@ -25,13 +25,14 @@ use serde_json::Value;
 use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
 use crate::schema::{Applied, Live, Schema};
+use crate::session::{Clock, Session};
 use crate::typed::Record;
 use crate::write::{self, Retry, Transaction};
 
 /// A store, seen through one of its spaces. Cloning is cheap and shares everything.
 #[derive(Clone)]
 pub struct Store {
-    live: Arc<Live>,
+    session: Session,
     shared: Arc<Shared>,
 }
 
@@ -51,17 +52,29 @@ impl Store {
     /// A store on an engine that the program opened itself.
     pub fn on(engine: Arc<dyn Engine>) -> Self {
         let shared = Arc::new(Shared { engine, spaces: Mutex::default() });
-        Store { live: live(&shared, Space::main()), shared }
+        Store { session: Session::new(live(&shared, Space::main())), shared }
     }
 
     /// The same store, seen through another space. Spaces come into being by being written to.
     pub fn space(&self, name: &str) -> Result<Self> {
-        Ok(Store { live: live(&self.shared, Space::new(name)?), shared: self.shared.clone() })
+        let live = live(&self.shared, Space::new(name)?);
+        Ok(self.seen_by(self.session.in_space(live)))
+    }
+
+    /// The same store, on behalf of a user.
+    pub fn acting_as(&self, user: &str) -> Result<Self> {
+        Ok(self.seen_by(self.session.acting_as(user)?))
+    }
+
+    /// The same store, by another clock.
+    #[must_use]
+    pub fn with_clock(&self, clock: Clock) -> Self {
+        self.seen_by(self.session.by_clock(clock))
     }
 
     /// The name of the space.
     pub fn space_name(&self) -> &str {
-        self.live.space.name()
+        self.session.space.name()
     }
 
     /// The engine underneath.
@@ -72,26 +85,26 @@ impl Store {
     /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
     /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
-        self.live.apply(schema).await
+        self.session.apply(schema).await
     }
 
     /// The schema in the store, as this process last saw it.
     pub async fn schema(&self) -> Result<Schema> {
-        Ok(self.live.loaded().await?.schema.clone())
+        Ok(self.session.loaded().await?.schema.clone())
     }
 
     /// The collection of a Rust type. Applies the schema that the type declares.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
         self.apply(&T::schema()?).await?;
-        Ok(Collection::new(self.live.clone(), T::COLLECTION))
+        Ok(Collection::new(self.session.clone(), T::COLLECTION))
     }
 
     /// A collection of the stored schema, as JSON.
     pub async fn documents(&self, name: &str) -> Result<Collection<Value>> {
-        if self.live.loaded().await?.schema.collection(name).is_err() {
-            self.live.reload().await?.schema.collection(name)?;
+        if self.session.loaded().await?.schema.collection(name).is_err() {
+            self.session.reload().await?.schema.collection(name)?;
         }
-        Ok(Collection::new(self.live.clone(), name))
+        Ok(Collection::new(self.session.clone(), name))
     }
 
     /// Reads and writes several records of this space, all or nothing.
@@ -115,7 +128,7 @@ impl Store {
         Fut: Future<Output = Result<T, E>>,
         E: From<Error>,
     {
-        write::run(&self.live, retry, closure).await
+        write::run(&self.session, retry, closure).await
     }
 
     /// Makes everything durable and releases the store. Dropping it does so too, but cannot
@@ -124,8 +137,12 @@ impl Store {
         self.shared.engine.close().await
     }
 
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn seen_by(&self, session: Session) -> Self {
+        Store { session, shared: self.shared.clone() }
     }
 }
 

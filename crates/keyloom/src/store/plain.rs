@@ -17,7 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place};
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
-use crate::schema::{Collection, Live, Loaded, Schema};
+use crate::schema::{Collection, Loaded, Schema};
+use crate::session::Session;
 use crate::write;
 
 /// How often a write is repeated when the schema changes under it.
@@ -26,7 +27,7 @@ const ATTEMPTS: usize = 16;
 /// The keys of one area of a space, as they are.
 #[derive(Clone)]
 pub struct Plain {
-    live: Arc<Live>,
+    session: Session,
     area: Area,
 }
 
@@ -57,7 +58,7 @@ pub struct Listing {
 impl Store {
     /// The keys of the default area, as they are.
     pub fn plain(&self) -> Plain {
-        Plain { live: self.live().clone(), area: Area::default_area() }
+        Plain { session: self.session().clone(), area: Area::default_area() }
     }
 }
 
@@ -74,14 +75,14 @@ enum Kind {
 impl Plain {
     /// The same interface to another area.
     pub fn in_area(&self, name: &str) -> Result<Self> {
-        Ok(Plain { live: self.live.clone(), area: Area::new(name)? })
+        Ok(Plain { session: self.session.clone(), area: Area::new(name)? })
     }
 
     /// What is at a key: the JSON text of a record, the value of an index entry, or whatever was
     /// put there.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
-        let cell = self.live.engine.get_one(&self.live.space, &address).await?;
+        let cell = self.session.engine.get_one(&self.session.space, &address).await?;
         cell.map(|cell| bytes_of(&address.key, &cell).cloned()).transpose()
     }
 
@@ -98,7 +99,7 @@ impl Plain {
             match self.kind(&loaded, &address)? {
                 Kind::Record(collection) => {
                     let record = record_at(&collection, &address.key, &value)?;
-                    let written = write::upsert(&self.live, &collection.name, &record).await?;
+                    let written = write::upsert(&self.session, &collection.name, &record).await?;
                     return Ok(written.version());
                 }
                 Kind::Free => {
@@ -131,10 +132,10 @@ impl Plain {
             let loaded = self.catalogued().await?;
             if let Kind::Record(collection) = self.kind(&loaded, &address)? {
                 let key = |_: &Collection| Ok(address.key.clone());
-                let deleted = write::delete(&self.live, &collection.name, key, None).await?;
+                let deleted = write::delete(&self.session, &collection.name, key, None).await?;
                 return Ok(deleted.is_some());
             }
-            let there = self.live.engine.get_one(&self.live.space, &address).await?.is_some();
+            let there = self.session.engine.get_one(&self.session.space, &address).await?.is_some();
             if !there || self.commit(&loaded, address.clone(), Effect::Delete).await? {
                 return Ok(there);
             }
@@ -154,7 +155,7 @@ impl Plain {
             return Err(Error::new(ErrorKind::InvalidArgument, "a listing has 1 to 10000 keys")
                 .with("limit", limit));
         }
-        let loaded = self.live.loaded().await?;
+        let loaded = self.session.loaded().await?;
         let binding = Arc::new(self.bind(&loaded, prefix.as_ref()));
         let mut left = Range::prefix(self.area.clone(), Bytes::copy_from_slice(prefix.as_ref()));
         if let Some(text) = cursor {
@@ -180,9 +181,9 @@ impl Plain {
             // One key more than the listing takes tells whether there is more.
             let wanted = limit - listing.entries.len() + 1;
             let stretch = self
-                .live
+                .session
                 .engine
-                .scan_one(&self.live.space, &left, wanted, Direction::Forward)
+                .scan_one(&self.session.space, &left, wanted, Direction::Forward)
                 .await?;
             for row in stretch.rows {
                 if listing.entries.len() == limit {
@@ -217,12 +218,12 @@ impl Plain {
     /// The schema of a space that has a catalog. A space that is written to for the first time
     /// gets one, so that this write and every later one is fenced, and cursors outlive the process.
     async fn catalogued(&self) -> Result<Arc<Loaded>> {
-        let loaded = self.live.loaded().await?;
+        let loaded = self.session.loaded().await?;
         if loaded.fence().is_some() {
             return Ok(loaded);
         }
-        self.live.apply(&Schema::default()).await?;
-        self.live.loaded().await
+        self.session.apply(&Schema::default()).await?;
+        self.session.loaded().await
     }
 
     /// What may be written at an address; an error for the address of an index entry.
@@ -245,12 +246,12 @@ impl Plain {
 
     /// Writes one key under the schema that it was judged by; `false` when that has changed.
     async fn commit(&self, loaded: &Loaded, address: Address, effect: Effect) -> Result<bool> {
-        let mut batch = Batch { fence: loaded.fence(), ..Batch::new(self.live.space.clone()) };
+        let mut batch = Batch { fence: loaded.fence(), ..Batch::new(self.session.space.clone()) };
         batch.push(address, None, Some(effect));
-        match self.live.engine.commit(batch).await? {
+        match self.session.engine.commit(batch).await? {
             Outcome::Committed(_) => Ok(true),
             Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-                self.live.reload().await?;
+                self.session.reload().await?;
                 Ok(false)
             }
             Outcome::Rejected(_) => {
@@ -262,7 +263,7 @@ impl Plain {
     fn bind(&self, loaded: &Loaded, prefix: &[u8]) -> Binding {
         Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: self.live.space.name().to_owned(),
+            space: self.session.space.name().to_owned(),
             collection: String::new(),
             // A query is a JSON text, and never begins so.
             query: Asked::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::beside::{Beside, beside};
 use super::entries::{EntryStep, Image, entries, taken};
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size};
-use crate::schema::{Collection, Index, record_key_of};
+use crate::schema::{Collection, Index, Loaded, record_key_of};
+use crate::session::Session;
 
 /// What is known of a record before it changes.
 #[derive(Clone, Debug)]
@@ -71,6 +73,23 @@ impl Change {
     }
 }
 
+/// What one commit is asked to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'w> {
+    /// The records that change, each once.
+    pub(crate) changes: &'w [Change],
+    /// Cells that must still be as they were read; those that a change writes itself are covered
+    /// by the change.
+    pub(crate) reads: &'w [(Address, Option<Stamp>)],
+}
+
+impl<'w> Work<'w> {
+    /// Changes that rest on nothing but what they know of their own records.
+    pub(crate) fn of(changes: &'w [Change]) -> Self {
+        Work { changes, reads: &[] }
+    }
+}
+
 /// What an entry of the batch is for, to explain a rejection.
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
@@ -88,16 +107,10 @@ pub(crate) struct Assembled {
     pub(crate) roles: Vec<Role>,
 }
 
-/// Builds the batch. `reads` are cells that must still be as they were read; those that a change
-/// writes itself are covered by the change.
-pub(crate) fn assemble(
-    space: &Space,
-    fence: Option<Fence>,
-    maintained: impl Fn(&Collection, &Index) -> bool,
-    changes: &[Change],
-    reads: &[(Address, Option<Stamp>)],
-) -> Result<Assembled> {
-    let mut builder = Builder::new(space, fence);
+/// Builds the batch.
+pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
+    let Work { changes, reads } = work;
+    let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
     }
@@ -114,11 +127,16 @@ pub(crate) fn assemble(
         // The stamp of a removed entry is never used.
         let stamp = change.version().map_or(Stamp([0; Stamp::BYTES]), Version::stamp);
         let collection = &change.collection;
-        for entry in entries(collection, |index| maintained(collection, index), before, after)? {
+        for entry in
+            entries(collection, |index| loaded.is_maintained(collection, index), before, after)?
+        {
             let index = entry.index;
             let address = Address::new(index.area.clone(), entry.key);
             builder.add_entry(changes, place, index, address, entry.step, stamp)?;
         }
+    }
+    for Beside { address, condition, effect, role } in beside(session, loaded, &work)? {
+        builder.push(role, address, condition, effect);
     }
     for (address, stamp) in reads {
         builder.add_read(address, *stamp);

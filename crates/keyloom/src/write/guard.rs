@@ -13,11 +13,12 @@ use super::assemble::{Assembled, Change, Role};
 use super::entries::entry_keys_of;
 use crate::engine::{Address, Cell, Condition, Effect};
 use crate::error::Result;
-use crate::schema::{Index, IndexState, Live, Loaded, record_key_of};
+use crate::schema::{Index, IndexState, Loaded, record_key_of};
+use crate::session::Session;
 
 /// Makes every unconditional effect on a claim of a building index rest on what is there.
 pub(super) async fn guard(
-    live: &Live,
+    session: &Session,
     loaded: &Loaded,
     changes: &[Change],
     assembled: &mut Assembled,
@@ -30,7 +31,7 @@ pub(super) async fn guard(
     }
     let addresses: Vec<Address> =
         places.iter().map(|&place| assembled.batch.entries[place].address.clone()).collect();
-    let cells = live.engine.get(&live.space, &addresses).await?;
+    let cells = session.engine.get(&session.space, &addresses).await?;
     for (place, cell) in places.into_iter().zip(cells) {
         rest_on(changes, assembled, place, cell.as_ref());
     }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Assembled, Before, Change, Refused, assemble, explain};
+use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
 use super::guard::guard;
 use super::retry::Retry;
-use crate::engine::{Address, Cell, Outcome, ShowKey, Stamp};
+use crate::engine::{Address, Cell, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
     Document, Passage, Version, check_new, check_transitions, fill_generated, forget_generated,
 };
-use crate::schema::{Collection, Index, Live, Loaded};
+use crate::schema::{Collection, Loaded};
+use crate::session::Session;
 
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
@@ -113,36 +114,33 @@ pub(crate) fn key_of_values(collection: &Collection, values: &[&Value]) -> Resul
 
 /// Commits changes under the schema that they were made with.
 pub(crate) async fn commit(
-    live: &Live,
+    session: &Session,
     loaded: &Loaded,
-    changes: &[Change],
-    reads: &[(Address, Option<Stamp>)],
+    work: Work<'_>,
 ) -> Result<Option<Refused>> {
-    let maintained =
-        |collection: &Collection, index: &Index| loaded.is_maintained(collection, index);
-    let mut assembled = assemble(&live.space, loaded.fence(), maintained, changes, reads)?;
-    guard(live, loaded, changes, &mut assembled).await?;
+    let mut assembled = assemble(session, loaded, work)?;
+    guard(session, loaded, work.changes, &mut assembled).await?;
     let Assembled { batch, roles } = assembled;
-    match live.engine.commit(batch).await? {
+    match session.engine.commit(batch).await? {
         Outcome::Committed(_) => Ok(None),
-        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, changes, &rejection))),
+        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
     }
 }
 
 /// Creates a record without reading anything.
-pub(crate) async fn insert(live: &Live, name: &str, mut value: Value) -> Result<Document> {
+pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> Result<Document> {
     let mut drawn = 0;
     let mut codes = Vec::new();
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         codes.extend(fill_generated(collection, &mut value));
         let (change, document) = creation(collection, value)?;
-        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
         value = change.after.map(|after| after.value).unwrap_or_default();
         match refused {
             None => return Ok(document),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(&mut value, &codes);
                 codes.clear();
@@ -174,22 +172,22 @@ pub(super) fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Ch
 }
 
 /// Creates a record or replaces the one with its key.
-pub(crate) async fn upsert(live: &Live, name: &str, record: &Value) -> Result<Written> {
-    write_over(live, name, record, |_, _| Ok(())).await
+pub(crate) async fn upsert(session: &Session, name: &str, record: &Value) -> Result<Written> {
+    write_over(session, name, record, |_, _| Ok(())).await
 }
 
 /// Replaces the record with its key, which must be there, and in this version if one is given.
 pub(crate) async fn replace(
-    live: &Live,
+    session: &Session,
     name: &str,
     record: &Value,
     expected: Option<Version>,
 ) -> Result<Written> {
-    write_over(live, name, record, |key, current| expect(name, key, current, expected)).await
+    write_over(session, name, record, |key, current| expect(name, key, current, expected)).await
 }
 
 async fn write_over(
-    live: &Live,
+    session: &Session,
     name: &str,
     record: &Value,
     allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
@@ -197,24 +195,24 @@ async fn write_over(
     let retry = Retry::eager();
     let (mut made, mut drawn) = (0, 0);
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
         let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
-        let current = read(live, collection, &key).await?;
+        let current = read(session, collection, &key).await?;
         allow(&key, current.as_ref())?;
         let (change, written) = match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
-        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
+        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
         if may_draw_again(&refused, &codes, &mut drawn) {
             continue;
         }
         made += 1;
-        if is_settled(live, refused, retry, made).await? {
+        if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
     }
@@ -258,7 +256,7 @@ pub(crate) fn overwrite(
 /// Deletes a record with everything it owns. Gives the version that it had, or `None` when it
 /// was not there.
 pub(crate) async fn delete(
-    live: &Live,
+    session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     expected: Option<Version>,
@@ -266,10 +264,10 @@ pub(crate) async fn delete(
     let retry = Retry::eager();
     let mut made = 0;
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
-        let current = read(live, collection, &key).await?;
+        let current = read(session, collection, &key).await?;
         if expected.is_some() {
             expect(name, &key, current.as_ref(), expected)?;
         }
@@ -282,8 +280,8 @@ pub(crate) async fn delete(
             after: None,
         };
         made += 1;
-        let refused = commit(live, &loaded, &[change], &[]).await?;
-        if is_settled(live, refused, retry, made).await? {
+        let refused = commit(session, &loaded, Work::of(&[change])).await?;
+        if is_settled(session, refused, retry, made).await? {
             return Ok(Some(version));
         }
     }
@@ -313,19 +311,19 @@ pub(crate) fn expect(
 
 /// Reads one record.
 pub(crate) async fn read(
-    live: &Live,
+    session: &Session,
     collection: &Collection,
     key: &Bytes,
 ) -> Result<Option<Current>> {
     let address = Address::new(collection.area.clone(), key.clone());
-    let cell = live.engine.get(&live.space, &[address]).await?.pop().flatten();
+    let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
     cell.map(|cell| Current::from_cell(key, &cell)).transpose()
 }
 
 /// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`
 /// when it is worth another attempt, after the pause that is due.
 pub(super) async fn is_settled(
-    live: &Live,
+    session: &Session,
     refused: Option<Refused>,
     retry: Retry,
     made: u32,
@@ -333,7 +331,7 @@ pub(super) async fn is_settled(
     match refused {
         None => Ok(true),
         Some(Refused::StaleSchema) => {
-            live.reload().await?;
+            session.reload().await?;
             Ok(false)
         }
         Some(Refused::Changed(error)) => match retry.pause(made).await {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Before, Change, Refused};
+use super::assemble::{After, Before, Change, Refused, Work};
 use super::entries::entry_keys_of;
 use super::operations::{
     Current, Overwrite, Written, commit, expect, is_settled, may_draw_again, overwrite, record_key,
@@ -18,12 +18,13 @@ use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{Document, Version, check_new, fill_generated};
-use crate::schema::{Collection, Index, IndexKind, Live, Loaded, record_key_of};
+use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
+use crate::session::Session;
 
 /// One attempt at a transaction. Clones are the same attempt.
 #[derive(Clone)]
 pub struct Transaction {
-    live: Arc<Live>,
+    session: Session,
     loaded: Arc<Loaded>,
     state: Arc<Mutex<State>>,
 }
@@ -61,7 +62,7 @@ impl Write {
 
 /// Runs the closure until an attempt commits. What it reads must still hold at the commit.
 pub(crate) async fn run<T, E, F, Fut>(
-    live: &Arc<Live>,
+    session: &Session,
     retry: Retry,
     mut closure: F,
 ) -> Result<T, E>
@@ -72,8 +73,11 @@ where
 {
     let (mut made, mut drawn) = (0, 0);
     loop {
-        let transaction =
-            Transaction { live: live.clone(), loaded: live.loaded().await?, state: Arc::default() };
+        let transaction = Transaction {
+            session: session.clone(),
+            loaded: session.loaded().await?,
+            state: Arc::default(),
+        };
         let answer = closure(transaction.clone()).await;
         made += 1;
         let answer = match answer {
@@ -87,7 +91,7 @@ where
         if may_draw_again(&refused, &transaction.codes_of(&refused), &mut drawn) {
             continue;
         }
-        if is_settled(live, refused, retry, made).await? {
+        if is_settled(session, refused, retry, made).await? {
             return Ok(answer);
         }
     }
@@ -123,9 +127,9 @@ impl Transaction {
         }
         let address = Address::new(index.area.clone(), claim);
         let cell = self
-            .live
+            .session
             .engine
-            .get(&self.live.space, std::slice::from_ref(&address))
+            .get(&self.session.space, std::slice::from_ref(&address))
             .await?
             .pop()
             .flatten();
@@ -236,9 +240,9 @@ impl Transaction {
             return Ok(visible);
         }
         let cell = self
-            .live
+            .session
             .engine
-            .get(&self.live.space, std::slice::from_ref(&address))
+            .get(&self.session.space, std::slice::from_ref(&address))
             .await?
             .pop()
             .flatten();
@@ -281,7 +285,8 @@ impl Transaction {
         if changes.is_empty() && reads.is_empty() {
             return Ok(None);
         }
-        let refused = commit(&self.live, &self.loaded, &changes, &reads).await?;
+        let refused =
+            commit(&self.session, &self.loaded, Work { changes: &changes, reads: &reads }).await?;
         Ok(refused.map(|refused| match refused {
             // The transaction looked, saw the value free, and lost it to another: worth a retry,
             // in which it will see who has it.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{Before, Change, Refused};
+use super::assemble::{Before, Change, Refused, Work};
 use super::operations::{
     Current, Overwrite, Written, commit, contention, creation, is_settled, may_draw_again,
     overwrite, read, record_key,
@@ -13,13 +13,14 @@ use super::retry::Retry;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Version, check_new, check_patch, fill_generated, merge};
-use crate::schema::{Collection, Live};
+use crate::schema::Collection;
+use crate::session::Session;
 use crate::write::Effect;
 
 /// Merges a patch into the record if it is in this version. One attempt: if it is not, the error
 /// carries the current record.
 pub(crate) async fn update(
-    live: &Live,
+    session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     patch: &Value,
@@ -31,13 +32,13 @@ pub(crate) async fn update(
         }
         Err(conflict(collection, &key(collection)?, Some(current), version))
     };
-    match revise(live, name, &key, Retry::never(), change).await {
+    match revise(session, name, &key, Retry::never(), change).await {
         // The record changed between our read and our write: tell what it is now.
         Err(error) if error.kind() == ErrorKind::Contention => {
-            let loaded = live.loaded().await?;
+            let loaded = session.loaded().await?;
             let collection = loaded.schema.collection(name)?;
             let key = key(collection)?;
-            let current = read(live, collection, &key).await?;
+            let current = read(session, collection, &key).await?;
             Err(conflict(collection, &key, current.as_ref(), version))
         }
         other => other,
@@ -46,13 +47,14 @@ pub(crate) async fn update(
 
 /// Merges a patch into the record as it is, and tries again if it changed meanwhile.
 pub(crate) async fn update_with_retry(
-    live: &Live,
+    session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     patch: &Value,
     retry: Retry,
 ) -> Result<Written> {
-    revise(live, name, key, retry, |collection, current| patched(collection, current, patch)).await
+    revise(session, name, key, retry, |collection, current| patched(collection, current, patch))
+        .await
 }
 
 fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
@@ -65,7 +67,7 @@ fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<
 /// Changes a record that must be there by a function of what it is, and tries again if it changed
 /// meanwhile.
 pub(crate) async fn revise(
-    live: &Live,
+    session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
@@ -73,10 +75,10 @@ pub(crate) async fn revise(
 ) -> Result<Written> {
     let mut made = 0;
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
-        let Some(current) = read(live, collection, &key).await? else {
+        let Some(current) = read(session, collection, &key).await? else {
             return Err(not_found(collection, &key));
         };
         let value = change(collection, &current)?;
@@ -87,8 +89,8 @@ pub(crate) async fn revise(
             Overwrite::Write(change, written) => (change, written),
         };
         made += 1;
-        let refused = commit(live, &loaded, std::slice::from_ref(&change), &[]).await?;
-        if is_settled(live, refused, retry, made).await? {
+        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
+        if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
     }
@@ -96,7 +98,7 @@ pub(crate) async fn revise(
 
 /// Creates a record, or changes the one with its key by a function of what it is.
 pub(crate) async fn upsert_with(
-    live: &Live,
+    session: &Session,
     name: &str,
     record: &Value,
     retry: Retry,
@@ -104,20 +106,20 @@ pub(crate) async fn upsert_with(
 ) -> Result<Written> {
     let (mut made, mut drawn) = (0, 0);
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
         let codes = fill_generated(collection, &mut value);
         let (creation, document) = creation(collection, value)?;
         made += 1;
-        match commit(live, &loaded, std::slice::from_ref(&creation), &[]).await? {
+        match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
             None => return Ok(Written { document, effect: Effect::Created }),
-            Some(Refused::StaleSchema) => drop(live.reload().await?),
+            Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
                 let key = creation.key;
                 let changed =
-                    revise(live, name, |_| Ok(key.clone()), Retry::never(), &mut change).await;
+                    revise(session, name, |_| Ok(key.clone()), Retry::never(), &mut change).await;
                 match changed {
                     Err(error) if lost_a_race(&error) => {
                         if !retry.pause(made).await {
@@ -141,7 +143,7 @@ fn lost_a_race(error: &Error) -> bool {
 
 /// Moves a record to the key that its changed fields give, with every entry, in one batch.
 pub(crate) async fn rename(
-    live: &Live,
+    session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
@@ -149,10 +151,10 @@ pub(crate) async fn rename(
 ) -> Result<Written> {
     let mut made = 0;
     loop {
-        let loaded = live.loaded().await?;
+        let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let old_key = key(collection)?;
-        let Some(current) = read(live, collection, &old_key).await? else {
+        let Some(current) = read(session, collection, &old_key).await? else {
             return Err(not_found(collection, &old_key));
         };
         let value = change(collection, &current)?;
@@ -170,8 +172,8 @@ pub(crate) async fn rename(
             };
         let changes = if new_key == old_key { vec![*change] } else { moved(*change, old_key) };
         made += 1;
-        let refused = commit(live, &loaded, &changes, &[]).await?;
-        if is_settled(live, refused, retry, made).await? {
+        let refused = commit(session, &loaded, Work::of(&changes)).await?;
+        if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
     }

@@ -16,7 +16,8 @@ use crate::query::plan::{Branch, Plan};
 use crate::query::predicate::TAKE_MAX;
 use crate::query::walk::{Walk, Want};
 use crate::record::Document;
-use crate::schema::{Collection, Index, IndexKind, Live, Loaded};
+use crate::schema::{Collection, Index, IndexKind, Loaded};
+use crate::session::Session;
 
 /// How wide the first ring is, in metres.
 const FIRST_STEP_M: f64 = 500.0;
@@ -131,14 +132,18 @@ pub struct Nearby<R> {
 }
 
 /// One page of what is near a place.
-pub(crate) async fn near(live: &Live, name: &str, near: &Near) -> Result<Page<Nearby<Document>>> {
-    let decided = live.decide(|loaded| {
+pub(crate) async fn near(
+    session: &Session,
+    name: &str,
+    near: &Near,
+) -> Result<Page<Nearby<Document>>> {
+    let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
         let index = geo_index(loaded, collection, near.index.as_deref())?;
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: live.space.name().to_owned(),
+            space: session.space.name().to_owned(),
             collection: collection.name.clone(),
             query: Asked::Words(near.canonical()),
         };
@@ -149,7 +154,7 @@ pub(crate) async fn near(live: &Live, name: &str, near: &Near) -> Result<Page<Ne
         Some(text) => Some(Rank::read(&Cursor::open(text, &binding)?.key)?),
         None => None,
     };
-    let search = Search::new(live, &collection, &index, near)?;
+    let search = Search::new(session, &collection, &index, near)?;
     search.page(after, binding).await
 }
 
@@ -219,7 +224,7 @@ impl Rank {
 
 /// A search around one place.
 struct Search<'s> {
-    live: &'s Live,
+    session: &'s Session,
     collection: &'s Arc<Collection>,
     index: &'s Arc<Index>,
     near: &'s Near,
@@ -238,7 +243,7 @@ struct Ring {
 
 impl<'s> Search<'s> {
     fn new(
-        live: &'s Live,
+        session: &'s Session,
         collection: &'s Arc<Collection>,
         index: &'s Arc<Index>,
         near: &'s Near,
@@ -264,7 +269,7 @@ impl<'s> Search<'s> {
         let Some((geohash, chars)) = located else {
             return Err(Error::new(ErrorKind::Internal, "a geo index has a geohash"));
         };
-        Ok(Search { live, collection, index, near, fixed, geohash, chars })
+        Ok(Search { session, collection, index, near, fixed, geohash, chars })
     }
 
     async fn page(
@@ -334,8 +339,8 @@ impl<'s> Search<'s> {
     /// may be halved.
     async fn ring(&self, inner_m: f64, outer_m: f64, may_halve: bool) -> Result<Option<Ring>> {
         let plan = self.plan(ring(self.near.place, inner_m, outer_m, self.chars))?;
-        let reader = Reader { live: self.live, plan: &plan };
-        let mut walk = Walk::new(self.live, &plan, Want::Records, None);
+        let reader = Reader { session: self.session, plan: &plan };
+        let mut walk = Walk::new(self.session, &plan, Want::Records, None);
         let mut ring = Ring { found: Vec::new(), problems: Vec::new(), read: 0 };
         while let Some(entry) = walk.next(CHUNK).await? {
             ring.read += 1;

@@ -1,0 +1,23 @@
+//! What a commit writes besides records and index entries, in Keyloom's own area. Each subject has
+//! a file that turns the work of a commit into the cells it needs; this one puts them together.
+
+use super::assemble::{Role, Work};
+use crate::engine::{Address, Condition, Effect};
+use crate::error::Result;
+use crate::schema::Loaded;
+use crate::session::Session;
+
+/// One cell that a commit touches besides records and index entries. No two of a batch have the
+/// same address.
+pub(super) struct Beside {
+    pub(super) address: Address,
+    pub(super) condition: Option<Condition>,
+    pub(super) effect: Option<Effect>,
+    /// What it is for, to explain a rejection.
+    pub(super) role: Role,
+}
+
+/// Everything that a commit writes besides records and index entries.
+pub(super) fn beside(_: &Session, _: &Loaded, _: &Work<'_>) -> Result<Vec<Beside>> {
+    Ok(Vec::new())
+}
