@@ -58,6 +58,10 @@ pub enum ErrorKind {
     ReadOnly,
     /// What is stored cannot be understood.
     Corrupt,
+    /// The log does not go back to this position any more.
+    LogTrimmed,
+    /// The engine underneath cannot do this.
+    Unsupported,
     /// The store was closed.
     Closed,
     /// The store cannot be reached, or failed to read or write.

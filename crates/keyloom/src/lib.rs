@@ -3,6 +3,7 @@
 mod error;
 mod index;
 mod key;
+mod log;
 mod query;
 #[cfg(doctest)]
 mod readme;
@@ -21,6 +22,7 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
+pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
@@ -30,12 +32,13 @@ pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, 
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
-    TestDeclaration,
+    Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
+    Test, TestDeclaration,
 };
 pub use session::Clock;
 pub use store::{
-    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+    Became, Changes, Collection, KeyFields, Listed, Listing, Logged, LoggedChange, Plain, Replayed,
+    Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};

@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::Author;
 use crate::record::now_ms;
-use crate::schema::Live;
+use crate::schema::{Applied, Live, Schema};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
@@ -48,15 +49,23 @@ impl Session {
     }
 
     /// Milliseconds since 1970, by the store's clock.
-    #[expect(dead_code, reason = "what depends on time comes next")]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
     /// The acting user, if the caller named one.
-    #[expect(dead_code, reason = "what depends on the acting user comes next")]
     pub(crate) fn actor(&self) -> Option<&str> {
         self.actor.as_deref()
+    }
+
+    /// Who changes something now.
+    pub(crate) fn author(&self) -> Author {
+        Author { at: self.now(), by: self.actor().map(str::to_owned) }
+    }
+
+    /// Makes the stored schema contain the declared one.
+    pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
+        self.live.apply(declared, &self.author()).await
     }
 
     pub(crate) fn live(&self) -> &Arc<Live> {

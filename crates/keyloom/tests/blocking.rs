@@ -12,7 +12,7 @@ mod typed_support;
 use std::sync::Barrier;
 
 use keyloom::blocking::Store;
-use keyloom::{Error, ErrorKind, Near, Query, Record, Retry, Schema};
+use keyloom::{Error, ErrorKind, Near, Query, Record, Retry, Schema, WatchOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use typed_support::approvals::{Approval, Status};
@@ -218,4 +218,32 @@ fn an_async_answer_cannot_be_waited_for() {
     let error = accounts.scan().page(1).wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("awaited"));
+}
+
+#[test]
+fn changes_are_read_watched_and_replayed() {
+    let store = Store::open("memory:").unwrap();
+    store.apply(&Schema::from_toml("[log]\nentries = 100").unwrap()).unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    let watch = store.watch(WatchOptions::from_now()).unwrap();
+    let end = store.log_bounds().unwrap().next;
+    assert_eq!(watch.position(), end);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..20 {
+                accounts.insert(&account(&format!("a{number}"), number)).unwrap();
+            }
+        });
+        for (number, commit) in watch.take(20).enumerate() {
+            assert_eq!(commit.unwrap().changes[0].key, format!("account:a{number}"));
+        }
+    });
+    assert_eq!(store.changes(end, 100).unwrap().commits.len(), 20);
+    assert_eq!(store.trim_log().unwrap().removed, 0);
+    let copy = Store::open("memory:").unwrap();
+    copy.replay(&store).unwrap();
+    assert_eq!(copy.collection::<Account>().unwrap().get("a7").unwrap().unwrap().balance, 7);
+    let half = Store::open("memory:").unwrap();
+    half.replay_until(&store, end).unwrap();
+    assert_eq!(half.collection::<Account>().unwrap().scan().count().wait().unwrap(), 1);
 }

@@ -2,7 +2,8 @@
 //!
 //! Each writer of the process commits batches of several cells in order: batch `n` of writer `w`
 //! puts three cells and adds one to the writer's counter, under conditions that hold only if
-//! nothing was lost and nothing applied twice. After each kill the next process looks at what is
+//! nothing was lost and nothing applied twice. Each appends to the log as well, which is trimmed
+//! now and then. After each kill the next process looks at what is
 //! there before it goes on, and says how many batches of each writer it found.
 
 #![allow(
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use embedded_support::{Child, Random, address, batch, folder_of_child, say, stamp, strace_works};
 use keyloom::engine::{
     Addition, Area, Batch, Condition, Direction, Effect, Embedded, EmbeddedOptions, Engine,
-    Outcome, Range, Space,
+    EngineExt, Outcome, Position, Range, Space,
 };
 
 const WRITERS: usize = 4;
@@ -64,7 +65,37 @@ fn numbered_batch(writer: usize, number: u64) -> Batch {
     };
     let additions = vec![Addition { name: "batches".into(), delta: 1, min: None, max: None }];
     let effect = Effect::Add { stamp: stamp(number), additions };
-    batch(puts.chain([(counter.as_str(), Some(condition), Some(effect))]))
+    let mut batch = batch(puts.chain([(counter.as_str(), Some(condition), Some(effect))]));
+    batch.append = Some(log_entry(writer, number).into());
+    batch
+}
+
+fn log_entry(writer: usize, number: u64) -> String {
+    format!("{writer} {number}")
+}
+
+/// Panics unless the log has exactly the batches that are there, up to the last of each writer.
+async fn check_log(store: &Embedded, batches: &[u64]) {
+    let bounds = store.log_bounds(&Space::main()).await.unwrap();
+    assert_eq!(bounds.next.number() - 1, batches.iter().sum::<u64>(), "positions and batches");
+    let slice = store.read_log(&Space::main(), bounds.oldest, usize::MAX, usize::MAX).await;
+    let entries = slice.unwrap().entries;
+    let positions = entries.iter().map(|entry| entry.position.number());
+    assert!(positions.eq(bounds.oldest.number()..bounds.next.number()), "the log has a gap");
+    let mut expected: Vec<u64> = batches.to_vec();
+    for entry in entries.iter().rev() {
+        let text = String::from_utf8(entry.bytes.to_vec()).unwrap();
+        let writer: usize = text.split(' ').next().unwrap().parse().unwrap();
+        expected[writer] -= 1;
+        assert_eq!(text, log_entry(writer, expected[writer]), "the log has another batch");
+    }
+}
+
+/// Leaves the newest entries, or none.
+async fn trim(store: &Embedded, kept: u64) {
+    let next = store.log_bounds(&Space::main()).await.unwrap().next.number();
+    let before = Position::from_number(next.saturating_sub(kept)).unwrap_or(Position::FIRST);
+    store.trim_log(&Space::main(), before, 150).await.unwrap();
 }
 
 /// How many batches of a writer are there. Panics unless they are whole and without a gap.
@@ -93,6 +124,7 @@ async fn report_all(store: &Embedded) -> Vec<u64> {
         say(&format!("found {writer} {batches}"));
         next.push(batches);
     }
+    check_log(store, &next).await;
     next
 }
 
@@ -122,6 +154,7 @@ async fn writer_process() {
             writer.await.unwrap();
         }
         next.iter_mut().for_each(|next| *next += 50);
+        trim(&store, next[0] % 100).await;
         store.close().await.unwrap();
         store = Arc::new(Embedded::open(&folder, options()).unwrap());
     }

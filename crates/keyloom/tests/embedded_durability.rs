@@ -19,8 +19,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use embedded_support::{Child, address, batch, folder_of_child, put, put_effect, say, stamp};
 use keyloom::engine::{
-    Addition, Area, Batch, Cause, Condition, Cut, Direction, Durability, Effect, Embedded,
-    EmbeddedOptions, Engine, Outcome, Part, Range, Recipe, Space, SyncGate, Trail,
+    Addition, Area, Batch, Cause, Committed, Condition, Cut, Direction, Durability, Effect,
+    Embedded, EmbeddedOptions, Engine, EngineExt, LogBounds, LogEntry, Outcome, Part, Position,
+    Range, Recipe, Space, SyncGate, Trail,
 };
 use keyloom::{ErrorKind, Fate};
 
@@ -71,7 +72,7 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     assert!(!is_answered(commit.as_mut()).await);
 
     gate.open();
-    assert_eq!(commit.await.unwrap(), Outcome::Committed(Vec::new()));
+    assert_eq!(commit.await.unwrap(), Outcome::Committed(Committed::default()));
     assert_eq!(text_at(&store, "held").await.unwrap(), "seen");
     assert_eq!(keys_of(&store).await, ["held", "seen"]);
 }
@@ -107,12 +108,15 @@ async fn no_answer_that_rests_on_a_held_batch_is_given() {
     assert_eq!(text_at(&store, "key").await, None);
 
     gate.open();
-    assert_eq!(winner.await.unwrap(), Outcome::Committed(Vec::new()));
+    assert_eq!(winner.await.unwrap(), Outcome::Committed(Committed::default()));
     let Outcome::Rejected(rejection) = loser.await.unwrap() else { panic!("two winners") };
     assert_eq!(rejection.cause, Cause::Condition { entry: 0 });
     assert_eq!(rejection.found.unwrap().bytes().unwrap(), "winner");
-    assert_eq!(witness.await.unwrap(), Outcome::Committed(Vec::new()));
-    let sum = |n| Outcome::Committed(vec![BTreeMap::from([("n".to_owned(), n)])]);
+    assert_eq!(witness.await.unwrap(), Outcome::Committed(Committed::default()));
+    let sum = |n| {
+        let integers = vec![BTreeMap::from([("n".to_owned(), n)])];
+        Outcome::Committed(Committed { integers, position: None })
+    };
     assert_eq!(adder.await.unwrap(), sum(1));
     assert_eq!(second_adder.await.unwrap(), sum(2));
     assert_eq!(text_at(&store, "key").await.unwrap(), "winner");
@@ -136,7 +140,7 @@ async fn a_key_that_several_batches_of_a_group_change_keeps_the_last() {
     gate.open();
     first.await.unwrap();
     for commit in commits {
-        assert_eq!(commit.await.unwrap(), Outcome::Committed(Vec::new()));
+        assert_eq!(commit.await.unwrap(), Outcome::Committed(Committed::default()));
     }
     assert_eq!(text_at(&store, "key").await.unwrap(), "2");
     assert_eq!(text_at(&store, "gone").await, None);
@@ -259,7 +263,10 @@ async fn a_clean_close_leaves_nothing_to_recover_and_loses_nothing() {
         for number in 0..50 {
             let claim = format!("key {round} {number}");
             let batch = batch([(&*claim, Some(Condition::Absent), Some(put_effect("x")))]);
-            assert_eq!(store.commit(batch).await.unwrap(), Outcome::Committed(Vec::new()));
+            assert_eq!(
+                store.commit(batch).await.unwrap(),
+                Outcome::Committed(Committed::default())
+            );
         }
         // Closing and dropping come to the same.
         if round % 2 == 0 {
@@ -337,4 +344,61 @@ async fn a_folder_with_something_else_is_refused_and_stays_untouched() {
     let error = Embedded::open(folder.path(), options()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownFormat);
     assert_eq!(picture(folder.path()), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_goes_on_where_it_was_after_a_reopen() {
+    let folder = tempfile::tempdir().unwrap();
+    let appending = |text: &str| Batch { append: Some(text.to_owned().into()), ..put(text, "v") };
+    let position = |number| Position::from_number(number).unwrap();
+    let mut next = 1;
+    for kept in [3, 2, 1, 0] {
+        for is_closed in [true, false] {
+            let store = Embedded::open(folder.path(), options()).unwrap();
+            let bounds = store.log_bounds(&Space::main()).await.unwrap();
+            assert_eq!(bounds.next.number(), next);
+            for _ in 0..3 {
+                let outcome = store.commit(appending(&next.to_string())).await.unwrap();
+                let Outcome::Committed(committed) = outcome else { panic!("{outcome:?}") };
+                assert_eq!(committed.position, Some(position(next)));
+                next += 1;
+            }
+            store.trim_log(&Space::main(), position(next - kept), usize::MAX).await.unwrap();
+            if is_closed {
+                store.close().await.unwrap();
+            }
+            drop(store);
+            let store = Embedded::open(folder.path(), options()).unwrap();
+            let bounds = LogBounds { oldest: position(next - kept), next: position(next) };
+            let slice = store.read_log(&Space::main(), bounds.oldest, 9, 999).await.unwrap();
+            assert_eq!(slice.bounds, bounds);
+            let expected = (next - kept..next).map(|number| (number, number.to_string()));
+            let found = slice.entries.into_iter().map(|LogEntry { position, bytes }| {
+                (position.number(), String::from_utf8(bytes.to_vec()).unwrap())
+            });
+            assert!(found.eq(expected));
+        }
+    }
+}
+
+/// Neither an entry nor the end of waiting for it shows before the sync.
+#[tokio::test]
+async fn nobody_reads_an_entry_that_is_not_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    let main = Space::main();
+    gate.shut();
+    let mut commit = store.commit(Batch { append: Some("entry".into()), ..put("k", "v") });
+    let mut waiter = store.wait_log(&main, Position::FIRST);
+    assert!(!is_answered(commit.as_mut()).await);
+    assert!(!is_answered(waiter.as_mut()).await);
+    gate.wait_until_reached();
+    assert_eq!(store.log_bounds(&main).await.unwrap().next, Position::FIRST);
+    assert!(!is_answered(waiter.as_mut()).await);
+    gate.open();
+    assert_eq!(waiter.await.unwrap(), Position::FIRST.next());
+    let position = Some(Position::FIRST);
+    let committed = Committed { position, ..Committed::default() };
+    assert_eq!(commit.await.unwrap(), Outcome::Committed(committed));
 }

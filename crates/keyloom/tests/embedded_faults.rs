@@ -17,7 +17,7 @@ use std::path::Path;
 
 use embedded_support::{Child, address, batch, folder_of_child, put, say, strace_works};
 use keyloom::engine::{
-    Area, Condition, Direction, Embedded, EmbeddedOptions, Engine, Outcome, Range, Space,
+    Area, Committed, Condition, Direction, Embedded, EmbeddedOptions, Engine, Outcome, Range, Space,
 };
 use keyloom::{ErrorKind, Fate};
 
@@ -49,7 +49,7 @@ async fn failing_process() {
     for number in 0..5_000 {
         match store.commit(put(&key(number), &value)).await {
             Ok(outcome) => {
-                assert_eq!(outcome, Outcome::Committed(Vec::new()));
+                assert_eq!(outcome, Outcome::Committed(Committed::default()));
                 acknowledged.insert(key(number));
                 say(&format!("acknowledged {}", key(number)));
             }
@@ -283,7 +283,10 @@ async fn a_table_that_is_damaged_fails_only_those_who_need_it() {
     let dependent = batch([(&*key(0), Some(Condition::Present), None), ("other", None, None)]);
     let error = store.commit(dependent).await.unwrap_err();
     assert_eq!((error.kind(), error.fate()), (ErrorKind::Corrupt, Fate::DidNotHappen));
-    assert_eq!(store.commit(put("new", "")).await.unwrap(), Outcome::Committed(Vec::new()));
+    assert_eq!(
+        store.commit(put("new", "")).await.unwrap(),
+        Outcome::Committed(Committed::default())
+    );
     let far = store.get(&Space::main(), &[address(&key(199)), address("new")]).await.unwrap();
     assert!(far.iter().all(Option::is_some));
 }

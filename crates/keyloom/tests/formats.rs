@@ -1,4 +1,4 @@
-//! What docs/formats/values.md says lies in a store, read without Keyloom's own reading.
+//! What docs/formats/values.md and log.md say lies in a store, read without Keyloom's own reading.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,8 +6,8 @@
     reason = "tests fail by panicking"
 )]
 
-use keyloom::engine::{Address, Area, Cell, Direction, Range, Space};
-use keyloom::{Schema, Store};
+use keyloom::engine::{Address, Area, Cell, Direction, EngineExt, Position, Range, Space};
+use keyloom::{Clock, Schema, Store};
 use serde_json::{Value, json};
 
 const POSTS: &str = r#"
@@ -112,4 +112,42 @@ async fn the_catalog_is_a_document() {
     assert_eq!(catalog["cursor_secret"].as_str().unwrap().len(), 64);
     assert_eq!(catalog["schema"]["collection"]["post"]["key"], "user:{userId}:posts:{postId}");
     assert_eq!(catalog["states"]["post"]["object"], json!({ "state": "ready" }));
+}
+
+#[tokio::test]
+async fn an_entry_of_the_log_has_every_cell() {
+    let store = Store::open("memory:").await.unwrap();
+    let schema = "[log]\n[collection.note]\nkey = \"note:{id}\"\n\
+                  fields = { id = \"text\", n = { type = \"integer\", digits = 1 } }\n\
+                  [collection.note.index.n]\nkey = \"n:{n}:{id}\"\n";
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let at_300 = store.with_clock(Clock::new(|| 300)).acting_as("ana").unwrap();
+    let notes = at_300.documents("note").await.unwrap();
+    notes.insert(&json!({ "id": "1" })).await.unwrap();
+    notes.upsert(&json!({ "id": "1", "n": 7 })).await.unwrap();
+    let engine = store.engine();
+    let next = engine.log_bounds(&Space::main()).await.unwrap().next;
+    let from = Position::from_number(next.number() - 2).unwrap();
+    let entries = engine.read_log(&Space::main(), from, 2, 9999).await.unwrap().entries;
+
+    let stamp_of = async |key| cell(&store, Area::default_area(), key).await.unwrap().stamp.0;
+    let second = stamp_of("note:1").await;
+    let mut first = second;
+    first[23] = 1;
+    let begins = b"\x01\xac\x02\x03ana";
+    let inserted = [
+        &begins[..],
+        &[&[1][..], &first].concat(),
+        b"\x01\x00\x06note:1\x01\x00\x0a{\"id\":\"1\"}",
+        b"\x01\x04note\x01\x00\x00",
+    ];
+    assert_eq!(entries[0].bytes, inserted.concat());
+    let replaced = [
+        &begins[..],
+        &[&[2][..], &second, &first].concat(),
+        b"\x02\x00\x06note:1\x01\x00\x10{\"id\":\"1\",\"n\":7}",
+        b"\x00\x05n:7:1\x01\x00\x03\"1\"",
+        b"\x01\x04note\x01\x02\x00",
+    ];
+    assert_eq!(entries[1].bytes, replaced.concat());
 }

@@ -27,6 +27,8 @@ const LAYERS: &[(&str, &str)] = &[
     // What is declared; the schema of a live store is a layer of its own.
     ("schema",   "schema"),
     ("record",   "record"),
+    // What the change log tells, and how long it is kept.
+    ("log",      "log"),
     // The catalog in the store carries a record's version, and so lies above records.
     ("live",     "schema/live"),
     // Who is asking, of which space.
@@ -42,7 +44,7 @@ const LAYERS: &[(&str, &str)] = &[
 ];
 
 /// What `schema` exports for the layer `live`.
-const LIVE: &[&str] = &["Live", "Loaded", "Applied"];
+const LIVE: &[&str] = &["Live", "Loaded", "Applied", "catalog_address"];
 
 /// The names that a layer may see of a higher one, and why there is no other way.
 #[rustfmt::skip]

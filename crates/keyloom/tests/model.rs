@@ -4,7 +4,8 @@
 //! be: values and versions, and from them by a filter and a sort every answer. Clients want the
 //! same unique values, share every index, and work at once; see `reads` and `claims` for what can
 //! be told then. Between rounds the store is reopened, and halfway a newer program adds indexes
-//! and builds them under the hands of the others. `verify` has the last word.
+//! and builds them under the hands of the others. `verify` has the last word, and where a log is
+//! kept, its replay gives the same store.
 //!
 //! `KEYLOOM_MODEL_OPS` sets the number of operations of all tests together, `KEYLOOM_LONG`
 //! multiplies it, and `KEYLOOM_SEED` and `KEYLOOM_MODEL_CLIENTS` repeat a run.
@@ -22,6 +23,7 @@ mod model {
     pub mod question;
     pub mod random;
     pub mod reads;
+    pub mod replayed;
     pub mod runner;
     pub mod shape;
     pub mod shared;
@@ -51,14 +53,14 @@ const RELAXED: Durability = Durability::Relaxed { sync_every: Duration::from_mil
 
 const RUNS: [Run; 9] = [
     Run::new("memory_one_client", 250).clients(1, 24).in_rounds(8),
-    Run::new("memory_many_clients", 200).clients(4, 12).in_rounds(8),
-    Run::new("memory_unreliable_one_client", 100).clients(1, 12).with_faults(),
+    Run::new("memory_many_clients", 200).clients(4, 12).in_rounds(8).with_log(),
+    Run::new("memory_unreliable_one_client", 100).clients(1, 12).with_faults().with_log(),
     Run::new("memory_unreliable_many_clients", 70).clients(3, 8).with_faults(),
     Run::new("embedded_one_client", 120).clients(1, 24).in_rounds(8),
-    Run::new("embedded_many_clients", 100).clients(4, 12).in_rounds(8).with_faults(),
+    Run::new("embedded_many_clients", 100).clients(4, 12).in_rounds(8).with_faults().with_log(),
     Run::new("embedded_durable", 20).clients(8, 6),
     Run::new("torn_memory", 100).clients(3, 8).of_many_moments(),
-    Run::new("mirror_of_memory_and_embedded", 40).clients(3, 8),
+    Run::new("mirror_of_memory_and_embedded", 40).clients(3, 8).with_log(),
 ];
 
 fn run(name: &str) -> &'static Run {

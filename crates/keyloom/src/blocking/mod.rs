@@ -27,11 +27,13 @@ mod collection;
 mod runtime;
 mod store;
 mod transaction;
+mod watch;
 
 pub use collection::Collection;
 pub use runtime::Runtime;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionCollection};
+pub use watch::Watch;
 
 /// Writes methods that wait for the async method of the same name on `self.inner`.
 macro_rules! waits {

@@ -9,10 +9,12 @@ use super::collection::Collection;
 use super::runtime::Runtime;
 use super::transaction::{self, Transaction};
 use super::waits;
-use crate::engine::Engine;
+use super::watch::Watch;
+use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
 use crate::schema::{Applied, IndexState, Schema};
+use crate::store::{Changes, Replayed, Trimmed, WatchOptions};
 use crate::typed::Record;
 use crate::write::Retry;
 
@@ -67,7 +69,26 @@ impl Store {
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn changes(&self, from: Position, limit: usize) -> Result<Changes>;
+        fn log_bounds(&self) -> Result<LogBounds>;
+        fn trim_log(&self) -> Result<Trimmed>;
         fn close(&self) -> Result<()>;
+    }
+
+    /// As [`Store::watch`](crate::Store::watch).
+    pub fn watch(&self, options: WatchOptions) -> Result<Watch> {
+        let inner = self.run(self.inner.watch(options))?;
+        Ok(Watch::new(inner, self.runtime.clone()))
+    }
+
+    /// As [`Store::replay`](crate::Store::replay).
+    pub fn replay(&self, log: &Store) -> Result<Replayed> {
+        self.run(self.inner.replay(&log.inner))
+    }
+
+    /// As [`Store::replay_until`](crate::Store::replay_until).
+    pub fn replay_until(&self, log: &Store, last: Position) -> Result<Replayed> {
+        self.run(self.inner.replay_until(&log.inner, last))
     }
 
     /// As [`Store::collection`](crate::Store::collection).

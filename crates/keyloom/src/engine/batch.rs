@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::address::{Address, ShowKey, Space, VALUE_BYTES_MAX};
 use super::capabilities::Capabilities;
 use super::cell::{Cell, Integers, Stamp};
+use super::log::{LOG_ENTRY_BYTES_MAX, Position, no_log};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest name of a counter within a cell of integers, in bytes.
@@ -103,12 +104,15 @@ pub struct Batch {
     pub fence: Option<Fence>,
     /// What is asked, in the order in which a failed condition is reported.
     pub entries: Vec<Entry>,
+    /// What is appended to the log of the space, if anything: at most [`LOG_ENTRY_BYTES_MAX`],
+    /// and only on an engine that keeps a log.
+    pub append: Option<Bytes>,
 }
 
 impl Batch {
     /// An empty batch without a fence. Committing it succeeds and changes nothing.
     pub fn new(space: Space) -> Self {
-        Batch { space, fence: None, entries: Vec::new() }
+        Batch { space, fence: None, entries: Vec::new(), append: None }
     }
 
     /// Adds an entry.
@@ -116,9 +120,11 @@ impl Batch {
         self.entries.push(Entry { address, condition, effect });
     }
 
-    /// The bytes of all keys and values: what the limits of an engine count.
+    /// The bytes of all keys and values and of what is appended: what the limits of an engine
+    /// count.
     pub fn weight(&self) -> usize {
-        self.entries.iter().map(Entry::weight).sum()
+        let appended = self.append.as_ref().map_or(0, Bytes::len);
+        self.entries.iter().map(Entry::weight).sum::<usize>() + appended
     }
 
     /// Refuses what no engine accepts, and what exceeds the given engine. Every engine calls this
@@ -142,6 +148,9 @@ impl Batch {
             .with("bytes", weight)
             .with("bytes at most", capabilities.batch_bytes_max)
             .with("engine", capabilities.engine));
+        }
+        if let Some(append) = &self.append {
+            check_append(append, capabilities)?;
         }
         self.addresses().try_for_each(Address::check)?;
         if let Some(address) = self.repeated() {
@@ -175,6 +184,20 @@ impl Batch {
         let mut seen = HashSet::with_capacity(self.entries.len() + 1);
         self.addresses().find(|address| !seen.insert(*address))
     }
+}
+
+fn check_append(append: &Bytes, capabilities: &Capabilities) -> Result<()> {
+    if !capabilities.keeps_log {
+        return Err(no_log(capabilities.engine));
+    }
+    if append.len() > LOG_ENTRY_BYTES_MAX {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            "an entry of the log has at most 8388608 bytes (8 MiB); change fewer records at once",
+        )
+        .with("bytes", append.len()));
+    }
+    Ok(())
 }
 
 fn check_effect(effect: &Effect) -> Result<()> {
@@ -214,11 +237,19 @@ fn check_effect(effect: &Effect) -> Result<()> {
 /// The answer to a commit that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All conditions held and all effects are applied. Holds, for each `Add` in the order of
-    /// the entries, every integer of the cell right after it.
-    Committed(Vec<Integers>),
+    /// All conditions held and all effects are applied.
+    Committed(Committed),
     /// Something did not hold, and nothing was applied.
     Rejected(Rejection),
+}
+
+/// What a batch that was committed tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// For each `Add` in the order of the entries, every integer of the cell right after it.
+    pub integers: Vec<Integers>,
+    /// The position of what was appended to the log; `None` when nothing was.
+    pub position: Option<Position>,
 }
 
 /// Why a batch was rejected: the fence first, then the first entry in order that failed.
@@ -279,6 +310,7 @@ mod tests {
         batch_entries_max: 3,
         batch_bytes_max: 100,
         persistent: false,
+        keeps_log: true,
     };
 
     const STAMP: Stamp = Stamp([7; Stamp::BYTES]);
@@ -354,6 +386,25 @@ mod tests {
             assert_eq!((error.kind(), error.context_value("key")), (kind, Some("n")), "{names:?}");
         }
         assert!(batch([("n", add(&["x", "y"]))]).check(&SMALL).is_ok());
+    }
+
+    #[test]
+    fn what_is_appended_weighs_and_has_a_limit_and_needs_a_log() {
+        let mut appending = batch([("abc", put(10))]);
+        appending.append = Some(vec![7; 20].into());
+        assert_eq!(appending.weight(), 3 + 10 + 20);
+        assert!(appending.check(&SMALL).is_ok());
+        let without = Capabilities { keeps_log: false, ..SMALL };
+        let error = appending.check(&without).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(error.context_value("engine"), Some("small"));
+        appending.append = Some(vec![7; 88].into());
+        assert_eq!(refusal(&appending).kind(), ErrorKind::LimitExceeded);
+        let large = Capabilities { batch_bytes_max: usize::MAX, ..SMALL };
+        appending.append = Some(vec![7; LOG_ENTRY_BYTES_MAX].into());
+        assert!(appending.check(&large).is_ok());
+        appending.append = Some(vec![7; LOG_ENTRY_BYTES_MAX + 1].into());
+        assert_eq!(appending.check(&large).unwrap_err().kind(), ErrorKind::LimitExceeded);
     }
 
     #[test]

@@ -23,4 +23,6 @@ pub struct Capabilities {
     pub batch_bytes_max: usize,
     /// Whether acknowledged batches survive the end of the process.
     pub persistent: bool,
+    /// Whether batches may append to a log, whose positions follow the order of commits.
+    pub keeps_log: bool,
 }

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    Address, Cell, Direction, Engine, Link, Range, Recipe, Row, ShowKey, Space, Stretch, Trail,
+    Address, Cell, Direction, Engine, Link, LogBounds, Position, Range, Recipe, Row, ShowKey,
+    Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -37,6 +38,11 @@ pub trait EngineExt: Engine {
     ) -> Result<Stretch<Link>> {
         let trail = Trail { range: range.clone(), recipe };
         only(self.follow(space, &[trail], limit, direction).await?)
+    }
+
+    /// Which part of a space's log is kept.
+    async fn log_bounds(&self, space: &Space) -> Result<LogBounds> {
+        Ok(self.read_log(space, Position::FIRST, 0, 0).await?.bounds)
     }
 
     /// Reads one range to its end, `page` rows a round trip. Each page is of its own moment.

@@ -1,16 +1,18 @@
 //! The engine that keeps everything in this process, for tests, caches and trials.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use super::bell::Bells;
 use super::decide::{Decision, decide, writes};
+use super::log::Allowance;
 use super::{
-    Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading,
-    Row, Space, Stretch, Trail, target_of,
+    Address, Area, Batch, Capabilities, Cell, Committed, Direction, Engine, Link, LogBounds,
+    LogEntry, LogSlice, Outcome, Position, Range, Reading, Row, Space, Stretch, Trail, target_of,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -23,12 +25,62 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Memory {
     capabilities: Capabilities,
     state: RwLock<State>,
+    bells: Bells,
 }
 
 #[derive(Debug, Default)]
 struct State {
     spaces: BTreeMap<Space, BTreeMap<Area, BTreeMap<Bytes, Cell>>>,
+    logs: BTreeMap<Space, Log>,
     is_closed: bool,
+}
+
+/// The log of one space.
+#[derive(Debug)]
+struct Log {
+    oldest: Position,
+    entries: VecDeque<Bytes>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { oldest: Position::FIRST, entries: VecDeque::new() }
+    }
+}
+
+impl Log {
+    fn bounds(&self) -> LogBounds {
+        LogBounds { oldest: self.oldest, next: self.oldest.plus(self.entries.len() as u64) }
+    }
+
+    fn append(&mut self, bytes: Bytes) -> Position {
+        let position = self.bounds().next;
+        self.entries.push_back(bytes);
+        position
+    }
+
+    fn read(&self, from: Position, mut allowance: Allowance) -> Vec<LogEntry> {
+        let skipped = from.number().saturating_sub(self.oldest.number());
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let mut entries = Vec::new();
+        for (place, bytes) in self.entries.iter().enumerate().skip(skipped) {
+            if !allowance.is_left() {
+                break;
+            }
+            allowance.take(bytes.len());
+            let position = self.oldest.plus(place as u64);
+            entries.push(LogEntry { position, bytes: bytes.clone() });
+        }
+        entries
+    }
+
+    fn trim(&mut self, before: Position, entries_max: usize) {
+        let wanted = before.number().saturating_sub(self.oldest.number());
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let count = wanted.min(entries_max).min(self.entries.len());
+        self.entries.drain(..count);
+        self.oldest = self.oldest.plus(count as u64);
+    }
 }
 
 impl Memory {
@@ -40,8 +92,9 @@ impl Memory {
             batch_entries_max: 10_000,
             batch_bytes_max: 64 * 1024 * 1024,
             persistent: false,
+            keeps_log: true,
         };
-        Memory { capabilities, state: RwLock::default() }
+        Memory { capabilities, state: RwLock::default(), bells: Bells::default() }
     }
 
     /// Writes are applied after everything was decided and cannot panic half-way, so that a
@@ -70,6 +123,10 @@ fn closed() -> Error {
 impl State {
     fn cells(&self, space: &Space, area: &Area) -> Option<&BTreeMap<Bytes, Cell>> {
         self.spaces.get(space)?.get(area)
+    }
+
+    fn log_bounds(&self, space: &Space) -> LogBounds {
+        self.logs.get(space).map_or(LogBounds::EMPTY, Log::bounds)
     }
 
     fn cell(&self, space: &Space, address: &Address) -> Option<&Cell> {
@@ -167,22 +224,67 @@ impl Engine for Memory {
         Ok(trails.iter().map(follow).collect())
     }
 
-    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+    async fn commit(&self, mut batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
         let mut state = self.write()?;
         let space = batch.space.clone();
+        let append = batch.append.take();
         let decision = decide(&batch, |_, address| Ok(state.cell(&space, address).cloned()))?;
         Ok(match decision {
-            Decision::Apply(sums) => {
-                state.apply(&space, writes(batch, &sums));
-                Outcome::Committed(sums)
+            Decision::Apply(integers) => {
+                state.apply(&space, writes(batch, &integers));
+                let position =
+                    append.map(|bytes| state.logs.entry(space.clone()).or_default().append(bytes));
+                drop(state);
+                if position.is_some() {
+                    self.bells.ring(&space);
+                }
+                Outcome::Committed(Committed { integers, position })
             }
             Decision::Reject(rejection) => Outcome::Rejected(rejection),
         })
     }
 
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        let state = self.read()?;
+        let bounds = state.log_bounds(space);
+        let allowance = Allowance::new(entries_max, bytes_max);
+        if allowance.is_left() {
+            bounds.check(space, from)?;
+        }
+        let entries = state.logs.get(space).map(|log| log.read(from, allowance));
+        Ok(LogSlice { bounds, entries: entries.unwrap_or_default() })
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        let mut state = self.write()?;
+        state.logs.get_mut(space).into_iter().for_each(|log| log.trim(before, entries_max));
+        Ok(state.log_bounds(space))
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        self.bells
+            .wait(space, || {
+                let next = self.read()?.log_bounds(space).next;
+                Ok((next > beyond).then_some(next))
+            })
+            .await
+    }
+
     async fn close(&self) -> Result<()> {
         self.state.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        self.bells.end();
         Ok(())
     }
 }

@@ -5,12 +5,14 @@
 
 mod address;
 mod batch;
+pub(crate) mod bell;
 mod capabilities;
 mod cell;
 pub mod conformance;
 pub(crate) mod decide;
 mod embedded;
 mod extension;
+mod log;
 mod memory;
 pub(crate) mod percent;
 pub(crate) mod random;
@@ -20,8 +22,8 @@ mod wrappers;
 
 pub use address::{Address, Area, KEY_BYTES_MAX, NAME_BYTES_MAX, ShowKey, Space, VALUE_BYTES_MAX};
 pub use batch::{
-    Addition, Batch, COUNTER_NAME_BYTES_MAX, Cause, Condition, Effect, Entry, Fence, Outcome,
-    Rejection,
+    Addition, Batch, COUNTER_NAME_BYTES_MAX, Cause, Committed, Condition, Effect, Entry, Fence,
+    Outcome, Rejection,
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
@@ -29,6 +31,7 @@ pub use cell::{Cell, Content, Integers, Stamp};
 pub use embedded::SyncGate;
 pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
 pub use extension::EngineExt;
+pub use log::{LOG_ENTRY_BYTES_MAX, LogBounds, LogEntry, LogSlice, Position};
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
@@ -88,7 +91,53 @@ pub trait Engine: Send + Sync + 'static {
     /// Conditions see every batch that was acknowledged before, and no effect of their own batch.
     /// An empty batch is committed. An error says whether the batch did not happen or may have
     /// happened.
+    ///
+    /// What the batch appends to the log of its space shows together with its effects, and gets
+    /// the next position of that space. Positions follow the order in which batches see each
+    /// other: a batch that sees another has the greater one.
     async fn commit(&self, batch: Batch) -> Result<Outcome>;
+
+    /// Reads the log of a space from a position on, in order and without a gap.
+    ///
+    /// The answer ends with the entry that makes it `entries_max` entries or `bytes_max` bytes;
+    /// it has at least one entry if there is one at the position. From the next position on, and
+    /// beyond it, there is none. A position before the oldest that is kept is refused with
+    /// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed). With an `entries_max` of 0
+    /// nothing is read, and any position is good to learn the bounds.
+    ///
+    /// This method and the two that follow fail with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that keeps no log.
+    async fn read_log(
+        &self,
+        _space: &Space,
+        _from: Position,
+        _entries_max: usize,
+        _bytes_max: usize,
+    ) -> Result<LogSlice> {
+        Err(log::no_log(self.capabilities().engine))
+    }
+
+    /// Removes what is before a position from the log of a space, the oldest first and at most
+    /// `entries_max` entries, and says what is kept then.
+    ///
+    /// A position beyond the next one removes everything, and the next position stays what it is.
+    /// Repeating it, and a position that is not kept any more, change nothing.
+    async fn trim_log(
+        &self,
+        _space: &Space,
+        _before: Position,
+        _entries_max: usize,
+    ) -> Result<LogBounds> {
+        Err(log::no_log(self.capabilities().engine))
+    }
+
+    /// Waits until the next position of a space's log is beyond the given one, and gives it.
+    ///
+    /// Comes back at once when it is already. Dropping the future has no effect. Fails with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the store is closed meanwhile.
+    async fn wait_log(&self, _space: &Space, _beyond: Position) -> Result<Position> {
+        Err(log::no_log(self.capabilities().engine))
+    }
 
     /// Makes everything durable and releases the store. Later calls fail with
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). Closing twice succeeds.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::pair::{Pair, Sight, Verdict};
 use crate::engine::{Address, Batch, Cause, Cell, Condition, Effect, Outcome, Stamp};
 use crate::error::Result;
+use crate::log::Note;
 use crate::record::Version;
 use crate::schema::{Live, Loaded};
 use crate::write::Retry;
@@ -99,7 +100,7 @@ impl Mender<'_> {
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<Held> {
-        Ok(match self.live.engine.commit(batch).await? {
+        Ok(match self.live.commit(self.loaded, batch, Note::of_program).await? {
             Outcome::Committed(_) => Held::Yes,
             Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => Held::StaleSchema,
             Outcome::Rejected(_) => Held::No,

@@ -13,12 +13,27 @@ use serde_json::Value;
 
 use super::read;
 
-/// All collections of a schema.
+/// All collections of a schema, and what the space keeps besides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SchemaDeclaration {
+    /// Whether the space keeps a change log, and how much of it; none when not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogDeclaration>,
     /// Each collection by its name.
     #[serde(rename = "collection")]
     pub collections: BTreeMap<String, CollectionDeclaration>,
+}
+
+/// How much of a space's change log is kept: everything, unless bounded. A change goes when
+/// either bound says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogDeclaration {
+    /// For how many days a change is kept: 1 to 36,500.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days: Option<usize>,
+    /// The most changes that are kept: at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<usize>,
 }
 
 /// One collection: the records of one type.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, SchemaDeclaration,
+    CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, LogDeclaration,
+    SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -47,6 +48,7 @@ pub(crate) enum Subject {
     Body { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
+    Log,
 }
 
 /// What becomes of a stored schema.
@@ -73,6 +75,7 @@ impl fmt::Display for Subject {
             Subject::Body { collection } => vec![collection, "body"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
             Subject::Index { collection, section, index } => vec![collection, section, index],
+            Subject::Log => return f.write_str("log"),
         };
         let trail: Vec<String> =
             std::iter::once("collection").chain(names).map(str::to_owned).collect();
@@ -107,7 +110,25 @@ pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
             sentence: "is in the store only; it stays".to_owned(),
         });
     }
+    merged.log = evolve_log(stored.log, declared.log, &mut changes);
     Evolution { changes, merged }
+}
+
+/// A log that one process declared is kept for all. How much of it is kept follows whoever
+/// declared it last.
+fn evolve_log(
+    stored: Option<LogDeclaration>,
+    declared: Option<LogDeclaration>,
+    changes: &mut Vec<Change>,
+) -> Option<LogDeclaration> {
+    let (class, sentence) = match (stored, declared) {
+        _ if stored == declared => return stored,
+        (_, None) => (Class::Kept, "is in the store only; it stays"),
+        (None, Some(_)) => (Class::Safe, "is new; it tells of changes from now on"),
+        (Some(_), Some(_)) => (Class::Safe, "keeps another part of the changes"),
+    };
+    changes.push(Change { subject: Subject::Log, class, sentence: sentence.to_owned() });
+    declared.or(stored)
 }
 
 /// The comparison of one collection. Each method answers with the merged part.

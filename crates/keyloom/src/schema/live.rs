@@ -13,6 +13,7 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
+use crate::log::{Author, Note, encode};
 use crate::record::{Version, random_bytes};
 
 /// How often a schema change is tried when other processes change the schema too.
@@ -131,8 +132,22 @@ impl Live {
         if Arc::ptr_eq(&known, &latest) { Err(refusal) } else { decide(&latest) }
     }
 
+    /// Commits a batch that was made under this state of the schema, and logs it where the space
+    /// keeps a log. Everything that changes a space goes through here, or the log would miss it.
+    pub(crate) async fn commit(
+        &self,
+        loaded: &Loaded,
+        mut batch: Batch,
+        note: impl FnOnce() -> Note,
+    ) -> Result<Outcome> {
+        if loaded.schema.log.is_some() {
+            log(&mut batch, note);
+        }
+        self.engine.commit(batch).await
+    }
+
     /// Makes the stored schema contain the declared one.
-    pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
+    pub(crate) async fn apply(&self, declared: &Schema, author: &Author) -> Result<Applied> {
         declared.check_against(self.engine.capabilities())?;
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
@@ -141,7 +156,7 @@ impl Live {
             let Evolution { changes, merged } = evolution;
             if loaded.version.is_some() && merged == loaded.catalog.schema {
                 self.remember(declared);
-                let to_build = self.settle_empty().await?;
+                let to_build = self.settle_empty(author).await?;
                 return Ok(Applied { changes, to_build });
             }
             let schema = merged_schema(&merged)?;
@@ -153,9 +168,9 @@ impl Live {
             for (collection, index) in new_indexes(&loaded.schema, &schema) {
                 catalog.set_state(&collection.name, &index.name, IndexState::Building);
             }
-            if self.put_catalog(&loaded, catalog).await? {
+            if self.put_catalog(&loaded, catalog, author.clone()).await? {
                 self.remember(declared);
-                let to_build = self.settle_empty().await?;
+                let to_build = self.settle_empty(author).await?;
                 return Ok(Applied { changes, to_build });
             }
         }
@@ -180,7 +195,7 @@ impl Live {
             }
             let mut catalog = loaded.catalog.clone();
             catalog.set_state(collection, index, state.clone());
-            if self.put_catalog(&loaded, catalog).await? {
+            if self.put_catalog(&loaded, catalog, Author::program()).await? {
                 return Ok(());
             }
         }
@@ -201,13 +216,13 @@ impl Live {
     ) -> Result<bool> {
         let mut catalog = loaded.catalog.clone();
         catalog.set_state(collection, index, state);
-        self.put_catalog(loaded, catalog).await
+        self.put_catalog(loaded, catalog, Author::program()).await
     }
 
     /// Building indexes of collections without records, and without entries from earlier times,
     /// are complete: every writer that may come maintains them already. Gives those that are
     /// still to be built.
-    async fn settle_empty(&self) -> Result<Vec<(String, String)>> {
+    async fn settle_empty(&self, author: &Author) -> Result<Vec<(String, String)>> {
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.loaded().await?;
             let mut catalog = loaded.catalog.clone();
@@ -221,7 +236,9 @@ impl Live {
                 }
             }
             let left = catalog.building();
-            if catalog == loaded.catalog || self.put_catalog(&loaded, catalog).await? {
+            if catalog == loaded.catalog
+                || self.put_catalog(&loaded, catalog, author.clone()).await?
+            {
                 return Ok(left);
             }
             self.reload().await?;
@@ -246,7 +263,12 @@ impl Live {
     }
 
     /// Replaces the catalog unless it changed meanwhile; `false` when it did.
-    async fn put_catalog(&self, loaded: &Loaded, mut catalog: Catalog) -> Result<bool> {
+    async fn put_catalog(
+        &self,
+        loaded: &Loaded,
+        mut catalog: Catalog,
+        author: Author,
+    ) -> Result<bool> {
         catalog.epoch += 1;
         let version = loaded.version.map_or_else(Version::first, Version::next);
         let condition = match loaded.version {
@@ -256,6 +278,10 @@ impl Live {
         let mut batch = Batch::new(self.space.clone());
         let put = Effect::Put { stamp: version.stamp(), bytes: catalog.to_bytes()?.into() };
         batch.push(catalog_address(), Some(condition), Some(put));
+        // The change that declares a log is its first entry.
+        if catalog.schema.log.is_some() {
+            log(&mut batch, || Note { author, changes: Vec::new() });
+        }
         match self.engine.commit(batch).await? {
             Outcome::Committed(_) => {
                 self.reload().await?;
@@ -270,6 +296,13 @@ impl Live {
         if !all.contains(declared) {
             all.push(declared.clone());
         }
+    }
+}
+
+/// Has a batch that changes something tell the log of it.
+fn log(batch: &mut Batch, note: impl FnOnce() -> Note) {
+    if batch.entries.iter().any(|entry| entry.effect.is_some()) {
+        batch.append = Some(encode(&note(), batch));
     }
 }
 

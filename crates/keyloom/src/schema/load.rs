@@ -58,11 +58,16 @@ impl Schema {
         Loader { declaration, ..Loader::default() }.finish()
     }
 
-    /// Both schemas as one. A collection that both have must be the same in both.
+    /// Both schemas as one. A collection, or a log, that both have must be the same in both.
     pub fn merge(&self, other: &Schema) -> Result<Self> {
         let mut merged = self.declaration();
         let mut problems = Problems::default();
-        for (name, collection) in other.declaration().collections {
+        let other = other.declaration();
+        if merged.log.is_some() && other.log.is_some() && merged.log != other.log {
+            problems.add(vec!["log".to_owned()], "is declared differently in two schemas");
+        }
+        merged.log = merged.log.or(other.log);
+        for (name, collection) in other.collections {
             match merged.collections.get(&name) {
                 Some(existing) if *existing == collection => {}
                 Some(_) => problems.add(trail_of(&name), "is declared differently in two schemas"),
@@ -119,6 +124,11 @@ impl Loader {
                         .add_to_name(trail_of(place.key()), "is declared in another file already"),
                 }
             }
+            if self.declaration.log.is_some() && declaration.log.is_some() {
+                let trail = vec!["log".to_owned()];
+                problems.add_to_name(trail, "is declared in another file already");
+            }
+            self.declaration.log = self.declaration.log.or(declaration.log);
             // Located now, since another text may have something else at the same path.
             problems.locate(&places);
             self.places.extend(places);

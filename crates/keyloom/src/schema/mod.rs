@@ -27,14 +27,14 @@ pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
     CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
     condition::Condition,
-    live::{Live, Loaded},
+    live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,

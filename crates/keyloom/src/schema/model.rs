@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::body::BodySchema;
 use super::condition::Condition;
-use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::declaration::{CollectionDeclaration, LogDeclaration, SchemaDeclaration};
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +21,8 @@ pub(crate) const MAX_DEFAULT: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     pub(crate) collections: BTreeMap<String, Arc<Collection>>,
+    /// How much of the change log is kept, in a space that keeps one.
+    pub(crate) log: Option<LogDeclaration>,
 }
 
 /// One collection.
@@ -120,8 +122,17 @@ pub(crate) enum Holds {
 }
 
 impl Schema {
-    /// Makes sure that every single write of this schema fits into one batch of the engine.
+    /// Makes sure that the engine can do what the schema asks for, and that every single write of
+    /// it fits into one batch.
     pub fn check_against(&self, capabilities: &Capabilities) -> Result<()> {
+        if self.log.is_some() && !capabilities.keeps_log {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "the schema declares a change log, and this engine keeps none",
+            )
+            .with("engine", capabilities.engine)
+            .with("advice", "leave out [log], or use an engine that orders commits"));
+        }
         let mut oversized = self
             .collections
             .values()
@@ -152,6 +163,7 @@ impl Schema {
     /// What this schema was compiled from, in its canonical form.
     pub fn declaration(&self) -> SchemaDeclaration {
         SchemaDeclaration {
+            log: self.log,
             collections: self
                 .collections
                 .iter()

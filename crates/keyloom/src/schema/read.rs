@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::declaration::{
     CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -33,8 +33,21 @@ pub(crate) fn schema_as_far_as_possible(
     let mut declaration = SchemaDeclaration::default();
     let Some(mut root) = Table::new(value, Vec::new(), problems) else { return declaration };
     declaration.collections = root.tables("collection", problems, collection);
+    declaration.log = log(&mut root, problems);
     root.finish("a schema", problems);
     declaration
+}
+
+/// `log = { days = 30, entries = 100000 }`.
+fn log(root: &mut Table<'_>, problems: &mut Problems) -> Option<LogDeclaration> {
+    let value = root.take("log")?;
+    let mut table = Table::new(value, root.trail_of("log"), problems)?;
+    let declaration = LogDeclaration {
+        days: table.number("days", problems),
+        entries: table.number("entries", problems),
+    };
+    table.finish("a log", problems);
+    Some(declaration)
 }
 
 fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<CollectionDeclaration> {

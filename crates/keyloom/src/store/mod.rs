@@ -2,19 +2,25 @@
 
 mod address;
 mod change;
+mod changes;
 mod collection;
 mod fields;
 mod finite;
 mod in_transaction;
 mod maintenance;
 mod plain;
+mod replay;
 mod stored;
+mod watch;
 
+pub use changes::{Became, Changes, Logged, LoggedChange, Trimmed};
 pub use collection::Collection;
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;
 pub use plain::{Listed, Listing, Plain};
+pub use replay::Replayed;
 pub use stored::Stored;
+pub use watch::{Watch, WatchOptions};
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -15,6 +15,7 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place};
+use crate::log::Note;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
 use crate::schema::{Collection, Loaded, Schema};
@@ -248,7 +249,8 @@ impl Plain {
     async fn commit(&self, loaded: &Loaded, address: Address, effect: Effect) -> Result<bool> {
         let mut batch = Batch { fence: loaded.fence(), ..Batch::new(self.session.space.clone()) };
         batch.push(address, None, Some(effect));
-        match self.session.engine.commit(batch).await? {
+        let note = || Note { author: self.session.author(), changes: Vec::new() };
+        match self.session.commit(loaded, batch, note).await? {
             Outcome::Committed(_) => Ok(true),
             Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
                 self.session.reload().await?;

@@ -4,6 +4,7 @@ mod assemble;
 mod beside;
 mod entries;
 mod guard;
+mod logged;
 mod operations;
 mod retry;
 mod transaction;

@@ -9,6 +9,7 @@ use super::assemble::{
     After, Assembled, Before, Change, Refused, Work, assemble, explain, record_text,
 };
 use super::guard::guard;
+use super::logged::{keep_log_short, note};
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -123,8 +124,11 @@ pub(crate) async fn commit(
     let mut assembled = assemble(session, loaded, work)?;
     guard(session, loaded, work.changes, &mut assembled).await?;
     let Assembled { batch, roles } = assembled;
-    match session.engine.commit(batch).await? {
-        Outcome::Committed(_) => Ok(None),
+    match session.commit(loaded, batch, || note(session, &work)).await? {
+        Outcome::Committed(committed) => {
+            keep_log_short(session, loaded, &committed).await;
+            Ok(None)
+        }
         Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
     }
 }

@@ -14,6 +14,7 @@ use keyloom::{ErrorKind, IndexState, Query, Store};
 use super::claims::Claims;
 use super::client::{Client, World, retried};
 use super::random::Random;
+use super::replayed;
 use super::shape::{LATER, schema, schema_later, shapes};
 use super::shared::{Increments, check, prepare};
 
@@ -34,11 +35,13 @@ pub struct Run {
     rounds: u64,
     faults: bool,
     snapshot: bool,
+    log: bool,
 }
 
 impl Run {
     pub const fn new(name: &'static str, share: u64) -> Self {
-        Run { name, share, clients: 1, slots: 12, rounds: 4, faults: false, snapshot: true }
+        let (faults, snapshot, log) = (false, true, false);
+        Run { name, share, clients: 1, slots: 12, rounds: 4, faults, snapshot, log }
     }
 
     /// So many clients, each with so many records of a collection at most.
@@ -53,6 +56,11 @@ impl Run {
     /// On an engine that fails now and then.
     pub const fn with_faults(self) -> Self {
         Run { faults: true, ..self }
+    }
+
+    /// With a change log, which is replayed at the end.
+    pub const fn with_log(self) -> Self {
+        Run { log: true, ..self }
     }
 
     /// On an engine whose answers may mix moments.
@@ -119,7 +127,7 @@ impl Run {
         let mut random = Random::new(seed);
         let mut engine = self.engine(open, &mut random);
         let store = Store::on(engine.clone());
-        let first = schema();
+        let first = if self.log { replayed::logged(&schema()) } else { schema() };
         retried(|| store.apply(&first)).await;
         prepare(&store).await;
         let mut clients = Vec::new();
@@ -142,6 +150,9 @@ impl Run {
             check(&clients[0].store, &world.increments).await;
         }
         verify(&engine).await;
+        if self.log {
+            replayed::check(&engine).await;
+        }
         let done = clients.iter().map(|client| client.done).sum();
         drop(clients);
         engine.close().await.unwrap();

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::super::{
-    Address, Area, Batch, Cause, Condition, Direction, Effect, Entry, Fence, Outcome, Range,
+    Address, Area, Batch, Cause, Committed, Condition, Direction, Effect, Entry, Fence, Outcome,
+    Range,
 };
 use super::runner::{Check, checks};
 use super::subject::{
@@ -26,7 +27,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 async fn an_empty_batch_is_committed(it: Subject) {
-    assert_eq!(it.commit(Vec::new()).await, Outcome::Committed(Vec::new()));
+    assert_eq!(it.commit(Vec::new()).await, Outcome::Committed(Committed::default()));
     assert_eq!(it.everything().await, []);
 }
 
@@ -101,13 +102,14 @@ async fn the_fence_is_no_entry(it: Subject) {
     it.apply(vec![catalog.clone()]).await;
     let fence = Some(Fence { address: at("catalog"), stamp: cell_after(&catalog).stamp });
     let entries = vec![put(at("a"), "1"), put(at("catalog"), "2")];
-    let outcome = it.engine.commit(Batch { space: space(), fence: fence.clone(), entries }).await;
+    let outcome =
+        it.engine.commit(Batch { fence: fence.clone(), entries, ..Batch::new(space()) }).await;
     refused(outcome, ErrorKind::Internal);
     assert_eq!(it.everything().await.len(), 1);
     // The same key in another area is another address.
     let entries = vec![put(Address::new(area("x"), "catalog"), "2")];
-    let outcome = it.engine.commit(Batch { space: space(), fence, entries }).await;
-    assert_eq!(outcome.expect("a commit succeeds"), Outcome::Committed(Vec::new()));
+    let outcome = it.engine.commit(Batch { fence, entries, ..Batch::new(space()) }).await;
+    assert_eq!(outcome.expect("a commit succeeds"), Outcome::Committed(Committed::default()));
 }
 
 /// As many entries as the engine takes, and of a size that stays within its bytes.

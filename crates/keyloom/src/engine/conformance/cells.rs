@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::super::{
-    Address, Area, Batch, Direction, EngineExt, KEY_BYTES_MAX, Outcome, Range, Space,
+    Address, Area, Batch, Committed, Direction, EngineExt, KEY_BYTES_MAX, Outcome, Range, Space,
     VALUE_BYTES_MAX,
 };
 use super::runner::{Check, checks};
@@ -121,7 +121,8 @@ async fn spaces_do_not_touch(it: Subject) {
         batch.entries.push(put(Address::new(area("b"), "c"), space.name()));
         batch.entries.push(add(at("n"), &[("x", 1)]));
         let outcome = it.engine.commit(batch).await.expect("a commit succeeds");
-        assert_eq!(outcome, Outcome::Committed(vec![integers(&[("x", 1)])]));
+        let integers = vec![integers(&[("x", 1)])];
+        assert_eq!(outcome, Outcome::Committed(Committed { integers, position: None }));
     }
     for space in &spaces {
         let range = Range::all(Area::default_area());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Barrier;
 
-use super::super::{Area, Batch, Direction, Outcome, Range, Recipe, Trail};
+use super::super::{Area, Batch, Committed, Direction, Outcome, Range, Recipe, Trail};
 use super::runner::{Check, checks};
 use super::subject::{Subject, at, at_once, put, refused, space};
 use crate::error::ErrorKind;
@@ -46,7 +46,7 @@ async fn writers_and_a_close_at_once(it: Subject) {
                 batch.entries.push(put(at(format!("{writer}")), "v"));
                 match engine.commit(batch).await {
                     Ok(outcome) => {
-                        assert_eq!(outcome, Outcome::Committed(Vec::new()));
+                        assert_eq!(outcome, Outcome::Committed(Committed::default()));
                         assert!(!begins_after, "a closed store took a batch");
                     }
                     refusal => {

@@ -42,7 +42,7 @@ async fn race(engine: &Arc<dyn Engine>, batches: Vec<Vec<Entry>>) -> Vec<Outcome
         let (engine, start) = (engine.clone(), start.clone());
         async move {
             start.wait().await;
-            let batch = Batch { space: space(), fence: None, entries };
+            let batch = Batch { entries, ..Batch::new(space()) };
             engine.commit(batch).await.expect("a commit succeeds")
         }
     }))
@@ -143,7 +143,8 @@ async fn a_moved_fence_stops_every_writer(it: Subject) {
                 for number in 0.. {
                     let begins_after = is_moved.load(Ordering::Acquire);
                     let entries = vec![put(at(format!("r{round}:{writer}:{number}")), "v")];
-                    let batch = Batch { space: space(), fence: Some(fence.clone()), entries };
+                    let batch =
+                        Batch { fence: Some(fence.clone()), entries, ..Batch::new(space()) };
                     match engine.commit(batch).await.expect("a commit succeeds") {
                         Outcome::Committed(_) => assert!(!begins_after, "a fence was ignored"),
                         Outcome::Rejected(rejection) => {
@@ -197,7 +198,7 @@ async fn swap_once(engine: &dyn Engine) -> bool {
     let next = text.parse::<usize>().expect("a number") + 1;
     let unchanged = Condition::Unchanged(before.expect("a cell is there").stamp);
     let entries = vec![only_if(unchanged, put(at("k"), next.to_string()))];
-    let batch = Batch { space: space(), fence: None, entries };
+    let batch = Batch { entries, ..Batch::new(space()) };
     is_committed(&engine.commit(batch).await.expect("a commit succeeds"))
 }
 
@@ -212,9 +213,9 @@ async fn additions_lose_nothing(it: Subject) {
             let own = format!("w{writer}");
             for _ in effort.rounds() {
                 let entries = vec![add(at("n"), &[("all", 1), (&own, 1)])];
-                let batch = Batch { space: space(), fence: None, entries };
+                let batch = Batch { entries, ..Batch::new(space()) };
                 match engine.commit(batch).await.expect("a commit succeeds") {
-                    Outcome::Committed(sums) => told.push(sums[0]["all"]),
+                    Outcome::Committed(done) => told.push(done.integers[0]["all"]),
                     Outcome::Rejected(rejection) => panic!("rejected: {rejection:?}"),
                 }
             }

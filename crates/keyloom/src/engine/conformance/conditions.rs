@@ -1,7 +1,7 @@
 //! Conditions and the fence: what holds, what does not, and what the rejection says.
 
 use super::super::{
-    Address, Area, Batch, Cause, Cell, Condition, Fence, Outcome, Rejection, Space,
+    Address, Area, Batch, Cause, Cell, Committed, Condition, Fence, Outcome, Rejection, Space,
 };
 use super::runner::{Check, checks};
 use super::subject::{
@@ -43,7 +43,7 @@ async fn each_condition_on_each_cell(it: Subject) {
         ] {
             let entries = vec![when(address.clone(), condition)];
             if holds {
-                assert_eq!(it.commit(entries).await, Outcome::Committed(Vec::new()));
+                assert_eq!(it.commit(entries).await, Outcome::Committed(Committed::default()));
             } else {
                 it.rejects(entries, Cause::Condition { entry: 0 }, cell.clone()).await;
             }
@@ -157,11 +157,11 @@ async fn conditions_see_one_space_and_area_only(it: Subject) {
     let mut elsewhere = Batch::new(Space::new("elsewhere").expect("a valid name"));
     elsewhere.entries.push(when(at("k"), Condition::Absent));
     let outcome = it.engine.commit(elsewhere).await.expect("a commit succeeds");
-    assert_eq!(outcome, Outcome::Committed(Vec::new()));
+    assert_eq!(outcome, Outcome::Committed(Committed::default()));
 }
 
 fn fenced(fence: Fence, entries: Vec<super::super::Entry>) -> Batch {
-    Batch { space: space(), fence: Some(fence), entries }
+    Batch { fence: Some(fence), entries, ..Batch::new(space()) }
 }
 
 async fn a_fence_lets_through_or_rejects(it: Subject) {
@@ -175,9 +175,9 @@ async fn a_fence_lets_through_or_rejects(it: Subject) {
     it.apply(vec![first.clone()]).await;
     let fence = Fence { address: catalog(), stamp: cell_after(&first).stamp };
     let outcome = it.engine.commit(fenced(fence.clone(), write())).await;
-    assert!(matches!(outcome, Ok(Outcome::Committed(sums)) if sums.len() == 1));
+    assert!(matches!(outcome, Ok(Outcome::Committed(done)) if done.integers.len() == 1));
     let outcome = it.engine.commit(fenced(fence.clone(), Vec::new())).await;
-    assert_eq!(outcome.expect("a commit succeeds"), Outcome::Committed(Vec::new()));
+    assert_eq!(outcome.expect("a commit succeeds"), Outcome::Committed(Committed::default()));
 
     let second = put(catalog(), "epoch 2");
     it.apply(vec![second.clone()]).await;

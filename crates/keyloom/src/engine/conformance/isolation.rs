@@ -34,7 +34,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 async fn committed(engine: &dyn Engine, entries: Vec<Entry>) {
-    let batch = Batch { space: space(), fence: None, entries };
+    let batch = Batch { entries, ..Batch::new(space()) };
     let outcome = engine.commit(batch).await.expect("a commit succeeds");
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
 }

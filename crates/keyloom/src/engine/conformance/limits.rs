@@ -38,7 +38,7 @@ async fn key_is_refused(it: &Subject, key: &[u8], kind: ErrorKind) {
     }
     let fence = Some(Fence { address: at(key), stamp: stamp() });
     let entries = vec![put(at("other"), "v")];
-    refused(it.engine.commit(Batch { space: space(), fence, entries }).await, kind);
+    refused(it.engine.commit(Batch { fence, entries, ..Batch::new(space()) }).await, kind);
     assert_eq!(it.everything().await.len(), 1, "a refused batch wrote something");
 }
 

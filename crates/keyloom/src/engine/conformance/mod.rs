@@ -30,6 +30,7 @@ mod follow;
 mod integers;
 mod isolation;
 mod limits;
+mod log;
 mod model;
 mod outcomes;
 mod randomised;
@@ -76,6 +77,7 @@ fn every_check() -> Vec<Check> {
         conditions::checks(),
         integers::checks(),
         limits::checks(),
+        log::checks(),
         follow::checks(),
         concurrency::checks(),
         isolation::checks(),

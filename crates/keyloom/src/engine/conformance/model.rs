@@ -4,15 +4,18 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::super::{
-    Address, Batch, Cause, Cell, Condition, Content, Direction, Effect, Integers, Outcome, Range,
-    Rejection, Row, Space,
+    Address, Batch, Cause, Cell, Committed, Condition, Content, Direction, Effect, Integers,
+    LogEntry, Outcome, Position, Range, Rejection, Row, Space,
 };
 
 /// Everything that a store holds.
 #[derive(Default)]
 pub(super) struct Model {
     cells: BTreeMap<(Space, Address), Cell>,
+    logs: BTreeMap<Space, Vec<Bytes>>,
 }
 
 impl Model {
@@ -40,8 +43,26 @@ impl Model {
     pub(super) fn commit(&mut self, batch: &Batch) -> Outcome {
         match self.first_failure(batch) {
             Some(rejection) => Outcome::Rejected(rejection),
-            None => Outcome::Committed(self.apply(batch)),
+            None => {
+                let integers = self.apply(batch);
+                let position = batch.append.clone().map(|bytes| {
+                    let log = self.logs.entry(batch.space.clone()).or_default();
+                    log.push(bytes);
+                    numbered(log.len())
+                });
+                Outcome::Committed(Committed { integers, position })
+            }
         }
+    }
+
+    /// The whole log of a space.
+    pub(super) fn log(&self, space: &Space) -> Vec<LogEntry> {
+        let entries = self.logs.get(space).into_iter().flatten();
+        let entry = |(place, bytes): (usize, &Bytes)| LogEntry {
+            position: numbered(place + 1),
+            bytes: bytes.clone(),
+        };
+        entries.enumerate().map(entry).collect()
     }
 
     fn first_failure(&self, batch: &Batch) -> Option<Rejection> {
@@ -95,6 +116,10 @@ impl Model {
         }
         sums
     }
+}
+
+fn numbered(number: usize) -> Position {
+    Position::from_number(number as u64).expect("a number from 1 on")
 }
 
 fn failed_addition(entry: usize, effect: &Effect, found: Option<&Cell>) -> Option<Cause> {

@@ -38,7 +38,7 @@ async fn read(engine: &dyn Engine, key: &str) -> Option<Cell> {
 }
 
 async fn commit(engine: &dyn Engine, entries: Vec<Entry>) -> Result<Outcome> {
-    engine.commit(Batch { space: space(), fence: None, entries }).await
+    engine.commit(Batch { entries, ..Batch::new(space()) }).await
 }
 
 /// How often something happened, as far as its caller knows.

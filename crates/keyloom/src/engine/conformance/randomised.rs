@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::super::random::Random;
 use super::super::{
     Addition, Address, Area, Batch, Condition, Cut, Direction, EngineExt, Entry, Fence, Link, Part,
-    Range, Recipe, Row, Space, Stretch, Trail, target_of,
+    Position, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
 use super::model::Model;
 use super::runner::{Check, checks};
@@ -20,12 +20,15 @@ pub(super) fn checks() -> Vec<Check> {
 
 async fn random_operations_agree_with_the_model(mut it: Subject) {
     let mut model = Model::default();
+    let keeps_log = it.engine.capabilities().keeps_log;
     for step in 0..OPERATIONS * it.scale {
         let random = &mut it.random;
         let space = random_space(random);
         match random.below(10) {
             0..5 => {
-                let batch = random_batch(random, &model, space);
+                let mut batch = random_batch(random, &model, space);
+                let appends = keeps_log && random.chance(0.5);
+                batch.append = appends.then(|| random_value(random).into());
                 let expected = model.commit(&batch);
                 let shown = format!("step {step}: {batch:?}");
                 assert_eq!(it.engine.commit(batch).await.expect("a commit"), expected, "{shown}");
@@ -69,6 +72,11 @@ async fn random_operations_agree_with_the_model(mut it: Subject) {
             let found = it.engine.scan_all(&space, &range, 7, Direction::Backward).await;
             let expected = model.rows(&space, &range, Direction::Backward);
             assert_eq!(found.expect("a scan succeeds"), expected, "at the end, {range:?}");
+        }
+        if keeps_log {
+            let found = it.engine.read_log(&space, Position::FIRST, usize::MAX, usize::MAX).await;
+            let found = found.expect("the log is read").entries;
+            assert_eq!(found, model.log(&space), "at the end, the log");
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::super::Engine;
 use super::super::random::Random;
+use super::super::{Capabilities, Engine};
 use super::subject::Subject;
 
 /// One check: a name, and what it does with an engine.
@@ -16,6 +16,15 @@ use super::subject::Subject;
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) run: fn(Subject) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Whether it is about an engine with these capabilities.
+    pub(super) concerns: fn(&Capabilities) -> bool,
+}
+
+impl Check {
+    /// The same check, on some engines only.
+    pub(super) fn only(self, concerns: fn(&Capabilities) -> bool) -> Self {
+        Check { concerns, ..self }
+    }
 }
 
 /// The named functions of the calling module as checks.
@@ -24,6 +33,7 @@ macro_rules! checks {
         vec![$(crate::engine::conformance::runner::Check {
             name: concat!(module_path!(), "::", stringify!($name)),
             run: |subject| Box::pin($name(subject)),
+            concerns: |_| true,
         }),*]
     };
 }
@@ -44,6 +54,9 @@ where
     let mut failures = Vec::new();
     for check in checks {
         let engine = make().await;
+        if !(check.concerns)(engine.capabilities()) {
+            continue;
+        }
         let subject = Subject { engine: engine.clone(), random: Random::new(seed), scale };
         // A task of its own turns a panic into a value, so that the other checks run as well.
         if let Err(failure) = tokio::spawn((check.run)(subject)).await {

@@ -64,7 +64,7 @@ impl Subject {
     /// Commits and expects no rejection. The answer is the integers after each addition.
     pub(super) async fn apply(&self, entries: Vec<Entry>) -> Vec<Integers> {
         match self.commit(entries).await {
-            Outcome::Committed(sums) => sums,
+            Outcome::Committed(committed) => committed.integers,
             Outcome::Rejected(rejection) => panic!("a batch was rejected: {rejection:?}"),
         }
     }
@@ -94,7 +94,7 @@ impl Subject {
     }
 
     pub(super) async fn try_commit(&self, entries: Vec<Entry>) -> Result<Outcome> {
-        self.engine.commit(Batch { space: space(), fence: None, entries }).await
+        self.engine.commit(Batch { entries, ..Batch::new(space()) }).await
     }
 
     /// The cell at an address.

@@ -19,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::super::Outcome;
+use super::super::{LogBounds, Outcome, Position, Space};
 use super::database::{Database, Survives};
 use super::fault::Fault;
 use super::gate::SyncGate;
 use super::group::{Change, Group};
+use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
 use super::prepare::Prepared;
 use super::recent::Recent;
@@ -39,6 +40,8 @@ const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(super) enum Request {
     /// Commit a batch that was checked.
     Commit(Ask),
+    /// Trim a log.
+    Trim(Trim),
     /// Finish, release the store, and say how that went.
     Close(oneshot::Sender<Result<()>>),
 }
@@ -57,6 +60,23 @@ pub(super) struct Answer {
     prepared: Box<Prepared>,
 }
 
+/// A log to trim, up to where and by how much, and whom to answer.
+pub(super) struct Trim {
+    pub(super) space: Space,
+    pub(super) before: Position,
+    pub(super) entries_max: usize,
+    pub(super) reply: oneshot::Sender<Result<LogBounds>>,
+}
+
+/// Ends the waiting for logs to grow when the thread ends, also by a defect.
+struct EndOfBells(Arc<View>);
+
+impl Drop for EndOfBells {
+    fn drop(&mut self) {
+        self.0.bells().end();
+    }
+}
+
 /// The state of the thread.
 pub(super) struct CommitThread {
     requests: Receiver<Request>,
@@ -67,7 +87,9 @@ pub(super) struct CommitThread {
     /// When the oldest acknowledged batch that is not synced was acknowledged.
     unsynced_since: Option<Instant>,
     recent: Recent,
+    positions: Positions,
     fault: Option<Fault>,
+    _end_of_bells: EndOfBells,
 }
 
 impl CommitThread {
@@ -80,6 +102,7 @@ impl CommitThread {
         CommitThread {
             requests,
             database,
+            _end_of_bells: EndOfBells(Arc::clone(&view)),
             view,
             sync_every: match options.durability {
                 Durability::Durable => None,
@@ -88,6 +111,7 @@ impl CommitThread {
             sync_gate: options.sync_gate.clone(),
             unsynced_since: None,
             recent: Recent::default(),
+            positions: Positions::default(),
             fault: None,
         }
     }
@@ -97,17 +121,21 @@ impl CommitThread {
         loop {
             let first = self.next_request();
             self.sync_if_due();
-            match first {
-                Ok(Request::Commit(first)) => {
-                    let (asks, closer) = self.gather(first);
-                    self.commit(asks);
-                    if let Some(closer) = closer {
-                        return self.finish(Some(closer));
-                    }
-                }
-                Ok(Request::Close(closer)) => return self.finish(Some(closer)),
-                Err(RecvTimeoutError::Timeout) => {}
+            let mut next = match first {
+                Ok(request) => Some(request),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.finish(None),
+            };
+            while let Some(request) = next.take() {
+                match request {
+                    Request::Commit(first) => {
+                        let (asks, other) = self.gather(first);
+                        self.commit(asks);
+                        next = other;
+                    }
+                    Request::Trim(trim) => self.trim(trim),
+                    Request::Close(closer) => return self.finish(Some(closer)),
+                }
             }
         }
     }
@@ -120,8 +148,8 @@ impl CommitThread {
         }
     }
 
-    /// Everything that waits already, within the bounds of a group.
-    fn gather(&self, first: Ask) -> (Vec<Ask>, Option<oneshot::Sender<Result<()>>>) {
+    /// All batches that wait already, within the bounds of a group, up to another request.
+    fn gather(&self, first: Ask) -> (Vec<Ask>, Option<Request>) {
         let mut bytes = first.prepared.weight();
         let mut asks = vec![first];
         while asks.len() < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
@@ -130,7 +158,7 @@ impl CommitThread {
                     bytes += ask.prepared.weight();
                     asks.push(ask);
                 }
-                Ok(Request::Close(closer)) => return (asks, Some(closer)),
+                Ok(other) => return (asks, Some(other)),
                 Err(_) => break,
             }
         }
@@ -145,14 +173,16 @@ impl CommitThread {
             // Only this thread closes the view, and it ends then.
             (None, Err(_)) => return refuse(asks, closed),
         };
-        let mut group = Group::new(moment, &self.recent);
+        let mut positions = std::mem::take(&mut self.positions);
+        let mut group = Group::new(moment, &self.recent, Appends::new(&mut positions));
         let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
         let commit = group.commit();
-        let changes = group.into_changes();
-        if !changes.is_empty()
-            && let Err(fault) = self.apply(commit, &changes)
-        {
-            self.fault = Some(fault);
+        let (changes, appends) = group.finish();
+        let (appended, spaces) = appends.finish();
+        self.positions = positions;
+        match self.apply(commit, &changes, &appended) {
+            Ok(()) => spaces.iter().for_each(|space| self.view.bells().ring(space)),
+            Err(fault) => self.fault = Some(fault),
         }
         for (ask, verdict) in asks.into_iter().zip(verdicts) {
             ask.answer(match &self.fault {
@@ -162,17 +192,47 @@ impl CommitThread {
         }
     }
 
-    /// Makes the changes of a group durable, and then visible.
-    fn apply(&mut self, commit: u64, changes: &[Change]) -> Result<(), Fault> {
+    fn trim(&mut self, trim: Trim) {
+        let Trim { space, before, entries_max, reply } = trim;
+        answer(reply, self.try_trim(&space, before, entries_max));
+    }
+
+    fn try_trim(
+        &mut self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.kept_from_writing());
+        }
+        let moment = self.view.moment()?;
+        let (bounds, changes) = log::trim(&moment, space, before, entries_max)?;
+        let commit = moment.commit() + 1;
+        drop(moment);
+        self.apply(commit, &[], &changes).map_err(|fault| {
+            let error = fault.met_by_write();
+            self.fault = Some(fault);
+            error
+        })?;
+        Ok(bounds)
+    }
+
+    /// Makes the changes of cells and of logs durable, and then visible.
+    fn apply(&mut self, commit: u64, cells: &[Change], log: &Changes) -> Result<(), Fault> {
+        if cells.is_empty() && log.is_empty() {
+            return Ok(());
+        }
         if let Some(gate) = &self.sync_gate {
             gate.pass();
         }
         let survives = if self.sync_every.is_some() { Survives::Process } else { Survives::Power };
-        self.database.write(changes, survives)?;
-        self.view.caches().change(commit, changes);
+        self.database.write(cells, log, survives)?;
+        // No cache has anything of a log.
+        self.view.caches().change(commit, cells);
+        self.recent.note(commit, cells.iter().map(|change| change.key.hash));
         let (snapshot, cells) = (self.database.snapshot(), self.database.cells().clone());
         self.view.publish(Published::new(commit, snapshot, cells));
-        self.recent.note(commit, changes.iter().map(|change| change.key.hash));
         if survives == Survives::Process {
             self.unsynced_since.get_or_insert_with(Instant::now);
         }
@@ -216,6 +276,7 @@ impl CommitThread {
         for request in requests.try_iter() {
             match request {
                 Request::Commit(ask) => ask.answer(Err(closed())),
+                Request::Trim(trim) => answer(trim.reply, Err(closed())),
                 Request::Close(closer) => closers.push(closer),
             }
         }

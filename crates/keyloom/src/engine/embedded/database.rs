@@ -14,6 +14,7 @@ use fjall::{
 use super::fault::{self, background_failed};
 use super::folder::Folder;
 use super::group::Change;
+use super::log::Changes;
 use super::options::Options;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -93,16 +94,23 @@ impl Database {
         self.fjall.snapshot()
     }
 
-    /// Writes cells as one: journal, sync if asked for, then memory, in this order. After an
+    /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this order. After an
     /// error nothing of it is in memory, but the journal may have it; see [`fault::Fault`].
-    pub(super) fn write(&self, changes: &[Change], survives: Survives) -> Result<(), fault::Fault> {
+    pub(super) fn write(
+        &self,
+        cells: &[Change],
+        log: &Changes,
+        survives: Survives,
+    ) -> Result<(), fault::Fault> {
         self.wait_for_room()?;
-        let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), changes.len())
+        let room = cells.len() + log.len();
+        let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), room)
             .durability(Some(survives.mode()));
-        for Change { key, stored } in changes {
+        let cells = cells.iter().map(|change| (&change.key.bytes, &change.stored));
+        for (key, stored) in cells.chain(log.iter().map(|(key, stored)| (key, stored))) {
             match stored.clone() {
-                Some(stored) => batch.insert(&self.cells, key.bytes.clone(), stored),
-                None => batch.remove(&self.cells, key.bytes.clone()),
+                Some(stored) => batch.insert(&self.cells, key.clone(), stored),
+                None => batch.remove(&self.cells, key.clone()),
             }
         }
         batch.commit().map_err(fault::writing)

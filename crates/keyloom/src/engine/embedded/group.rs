@@ -6,9 +6,10 @@ use std::collections::hash_map::Entry as Slot;
 use bytes::Bytes;
 
 use super::super::decide::{Decision, Spot, decide};
-use super::super::{Cell, Effect, Integers, Outcome, Rejection};
+use super::super::{Batch, Cell, Committed, Effect, Integers, Outcome, Position, Rejection};
 use super::fault::Fault;
 use super::layout;
+use super::log::Appends;
 use super::prepare::{AsReckoned, Key, Place, Prepared};
 use super::recent::Recent;
 use super::view::Moment;
@@ -19,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Its effects are among the changes of the group.
-    Applied(Vec<Integers>),
+    Applied(Committed),
     /// It asked for no effect, and its conditions held.
     Held,
     /// A condition failed.
@@ -32,8 +33,8 @@ impl Verdict {
     /// The answer once the changes are durable.
     pub(super) fn when_durable(self) -> Result<Outcome> {
         match self {
-            Verdict::Applied(sums) => Ok(Outcome::Committed(sums)),
-            Verdict::Held => Ok(Outcome::Committed(Vec::new())),
+            Verdict::Applied(committed) => Ok(Outcome::Committed(committed)),
+            Verdict::Held => Ok(Outcome::Committed(Committed::default())),
             Verdict::Rejected(rejection) => Ok(Outcome::Rejected(rejection)),
             Verdict::Undecided(error) => Err(error),
         }
@@ -66,11 +67,12 @@ pub(super) struct Group<'v> {
     recent: &'v Recent,
     changes: Vec<Change>,
     places: HashMap<Key, usize, AsReckoned>,
+    appends: Appends<'v>,
 }
 
 impl<'v> Group<'v> {
-    pub(super) fn new(moment: Moment<'v>, recent: &'v Recent) -> Self {
-        Group { moment, recent, changes: Vec::new(), places: HashMap::default() }
+    pub(super) fn new(moment: Moment<'v>, recent: &'v Recent, appends: Appends<'v>) -> Self {
+        Group { moment, recent, changes: Vec::new(), places: HashMap::default(), appends }
     }
 
     /// The number of the commit that this group will be.
@@ -86,9 +88,12 @@ impl<'v> Group<'v> {
             Spot::Entry(entry) => self.look_up(prepared.entries.get(entry), prepared.seen_at),
         });
         match decision {
-            Ok(Decision::Apply(sums)) => match self.take_up(prepared, &sums) {
-                0 => Verdict::Held,
-                _ => Verdict::Applied(sums),
+            Ok(Decision::Apply(integers)) => match self.append(prepared) {
+                Ok(position) => match self.take_up(prepared, &integers) {
+                    0 if position.is_none() => Verdict::Held,
+                    _ => Verdict::Applied(Committed { integers, position }),
+                },
+                Err(error) => Verdict::Undecided(error),
             },
             Ok(Decision::Reject(rejection)) => Verdict::Rejected(rejection),
             Err(error) => Verdict::Undecided(error),
@@ -105,6 +110,12 @@ impl<'v> Group<'v> {
             (None, _) => return self.moment.load(&key.bytes),
         };
         stored.map(|stored| layout::decode(&key.bytes, stored)).transpose()
+    }
+
+    fn append(&mut self, prepared: &Prepared) -> Result<Option<Position>> {
+        let Batch { space, append, .. } = &prepared.batch;
+        let append = append.clone();
+        append.map(|bytes| self.appends.add(&self.moment, space, bytes)).transpose()
     }
 
     /// Adds the effects of a batch to the changes, and says how many there are.
@@ -132,8 +143,8 @@ impl<'v> Group<'v> {
         effects
     }
 
-    /// The changes as fjall stores them.
-    pub(super) fn into_changes(self) -> Vec<Change> {
-        self.changes
+    /// The changes as fjall stores them, and what is appended to logs.
+    pub(super) fn finish(self) -> (Vec<Change>, Appends<'v>) {
+        (self.changes, self.appends)
     }
 }

@@ -5,8 +5,9 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
-//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`] shows them, with [`cache`] and [`stretches`] in
-//! front. [`folder`] says whose folder it is, and [`fault`] what a failure means.
+//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`]
+//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append.
+//! [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
 mod commit;
@@ -16,6 +17,7 @@ mod folder;
 mod gate;
 mod group;
 mod layout;
+mod log;
 mod options;
 mod prepare;
 mod recent;
@@ -34,12 +36,13 @@ use tokio::sync::oneshot;
 pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
+use super::log::Allowance;
 use super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
-    Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
+    Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
-use commit::{Ask, CommitThread, Request};
+use commit::{Ask, CommitThread, Request, Trim};
 use database::Database;
 use folder::Folder;
 use prepare::Prepared;
@@ -89,6 +92,7 @@ impl Embedded {
                 batch_entries_max: 10_000,
                 batch_bytes_max: 16 * 1024 * 1024,
                 persistent: true,
+                keeps_log: true,
             },
             view,
             requests,
@@ -152,6 +156,37 @@ impl Engine for Embedded {
             Ok(answer) => answer.outcome,
             Err(_) => Err(self.unanswered(Fate::MayHaveHappened)),
         }
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        log::read(&self.view.moment()?, space, from, Allowance::new(entries_max, bytes_max))
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        let (reply, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Trim(Trim { space: space.clone(), before, entries_max, reply }))
+            .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
+        answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        let look = || {
+            let next = log::bounds(&self.view.moment()?, space)?.next;
+            Ok((next > beyond).then_some(next))
+        };
+        self.view.bells().wait(space, look).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -137,7 +137,7 @@ struct Span {
 }
 
 fn write_all(batch: &Batch) -> Spans {
-    let Batch { space, fence, entries } = batch;
+    let Batch { space, fence, entries, .. } = batch;
     let room = |address: &Address, effect: Option<&Effect>| {
         layout::stored_key_bytes(space, address)
             + match effect {

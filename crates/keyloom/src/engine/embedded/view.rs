@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::{Buf, Bytes};
 use fjall::{Keyspace, Readable, Snapshot};
 
+use super::super::bell::Bells;
 use super::super::{
     Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
@@ -23,6 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
     caches: Caches,
+    bells: Bells,
 }
 
 /// What is kept in memory beside the snapshots.
@@ -64,7 +66,7 @@ impl Published {
 
 impl View {
     pub(super) fn new(first: Published, caches: Caches) -> Self {
-        View { published: RwLock::new(Some(Arc::new(first))), caches }
+        View { published: RwLock::new(Some(Arc::new(first))), caches, bells: Bells::default() }
     }
 
     /// The moment at which to read.
@@ -97,6 +99,11 @@ impl View {
     pub(super) fn caches(&self) -> &Caches {
         &self.caches
     }
+
+    /// What wakes those who wait for a log to grow.
+    pub(super) fn bells(&self) -> &Bells {
+        &self.bells
+    }
 }
 
 /// The error of every call after `close`.
@@ -122,6 +129,11 @@ impl Moment<'_> {
     /// Which commit was the last one before this moment.
     pub(super) fn commit(&self) -> u64 {
         self.published.commit
+    }
+
+    /// What fjall has, past the caches.
+    pub(super) fn stored(&self) -> (&Snapshot, &Keyspace) {
+        (&self.published.snapshot, &self.published.cells)
     }
 
     /// The cell at a stored key.

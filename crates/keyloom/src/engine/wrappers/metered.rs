@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::super::decide::integers_bytes;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, Outcome, Range, Row,
-    Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, LogBounds, LogSlice,
+    Outcome, Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::Result;
 
@@ -32,6 +32,12 @@ pub struct Usage {
     pub entries_written: u64,
     /// The keys and contents of these entries.
     pub bytes_written: u64,
+    /// Calls that read or trim a log, or wait for it, those that failed included.
+    pub log_calls: u64,
+    /// What batches that were committed have appended to logs.
+    pub log_entries_written: u64,
+    /// The bytes of these entries.
+    pub log_bytes_written: u64,
 }
 
 impl Usage {
@@ -42,7 +48,7 @@ impl Usage {
 
     /// All calls.
     pub fn round_trips(&self) -> u64 {
-        self.reads() + self.commits
+        self.reads() + self.commits + self.log_calls
     }
 
     fn read_cell(&mut self, cell: &Cell) {
@@ -140,13 +146,42 @@ impl Engine for Metered {
         let written = batch.entries.iter().filter(|entry| entry.effect.is_some());
         let (entries, bytes) =
             written.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.weight()));
+        let appended = batch.append.as_ref().map(|bytes| bytes.len() as u64);
         let outcome = self.inner.commit(batch).await?;
         if let Outcome::Committed(_) = outcome {
             let mut usage = self.count();
+            usage.log_entries_written += u64::from(appended.is_some());
+            usage.log_bytes_written += appended.unwrap_or(0);
             usage.entries_written += entries;
             usage.bytes_written += bytes as u64;
         }
         Ok(outcome)
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        self.count().log_calls += 1;
+        self.inner.read_log(space, from, entries_max, bytes_max).await
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        self.count().log_calls += 1;
+        self.inner.trim_log(space, before, entries_max).await
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        self.count().log_calls += 1;
+        self.inner.wait_log(space, beyond).await
     }
 
     async fn close(&self) -> Result<()> {
@@ -189,8 +224,23 @@ mod tests {
         assert_eq!(metered.take(), Usage { commits: 1, ..written });
 
         metered.commit(batch(Some(Condition::Absent))).await.unwrap();
-        metered.commit(Batch { space: Space::main(), fence: None, entries: vec![] }).await.unwrap();
+        metered.commit(Batch::new(Space::main())).await.unwrap();
         assert_eq!(metered.take(), Usage { commits: 2, ..Usage::default() }, "one was rejected");
+
+        metered
+            .commit(Batch { append: Some("entry".into()), ..Batch::new(Space::main()) })
+            .await
+            .unwrap();
+        metered.read_log(&Space::main(), Position::FIRST, 1, 1).await.unwrap();
+        metered.trim_log(&Space::main(), Position::FIRST, 1).await.unwrap();
+        metered.wait_log(&Space::main(), Position::FIRST).await.unwrap();
+        let logged = Usage {
+            log_calls: 3,
+            log_entries_written: 1,
+            log_bytes_written: 5,
+            ..Usage::default()
+        };
+        assert_eq!(metered.take(), Usage { commits: 1, ..logged });
 
         let asked = [at("r:1"), at("missing"), at("n"), at("r:1")];
         metered.get(&Space::main(), &asked).await.unwrap();

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::RwLock;
 
+use super::super::log::no_log;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Reading, Row,
-    Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
+    Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -38,8 +39,29 @@ impl Mirror {
             batch_entries_max: a.batch_entries_max.min(b.batch_entries_max),
             batch_bytes_max: a.batch_bytes_max.min(b.batch_bytes_max),
             persistent: a.persistent && b.persistent,
+            keeps_log: a.keeps_log && b.keeps_log,
         };
         Mirror { capabilities, pair: Arc::new(Pair { left, right, turn: RwLock::new(()) }) }
+    }
+
+    fn check_log(&self) -> Result<()> {
+        if self.capabilities.keeps_log { Ok(()) } else { Err(no_log(self.capabilities.engine)) }
+    }
+}
+
+/// Goes on when the caller gives up in between; otherwise one engine would have the change and
+/// the other not.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    match tokio::spawn(change).await.map_err(tokio::task::JoinError::try_into_panic) {
+        Ok(outcome) => outcome,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(cancelled)) => {
+            Err(Error::new(ErrorKind::Closed, "the runtime was shut down under a commit")
+                .with_fate(crate::error::Fate::MayHaveHappened)
+                .with_source(cancelled))
+        }
     }
 }
 
@@ -142,23 +164,55 @@ impl Engine for Mirror {
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
         let pair = self.pair.clone();
-        // A task of its own goes on when the caller gives up in between; otherwise one engine
-        // would have the batch and the other not.
-        let both = tokio::spawn(async move {
+        to_the_end(async move {
             let _alone = pair.turn.write().await;
             let question = format!("commit {batch:?}");
             let left = pair.left.commit(batch.clone()).await;
             same(&question, left, pair.right.commit(batch).await)
-        });
-        match both.await.map_err(tokio::task::JoinError::try_into_panic) {
-            Ok(outcome) => outcome,
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            Err(Err(cancelled)) => {
-                Err(Error::new(ErrorKind::Closed, "the runtime was shut down under a commit")
-                    .with_fate(crate::error::Fate::MayHaveHappened)
-                    .with_source(cancelled))
-            }
-        }
+        })
+        .await
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        self.check_log()?;
+        let Pair { left, right, turn } = &*self.pair;
+        let _no_commit = turn.read().await;
+        same(
+            &format!("read the log of {space:?} from {from}, at most {entries_max}, {bytes_max}"),
+            left.read_log(space, from, entries_max, bytes_max).await,
+            right.read_log(space, from, entries_max, bytes_max).await,
+        )
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        self.check_log()?;
+        let (pair, space) = (self.pair.clone(), space.clone());
+        to_the_end(async move {
+            let _alone = pair.turn.write().await;
+            let question = format!("trim the log of {space:?} before {before}, by {entries_max}");
+            let left = pair.left.trim_log(&space, before, entries_max).await;
+            same(&question, left, pair.right.trim_log(&space, before, entries_max).await)
+        })
+        .await
+    }
+
+    /// The engines come to a position one after the other, so that only the later one is told.
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        self.check_log()?;
+        let Pair { left, right, .. } = &*self.pair;
+        let both = tokio::try_join!(left.wait_log(space, beyond), right.wait_log(space, beyond));
+        both.map(|(left, right)| left.min(right))
     }
 
     async fn close(&self) -> Result<()> {

@@ -47,6 +47,8 @@ impl Torn {
         let capabilities = Capabilities {
             engine: "torn",
             reading: Reading::Validated,
+            // A log shows with its batch, and here a batch shows cell by cell.
+            keeps_log: false,
             ..inner.capabilities().clone()
         };
         Torn {

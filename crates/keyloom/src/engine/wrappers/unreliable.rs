@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, Outcome, Range, Row, Space,
-    Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
+    Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 
@@ -174,6 +174,32 @@ impl Engine for Unreliable {
                 Err(failure(Fate::MayHaveHappened))
             }
         }
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        self.before_read()?;
+        self.inner.read_log(space, from, entries_max, bytes_max).await
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        self.before_read()?;
+        self.inner.trim_log(space, before, entries_max).await
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        self.before_read()?;
+        self.inner.wait_log(space, beyond).await
     }
 
     async fn close(&self) -> Result<()> {

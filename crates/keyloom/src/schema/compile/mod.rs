@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::body::BodySchema;
-use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::declaration::{CollectionDeclaration, LogDeclaration, SchemaDeclaration};
 use super::model::{Collection, Schema};
 use super::problem::{Problems, Trail};
 use super::target::recipe_of;
@@ -23,6 +23,9 @@ use crate::key::{Path, Template};
 
 /// The longest name of a collection or an index, in characters.
 const NAME_CHARACTERS_MAX: usize = 64;
+
+/// A hundred years.
+const DAYS_MAX: usize = 36_500;
 
 /// Kept for descriptions of the store itself.
 const COLLECTIONS_RESERVED: [&str; 1] = ["keyloom"];
@@ -46,7 +49,20 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
         .into_iter()
         .map(|(name, collection)| (name, Arc::new(prepared(collection, &inventory))))
         .collect();
-    Schema { collections }
+    if let Some(log) = &declaration.log {
+        check_log(log, problems);
+    }
+    Schema { collections, log: declaration.log }
+}
+
+fn check_log(log: &LogDeclaration, problems: &mut Problems) {
+    let trail = |name: &str| vec!["log".to_owned(), name.to_owned()];
+    if log.days.is_some_and(|days| !(1..=DAYS_MAX).contains(&days)) {
+        problems.add(trail("days"), "must be 1 to 36500; leave it out to keep changes for ever");
+    }
+    if log.entries == Some(0) {
+        problems.add(trail("entries"), "must be at least 1; leave it out to keep all changes");
+    }
 }
 
 /// Works out, once for all queries, what reading needs to know of the collection's templates.

@@ -327,3 +327,22 @@ fn what_is_new_must_not_clash_with_what_was_kept() {
     let error = Schema::from_declaration(evolution.merged).unwrap_err();
     assert!(problems(&error)[0].contains("could both have the key `approval:code:"), "{error}");
 }
+
+#[test]
+fn a_log_comes_and_stays_and_its_bounds_follow_the_last_to_declare_it() {
+    let log = |text: &str| compiled(&format!("{text}\n{}", SYSTEMS[0]));
+    let (none, short, long) = (log(""), log("[log]\ndays = 1"), log("[log]\ndays = 9"));
+    for (stored, declared, line, merged) in [
+        (&none, &short, "Safe log: is new; it tells of changes from now on", &short),
+        (&short, &none, "Kept log: is in the store only; it stays", &short),
+        (&short, &long, "Safe log: keeps another part of the changes", &long),
+    ] {
+        let evolution = evolve(stored, declared);
+        assert_eq!(lines(&evolution), [line]);
+        assert_eq!(evolution.merged, merged.declaration());
+    }
+    assert_eq!(none.merge(&short).unwrap(), short);
+    assert_eq!(short.merge(&none).unwrap(), short);
+    let error = short.merge(&long).unwrap_err();
+    assert_eq!(problems(&error), ["log: is declared differently in two schemas"]);
+}

@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
     Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    IndexDeclaration, LogDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -117,7 +117,10 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
 }
 
 fn declaration() -> impl Strategy<Value = SchemaDeclaration> {
-    btree_map(name(), collection(), 0..3).prop_map(|collections| SchemaDeclaration { collections })
+    let log = (option::of(1usize..100), option::of(1usize..100))
+        .prop_map(|(days, entries)| LogDeclaration { days, entries });
+    (btree_map(name(), collection(), 0..3), option::of(log))
+        .prop_map(|(collections, log)| SchemaDeclaration { log, collections })
 }
 
 /// A schema of one of the systems with some indexes left out and some rules turned around: all

@@ -1,0 +1,98 @@
+//! How much of a log is kept: bounded steps that remove what the schema does not ask to keep.
+
+use crate::engine::{Engine, EngineExt, LogBounds, Position, Space};
+use crate::error::{ErrorKind, Result};
+use crate::schema::LogDeclaration;
+
+use super::entry::Entry;
+
+/// One step reads and removes at most so many entries.
+const STEP_ENTRIES: usize = 512;
+
+/// One step reads at most about so many bytes.
+const STEP_BYTES: usize = 1 << 20;
+
+/// A writer trims a step after so many entries: fewer than a step removes, so that a log that is
+/// written to keeps its size by itself.
+const ENTRIES_BETWEEN_STEPS: u64 = 256;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// What one step did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// What is kept now.
+    pub(crate) bounds: LogBounds,
+    /// How many entries were removed.
+    pub(crate) removed: u64,
+    /// Whether there may be more to remove.
+    pub(crate) has_more: bool,
+}
+
+/// Removes some of what need not be kept at this time, the oldest first.
+pub(crate) async fn trim_step(
+    engine: &dyn Engine,
+    space: &Space,
+    keep: LogDeclaration,
+    now: u64,
+) -> Result<Step> {
+    let bounds = engine.log_bounds(space).await?;
+    let before = match first_within_count(bounds, keep) {
+        Some(before) => before,
+        None => match first_within_age(engine, space, bounds, keep, now).await {
+            // Somebody else has trimmed meanwhile, and is not done either.
+            Err(error) if error.kind() == ErrorKind::LogTrimmed => bounds.oldest,
+            before => before?,
+        },
+    };
+    let kept = if before > bounds.oldest {
+        engine.trim_log(space, before, STEP_ENTRIES).await?
+    } else {
+        bounds
+    };
+    let removed = kept.oldest.number().saturating_sub(bounds.oldest.number());
+    Ok(Step { bounds: kept, removed, has_more: removed > 0 })
+}
+
+/// A step now and then, by the writer that got this position. It comes after the write, which is
+/// not undone by a failure to trim; the next step tries again.
+pub(crate) async fn trim_now_and_then(
+    engine: &dyn Engine,
+    space: &Space,
+    keep: LogDeclaration,
+    now: u64,
+    position: Position,
+) {
+    let is_bounded = keep.days.is_some() || keep.entries.is_some();
+    if is_bounded && position.number().is_multiple_of(ENTRIES_BETWEEN_STEPS) {
+        let _ = trim_step(engine, space, keep, now).await;
+    }
+}
+
+/// Where the log may begin by the number of entries, if it begins earlier.
+fn first_within_count(bounds: LogBounds, keep: LogDeclaration) -> Option<Position> {
+    let first = bounds.next.number().checked_sub(keep.entries? as u64)?;
+    Position::from_number(first).filter(|first| *first > bounds.oldest)
+}
+
+/// The first of the oldest entries that is young enough, as far as one step looks. Clocks of
+/// several writers need not agree, so that an old entry behind a young one stays as long as it.
+async fn first_within_age(
+    engine: &dyn Engine,
+    space: &Space,
+    bounds: LogBounds,
+    keep: LogDeclaration,
+    now: u64,
+) -> Result<Position> {
+    let Some(days) = keep.days else { return Ok(bounds.oldest) };
+    let since = now.saturating_sub(DAY_MS.saturating_mul(days as u64));
+    let slice = engine.read_log(space, bounds.oldest, STEP_ENTRIES, STEP_BYTES).await?;
+    let mut first = bounds.oldest;
+    for entry in slice.entries {
+        if Entry::time(&entry.bytes)? >= since {
+            break;
+        }
+        first = entry.position.next();
+    }
+    Ok(first)
+}

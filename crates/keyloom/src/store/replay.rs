@@ -1,0 +1,137 @@
+//! A store from the log of another.
+
+use super::Store;
+use super::changes::{declared_log, read};
+use crate::engine::{
+    Address, Area, Batch, Condition, Direction, Effect, EngineExt, LogBounds, LogEntry, Outcome,
+    Position, Range,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Entry;
+use crate::record::Version;
+use crate::schema::{Schema, catalog_address};
+
+/// How much of the log is read at once.
+const SLICE_ENTRIES: usize = 512;
+const SLICE_BYTES: usize = 4 << 20;
+
+/// What a replay did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many commits were made again.
+    pub commits: u64,
+    /// What the log of the new store keeps: the same as the old one had up to there.
+    pub bounds: LogBounds,
+}
+
+impl Store {
+    /// Makes this space, which must be empty, what the log of another says: every record with its
+    /// version, every index entry, the schema, and the log itself. It ends where the log ended
+    /// when it began.
+    ///
+    /// The log must go back to the very first change of its space: it was declared with the first
+    /// schema, and nothing was trimmed since. Nobody else may write to this space meanwhile. A
+    /// replay that was interrupted begins again with an empty store.
+    pub async fn replay(&self, log: &Store) -> Result<Replayed> {
+        let end = log.log_bounds().await?.next;
+        self.replay_before(log, end).await
+    }
+
+    /// As [`replay`](Self::replay), up to and with the commit at this position.
+    pub async fn replay_until(&self, log: &Store, last: Position) -> Result<Replayed> {
+        let end = log.log_bounds().await?.next;
+        if last >= end {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "the log has not come to this position; it may belong to another store",
+            )
+            .with("position", last)
+            .with("next position", end));
+        }
+        self.replay_before(log, last.next()).await
+    }
+
+    async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
+        declared_log(log.session()).await?;
+        // The schema as it is now names all areas that there ever were, since none is dropped.
+        let schema = log.session().reload().await?.schema.clone();
+        schema.check_against(self.engine().capabilities())?;
+        self.refuse_unless_empty(&schema).await?;
+        let mut next = Position::FIRST;
+        while next < end {
+            let slice = read(log.session(), next, SLICE_ENTRIES, SLICE_BYTES).await?;
+            let entries = slice.entries.into_iter().take_while(|entry| entry.position < end);
+            for entry in entries {
+                next = entry.position.next();
+                self.redo(entry).await?;
+            }
+        }
+        self.session().reload().await?;
+        let bounds = self.engine().log_bounds(&self.session().space).await?;
+        Ok(Replayed { commits: next.number() - 1, bounds })
+    }
+
+    /// Makes one commit again: the same cells, and the same entry at the same position.
+    async fn redo(&self, entry: LogEntry) -> Result<()> {
+        let LogEntry { position, bytes } = entry;
+        let cells = Entry::decode(&bytes).map_err(|error| error.with("position", position))?.cells;
+        let is_first = position == Position::FIRST;
+        if is_first && !begins_space(&cells) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "the log was declared when the space was in use already, and does not tell all",
+            )
+            .with("advice", "a replay needs a log that was declared with the first schema"));
+        }
+        let catalog = catalog_address();
+        let mut batch = Batch { append: Some(bytes), ..Batch::new(self.session().space.clone()) };
+        for (address, effect) in cells {
+            let condition = (is_first && address == catalog).then_some(Condition::Absent);
+            batch.push(address, condition, Some(effect));
+        }
+        match self.engine().commit(batch).await? {
+            Outcome::Committed(committed) if committed.position == Some(position) => Ok(()),
+            Outcome::Committed(_) | Outcome::Rejected(_) => {
+                Err(not_empty(self).with("reason", "somebody else wrote to it during the replay"))
+            }
+        }
+    }
+
+    /// An engine cannot list its areas, so this looks where anything of Keyloom's would be, and
+    /// where the replay is going to write.
+    async fn refuse_unless_empty(&self, schema: &Schema) -> Result<()> {
+        let space = &self.session().space;
+        if self.engine().log_bounds(space).await? != LogBounds::EMPTY {
+            return Err(not_empty(self).with("reason", "it has a log"));
+        }
+        let mut areas = vec![Area::own(), Area::default_area()];
+        for collection in schema.collections.values() {
+            areas.push(collection.area.clone());
+            areas.extend(collection.indexes.values().map(|index| index.area.clone()));
+        }
+        areas.sort_unstable();
+        areas.dedup();
+        let ranges: Vec<Range> = areas.into_iter().map(Range::all).collect();
+        let found = self.engine().scan(space, &ranges, 1, Direction::Forward).await?;
+        match found.iter().all(|stretch| stretch.rows.is_empty()) {
+            true => Ok(()),
+            false => Err(not_empty(self)),
+        }
+    }
+}
+
+fn not_empty(store: &Store) -> Error {
+    Error::new(ErrorKind::InvalidArgument, "only an empty space can be made from a log")
+        .with("space", store.space_name())
+}
+
+/// Whether a batch created the catalog: nothing of the space is older.
+fn begins_space(cells: &[(Address, Effect)]) -> bool {
+    let catalog = catalog_address();
+    cells.iter().any(|(address, effect)| match effect {
+        Effect::Put { stamp, .. } => {
+            *address == catalog && Version::from_stamp(*stamp).revision() == 1
+        }
+        Effect::Delete | Effect::Add { .. } => false,
+    })
+}

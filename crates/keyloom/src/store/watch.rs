@@ -1,0 +1,136 @@
+//! Waiting for changes, one commit after the other.
+
+use std::collections::VecDeque;
+
+use super::Store;
+use super::changes::{Logged, LoggedChange, declared_log, logged, read};
+use crate::engine::{EngineExt, Position};
+use crate::error::Result;
+use crate::session::Session;
+
+/// A watch holds at most so many commits, and about so many bytes, ahead of its reader. The rest
+/// waits in the log.
+const AHEAD_ENTRIES: usize = 256;
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// What to watch, and from where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    from: Option<Position>,
+    collections: Vec<String>,
+    key_prefixes: Vec<String>,
+}
+
+impl WatchOptions {
+    /// Everything that is committed after the watch has begun.
+    pub fn from_now() -> Self {
+        WatchOptions::default()
+    }
+
+    /// Everything from a position on. To go on after a commit, give the position after it.
+    pub fn from_position(position: Position) -> Self {
+        WatchOptions { from: Some(position), ..WatchOptions::default() }
+    }
+
+    /// Only records of this collection; of several, when it is called again.
+    #[must_use]
+    pub fn collection(mut self, name: impl Into<String>) -> Self {
+        self.collections.push(name.into());
+        self
+    }
+
+    /// Only records whose keys begin with this; with one of several, when it is called again.
+    #[must_use]
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.key_prefixes.push(prefix.into());
+        self
+    }
+
+    fn is_filtered(&self) -> bool {
+        !self.collections.is_empty() || !self.key_prefixes.is_empty()
+    }
+
+    fn wants(&self, change: &LoggedChange) -> bool {
+        let is_one_of = |name: &String| *name == change.collection;
+        let begins = |prefix: &String| change.key.starts_with(prefix);
+        (self.collections.is_empty() || self.collections.iter().any(is_one_of))
+            && (self.key_prefixes.is_empty() || self.key_prefixes.iter().any(begins))
+    }
+
+    /// The commit with the changes that are wanted; `None` when there are none. Without a filter,
+    /// changes of the schema are given too.
+    fn filtered(&self, mut commit: Logged) -> Option<Logged> {
+        commit.changes.retain(|change| self.wants(change));
+        let is_wanted =
+            !commit.changes.is_empty() || (commit.is_schema_change && !self.is_filtered());
+        is_wanted.then_some(commit)
+    }
+}
+
+/// The commits of a space as they come, each once and in order.
+///
+/// It reads on from the log as it is asked for more, so that a slow reader costs nothing but the
+/// place in the log. One that falls behind what the log keeps gets
+/// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed).
+pub struct Watch {
+    session: Session,
+    options: WatchOptions,
+    /// What was read and not given yet.
+    ahead: VecDeque<Logged>,
+    /// The position after what was read.
+    next: Position,
+}
+
+impl Store {
+    /// Watches the space. See [`Watch::next`].
+    pub async fn watch(&self, options: WatchOptions) -> Result<Watch> {
+        let session = self.session().clone();
+        declared_log(&session).await?;
+        let next = match options.from {
+            // A position that is gone, or was never reached, is told now and not at the first
+            // change.
+            Some(from) => {
+                read(&session, from, 1, 1).await?;
+                from
+            }
+            None => session.engine.log_bounds(&session.space).await?.next,
+        };
+        Ok(Watch { session, options, ahead: VecDeque::new(), next })
+    }
+}
+
+impl Watch {
+    /// The next commit that is wanted, with the changes that are wanted; waits until there is
+    /// one. Dropping the future loses nothing.
+    ///
+    /// After an error the watch stands where it stood: an error that is worth a retry may be
+    /// followed by the next commit, without a gap.
+    pub async fn next(&mut self) -> Result<Logged> {
+        loop {
+            if let Some(commit) = self.ahead.pop_front() {
+                return Ok(commit);
+            }
+            self.session.engine.wait_log(&self.session.space, self.next).await?;
+            self.read_ahead().await?;
+        }
+    }
+
+    /// Where to begin another watch that is to go on after what this one gave last: a position
+    /// for [`WatchOptions::from_position`].
+    pub fn position(&self) -> Position {
+        self.ahead.front().map_or(self.next, |commit| commit.position)
+    }
+
+    async fn read_ahead(&mut self) -> Result<()> {
+        let slice = read(&self.session, self.next, AHEAD_ENTRIES, AHEAD_BYTES).await?;
+        let mut ahead = VecDeque::new();
+        let mut next = self.next;
+        for entry in &slice.entries {
+            ahead.extend(self.options.filtered(logged(entry)?));
+            next = entry.position.next();
+        }
+        self.ahead = ahead;
+        self.next = next;
+        Ok(())
+    }
+}
