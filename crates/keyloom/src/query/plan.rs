@@ -14,6 +14,8 @@ use crate::schema::{Collection, Condition, Holds, Index, IndexKind, Loaded, Test
 /// How a query is answered: one range per branch, merged by what follows the branch's prefix.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// The schema that it was made by, and holds under.
+    pub(crate) loaded: Arc<Loaded>,
     pub(crate) collection: Arc<Collection>,
     pub(crate) branches: Vec<Branch>,
     /// The direction in which keys are read for the order that was asked for.
@@ -105,7 +107,7 @@ impl Fit {
 
 /// Plans a query. `pinned` are the indexes that a cursor was made with.
 pub(crate) fn plan(
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
     pinned: Option<&str>,
@@ -142,7 +144,8 @@ pub(crate) fn plan(
         .zip(&branches)
         .map(|(fit, asked)| branch(collection, fit, asked))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Plan { collection: collection.clone(), branches, direction, filters })
+    let (loaded, collection) = (loaded.clone(), collection.clone());
+    Ok(Plan { loaded, collection, branches, direction, filters })
 }
 
 /// One question per branch of the union; one in all where there is no union.
@@ -366,7 +369,7 @@ fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
 }
 
 fn refuse_or_scan(
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
     branches: &[Asked],
@@ -392,6 +395,7 @@ fn refuse_or_scan(
     let (prefix, presumed) = (range.start.clone(), Vec::new());
     let branch = Branch { index: None, equal: 0, range, prefix, presumed };
     Ok(Plan {
+        loaded: loaded.clone(),
         collection: collection.clone(),
         branches: vec![branch],
         direction: Direction::Forward,

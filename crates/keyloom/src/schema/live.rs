@@ -1,6 +1,8 @@
 //! The schema of a space as this process knows it: loaded from the catalog, obeyed by every
 //! writer, reloaded when the fence says that it has changed.
 
+mod reads;
+
 use std::sync::{Arc, RwLock};
 
 use super::catalog::{Catalog, CursorSecret, IndexState};
@@ -14,9 +16,13 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
 use crate::record::{Version, random_bytes};
+use reads::Epoch;
 
 /// How often a schema change is tried when other processes change the schema too.
 const APPLY_ATTEMPTS: usize = 16;
+
+/// How often the catalog is read until it shows as a whole, where batches show cell by cell.
+const LOOKS: usize = 64;
 
 /// The catalog's key in Keyloom's own area.
 const CATALOG_KEY: &[u8] = b"catalog";
@@ -81,6 +87,7 @@ pub struct Applied {
 pub(crate) struct Live {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) space: Space,
+    epoch: Epoch,
     loaded: RwLock<Option<Arc<Loaded>>>,
     /// What this process declared, and therefore relies on.
     declared: RwLock<Vec<Schema>>,
@@ -88,7 +95,13 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(engine: Arc<dyn Engine>, space: Space) -> Self {
-        Live { engine, space, loaded: RwLock::new(None), declared: RwLock::new(Vec::new()) }
+        Live {
+            engine,
+            space,
+            epoch: Epoch::new(),
+            loaded: RwLock::new(None),
+            declared: RwLock::new(Vec::new()),
+        }
     }
 
     /// The schema as last seen; the first call reads it.
@@ -102,7 +115,7 @@ impl Live {
 
     /// Reads the schema again, and fails if it breaks what this process declared.
     pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
-        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let cell = self.catalog_cell().await?;
         let known = read(&self.loaded).clone();
         if let (Some(known), Some(cell)) = (known, &cell)
             && known.version.is_some_and(|version| version.stamp() == cell.stamp)
@@ -118,9 +131,24 @@ impl Live {
         Ok(loaded)
     }
 
-    /// What a question means under the schema as last seen. Nothing stops a reader whose schema is
-    /// out of date as the fence stops a writer, so a refusal is pronounced only under the schema
-    /// as it is now: somebody else may have built the index, or declared it.
+    /// The catalog's cell, once its epoch shows too. Whoever writes by a schema that others do not
+    /// know yet must be sure that they can see that there is one.
+    async fn catalog_cell(&self) -> Result<Option<Cell>> {
+        let both = [catalog_address(), self.epoch.address.clone()];
+        for _ in 0..LOOKS {
+            let mut cells = self.engine.get(&self.space, &both).await?.into_iter();
+            let (catalog, epoch) = (cells.next().flatten(), cells.next().flatten());
+            if catalog.as_ref().map(|cell| cell.stamp) == epoch.map(|cell| cell.stamp) {
+                return Ok(catalog);
+            }
+        }
+        let message = "the store's catalog and its epoch are not of one write";
+        Err(Error::new(ErrorKind::Corrupt, message).with_retry(true))
+    }
+
+    /// What a question means under the schema as last seen. A refusal reads nothing that could tell
+    /// that the schema is out of date, so it is pronounced only under the schema as it is now:
+    /// somebody else may have built the index, or declared it.
     pub(crate) async fn decide<D>(&self, decide: impl Fn(&Arc<Loaded>) -> Result<D>) -> Result<D> {
         let known = self.loaded().await?;
         let refusal = match decide(&known) {
@@ -256,6 +284,9 @@ impl Live {
         let mut batch = Batch::new(self.space.clone());
         let put = Effect::Put { stamp: version.stamp(), bytes: catalog.to_bytes()?.into() };
         batch.push(catalog_address(), Some(condition), Some(put));
+        let epoch = catalog.epoch.to_string();
+        let put = Effect::Put { stamp: version.stamp(), bytes: epoch.into() };
+        batch.push(self.epoch.address.clone(), None, Some(put));
         match self.engine.commit(batch).await? {
             Outcome::Committed(_) => {
                 self.reload().await?;

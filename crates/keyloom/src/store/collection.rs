@@ -74,24 +74,28 @@ impl<T> Collection<T> {
         index: &str,
         values: impl KeyFields,
     ) -> Result<Option<Document>> {
-        let values = values.into_values();
+        let (values, mut reads) = (values.into_values(), 0);
+        loop {
+            match self.look_up(index, &values).await {
+                Err(error) => self.session.read_again_after(error, &mut reads).await?,
+                found => return found,
+            }
+        }
+    }
+
+    async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
         let decided = self.session.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
-            let (index, claim) = unique_key(loaded, declared, index, &values)?;
-            Ok((declared.clone(), index.clone(), claim))
+            let (index, claim) = unique_key(loaded, declared, index, values)?;
+            Ok((loaded.clone(), declared.clone(), index.clone(), claim))
         });
-        let (declared, index, claim) = decided.await?;
+        let (loaded, declared, index, claim) = decided.await?;
         let (declared, index) = (&*declared, &*index);
         let claim = Address::new(index.area.clone(), claim);
         let retry = Retry::eager();
         for reads in 1.. {
-            let cell = self
-                .session
-                .engine
-                .get(&self.session.space, std::slice::from_ref(&claim))
-                .await?
-                .pop()
-                .flatten();
+            let claimed = std::slice::from_ref(&claim);
+            let cell = self.session.get_under(&loaded, claimed).await?.pop().flatten();
             let Some(cell) = cell else { return Ok(None) };
             let key =
                 cell.bytes().and_then(|value| followed_key_of(declared, index, &claim.key, value));
