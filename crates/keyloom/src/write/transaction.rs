@@ -368,13 +368,14 @@ impl State {
     }
 
     /// The version of the record once the transaction commits: one more than what was read,
-    /// however often it is written in between.
+    /// however often it is written in between. A record that the transaction deleted and creates
+    /// again is another one, as it would be in two transactions: a new incarnation.
     fn next_version(&self, address: &Address) -> Version {
-        if let Some(Some(read)) = self.records.get(address) {
-            return read.version.next();
+        match (self.writes.get(address), self.records.get(address)) {
+            (Some(Write { after: Some(written), .. }), _) => written.version,
+            (None, Some(Some(read))) => read.version.next(),
+            (Some(Write { after: None, .. }), _) | (None, _) => Version::first(),
         }
-        let written = self.writes.get(address).and_then(|write| write.after.as_ref());
-        written.map_or_else(Version::first, |after| after.version)
     }
 
     /// The changes, and what else must still hold.
