@@ -172,8 +172,8 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         }
         _ => Some(FieldType::Map),
     };
-    let generate = table.boolean("generate", problems).unwrap_or(false);
-    let required = table.boolean("required", problems).unwrap_or(false);
+    let generate = table.boolean("generate", problems);
+    let required = table.boolean("required", problems);
     table.finish(&format!("a field of type {name}"), problems);
     Some(FieldDeclaration { field_type: field_type?, generate, required })
 }
@@ -196,8 +196,8 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
         holds: table.text("holds", problems),
         condition: condition(&mut table, problems),
         max: table.number("max", problems),
-        claims: table.boolean("claims", problems).unwrap_or(false),
-        sparse: table.boolean("sparse", problems).unwrap_or(true),
+        claims: table.boolean("claims", problems),
+        sparse: table.boolean("sparse", problems),
     };
     table.finish("an index", problems);
     key.map(|_| declaration)
