@@ -14,6 +14,7 @@ use super::declaration::{
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
+use crate::json;
 
 /// The digits of an integer unless declared: every 64-bit number fits.
 pub(crate) const DIGITS_DEFAULT: u8 = 19;
@@ -261,15 +262,15 @@ fn body(table: &mut Table<'_>, problems: &mut Problems) -> Option<Value> {
     let trail = table.trail_of("body");
     match value {
         Value::Object(_) => Some(sorted(value)),
-        Value::String(text) => match serde_json::from_str(text) {
+        Value::String(text) => match json::parse(text.as_bytes()) {
             Ok(schema @ Value::Object(_)) => Some(sorted(&schema)),
             Ok(other) => {
                 let found = type_name(&other);
                 problems.add(trail, format!("must hold a JSON object, not {found}"));
                 None
             }
-            Err(error) => {
-                problems.add(trail, format!("is not JSON: {error}"));
+            Err(fault) => {
+                problems.add(trail, format!("is not JSON: {fault}"));
                 None
             }
         },

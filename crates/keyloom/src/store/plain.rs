@@ -15,6 +15,7 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place};
+use crate::json;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
 use crate::schema::{Collection, Loaded, Schema};
@@ -295,10 +296,8 @@ fn record_at(collection: &Collection, key: &Bytes, text: &[u8]) -> Result<Value>
             .with("collection", &collection.name)
             .with("key", ShowKey(key))
     };
-    let record: Value = serde_json::from_slice(text).map_err(|error| {
-        about("what is put at a record's key must be JSON")
-            .with("reason", &error)
-            .with_source(error)
+    let record = json::parse(text).map_err(|fault| {
+        fault.describe(about("what is put at a record's key must be JSON that is kept as it is"))
     })?;
     if !record.is_object() {
         return Err(about("what is put at a record's key must be a JSON object"));
