@@ -6,6 +6,7 @@
 //! judged, so that writers may go on meanwhile.
 
 mod build;
+mod delete;
 mod finding;
 mod keyspace;
 mod mend;
@@ -19,6 +20,7 @@ mod verify;
 
 pub use build::Built;
 pub(crate) use build::build;
+pub(crate) use delete::delete;
 pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use super::build::Built;
 use super::mend::{Hand, Held, Mended, Mender, condition, put, stamp_of};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
-use super::pair::{Pair, Sight, Verdict, owner, read_record};
+use super::pair::{Pair, Sight, Verdict, owner};
 use super::rows::Rows;
 use crate::engine::{Address, Batch, Cell, Reading, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index, Live, Loaded};
-use crate::write::entry_keys_of;
+use crate::write::{entry_keys_of, read_record};
 
 /// How many keys are read at once.
 const CHUNK_KEYS: usize = 256;

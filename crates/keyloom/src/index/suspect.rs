@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
-use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
+use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
+use crate::write::read_record;
 
 /// What may be wrong.
 #[derive(Clone, Debug)]

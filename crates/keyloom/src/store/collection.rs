@@ -13,6 +13,7 @@ use super::finite::not_finite;
 use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index;
 use crate::query::{self, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
@@ -48,16 +49,19 @@ impl<T> Collection<T> {
 
     /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
     /// when it was not there.
+    ///
+    /// A record that cannot be read does not say which keys it owns. It can be deleted all the
+    /// same, and every entry of the collection is read to find them.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
-        write::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
+        index::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
     }
 
     /// Deletes a record if it is in this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(declared, &values);
-        write::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
+        index::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.

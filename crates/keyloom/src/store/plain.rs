@@ -14,7 +14,7 @@ use crate::engine::{
     successor,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Keyspace, Place};
+use crate::index::{self, Keyspace, Place};
 use crate::json;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
@@ -133,7 +133,7 @@ impl Plain {
             let loaded = self.catalogued().await?;
             if let Kind::Record(collection) = self.kind(&loaded, &address)? {
                 let key = |_: &Collection| Ok(address.key.clone());
-                let deleted = write::delete(&self.session, &collection.name, key, None).await?;
+                let deleted = index::delete(&self.session, &collection.name, key, None).await?;
                 return Ok(deleted.is_some());
             }
             let there = self.session.engine.get_one(&self.session.space, &address).await?.is_some();

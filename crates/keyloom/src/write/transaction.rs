@@ -271,7 +271,7 @@ impl Transaction {
             .await?
             .pop()
             .flatten();
-        let current = cell.map(|cell| Current::from_cell(key, &cell)).transpose()?;
+        let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
         self.state().records.insert(address, current.clone());
         Ok(current)
     }
