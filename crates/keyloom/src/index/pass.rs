@@ -10,7 +10,7 @@ use super::mend::{Hand, Held, Mended, Mender, condition, put, stamp_of};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, Verdict, owner};
 use super::rows::Rows;
-use crate::engine::{Address, Batch, Cell, Reading, Row, ShowKey};
+use crate::engine::{Address, Batch, Cell, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index, Live, Loaded};
 use crate::write::{entry_keys_of, read_record};
@@ -78,13 +78,7 @@ impl<'p> Pass<'p> {
         if self.sweep_entries().await? == Go::StaleSchema {
             return Ok(End::StaleSchema);
         }
-        // Where batches show cell by cell, a record that was committed before the index was
-        // declared may show only after it was looked for. A second look finds it.
-        let looks = match self.live.engine.capabilities().reading {
-            Reading::Snapshot => 1,
-            Reading::Validated => 2,
-        };
-        for _ in 0..looks {
+        for _ in 0..self.live.looks() {
             if self.fill_records().await? == Go::StaleSchema {
                 return Ok(End::StaleSchema);
             }

@@ -11,7 +11,7 @@ use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
     Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, EngineExt, Fence, Outcome,
-    Range, Space,
+    Range, Reading, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
@@ -241,10 +241,7 @@ impl Live {
             let mut catalog = loaded.catalog.clone();
             for (name, index) in loaded.catalog.building() {
                 let collection = loaded.schema.collection(&name)?;
-                let entries = collection.index(&index)?;
-                if !self.has_key(&collection.key, collection.record_range()?).await?
-                    && !self.has_key(&entries.key, entries.entry_range()?).await?
-                {
+                if self.is_bare(collection, collection.index(&index)?).await? {
                     catalog.set_state(&name, &index, IndexState::Ready);
                 }
             }
@@ -258,6 +255,29 @@ impl Live {
             ErrorKind::Contention,
             "the schema kept changing while it was being changed",
         ))
+    }
+
+    /// How often everything is looked at before it is said that nothing is missing. Where batches
+    /// show cell by cell, a record that was committed before an index was declared may show only
+    /// after it was looked for. A second look finds it.
+    pub(crate) fn looks(&self) -> usize {
+        match self.engine.capabilities().reading {
+            Reading::Snapshot => 1,
+            Reading::Validated => 2,
+        }
+    }
+
+    /// Whether there is neither a record that the index could lack nor an entry that it could have
+    /// too much.
+    async fn is_bare(&self, collection: &Collection, index: &Index) -> Result<bool> {
+        for _ in 0..self.looks() {
+            if self.has_key(&collection.key, collection.record_range()?).await?
+                || self.has_key(&index.key, index.entry_range()?).await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a range holds a key of the template, maybe among others.
