@@ -74,7 +74,7 @@ impl Asked {
     }
 
     /// Whether it is about elements of an array or a map.
-    fn is_about_elements(&self) -> bool {
+    pub(super) fn is_about_elements(&self) -> bool {
         self.paths().any(|path| path.star().is_some())
     }
 }
@@ -310,7 +310,7 @@ fn agreeing(collection: &Collection, fits_by_branch: &[Vec<Fit>]) -> Option<Vec<
     let (first, others) = fits_by_branch.split_first()?;
     first.iter().find_map(|candidate| {
         let tail = tail(candidate.template(collection), candidate.equal);
-        if !others.is_empty() && !names_record(collection, tail) {
+        if !others.is_empty() && !(names_record(collection, tail) && is_once(tail)) {
             return None;
         }
         let rest = others.iter().map(|fits| {
@@ -341,6 +341,14 @@ fn names_record(collection: &Collection, tail: &[TemplatePart]) -> bool {
         tail.iter()
             .any(|part| matches!(part, TemplatePart::Segment(segment) if segment.path == *path))
     })
+}
+
+/// Whether a record has one key at most with what precedes the tail. Otherwise it would come again
+/// at another position, where nothing tells that it was there before.
+fn is_once(tail: &[TemplatePart]) -> bool {
+    !tail
+        .iter()
+        .any(|part| matches!(part, TemplatePart::Segment(segment) if segment.path.star().is_some()))
 }
 
 fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {

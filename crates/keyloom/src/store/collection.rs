@@ -152,7 +152,8 @@ impl<T> Collection<T> {
         query::near(&self.session, &self.name, near).await
     }
 
-    /// How many records answer the query, whatever its page and its cursor are. Reads every entry;
+    /// How many records all pages of the query would give, whatever its page and its cursor are: a
+    /// range over elements gives a record once for each of its entries. Reads every entry;
     /// a query with a `limit` that is too small for it is an error, so that no wrong number is
     /// ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
