@@ -26,6 +26,14 @@ pub(super) enum Suspect {
 }
 
 impl Suspect {
+    /// The pair that may be mended, if it is about one.
+    pub(super) fn pair(&self) -> Option<&Pair> {
+        match self {
+            Suspect::Unmatched(pair) | Suspect::Stale(pair) => Some(pair),
+            Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => None,
+        }
+    }
+
     /// Where to look: what [`judge`](Self::judge) wants, in that order.
     pub(super) fn addresses(&self) -> Vec<Address> {
         match self {
