@@ -310,7 +310,8 @@ fn agreeing(collection: &Collection, fits_by_branch: &[Vec<Fit>]) -> Option<Vec<
     let (first, others) = fits_by_branch.split_first()?;
     first.iter().find_map(|candidate| {
         let tail = tail(candidate.template(collection), candidate.equal);
-        if !others.is_empty() && !(names_record(collection, tail) && is_once(tail)) {
+        let can_be_merged = names_record(collection, tail) && is_once(tail);
+        if !others.is_empty() && !can_be_merged {
             return None;
         }
         let rest = others.iter().map(|fits| {
