@@ -33,8 +33,8 @@ pub(crate) struct IndexAttribute {
     pub(crate) holds: Option<LitStr>,
     pub(crate) condition: Vec<(LitStr, TestAttribute)>,
     pub(crate) max: Option<usize>,
-    pub(crate) claims: bool,
-    pub(crate) sparse: bool,
+    pub(crate) claims: Option<bool>,
+    pub(crate) sparse: Option<bool>,
 }
 
 /// What stands behind the name of a field in `where(…)`.
@@ -56,8 +56,8 @@ pub(crate) struct FieldAttribute {
     pub(crate) lat: Option<LitStr>,
     pub(crate) lon: Option<LitStr>,
     pub(crate) of: Option<LitStr>,
-    pub(crate) generate: bool,
-    pub(crate) required: bool,
+    pub(crate) generate: Option<bool>,
+    pub(crate) required: Option<bool>,
 }
 
 impl RecordAttribute {
@@ -130,8 +130,8 @@ impl IndexAttribute {
             holds: None,
             condition: Vec::new(),
             max: None,
-            claims: false,
-            sparse: true,
+            claims: None,
+            sparse: None,
         };
         comma(input)?;
         while !input.is_empty() {
@@ -140,8 +140,8 @@ impl IndexAttribute {
                 "area" => index.area = Some(text(input)?),
                 "holds" => index.holds = Some(text(input)?),
                 "max" => index.max = Some(number(input)?),
-                "claims" => index.claims = flag(input)?,
-                "sparse" => index.sparse = flag(input)?,
+                "claims" => index.claims = Some(flag(input)?),
+                "sparse" => index.sparse = Some(flag(input)?),
                 "where" => index.condition = condition(input)?,
                 _ => {
                     let known = "`area`, `holds`, `max`, `claims`, `sparse` and `where(…)`";
@@ -239,8 +239,8 @@ impl Parse for FieldAttribute {
                 "lat" => field.lat = Some(text(input)?),
                 "lon" => field.lon = Some(text(input)?),
                 "of" => field.of = Some(text(input)?),
-                "generate" => field.generate = flag(input)?,
-                "required" => field.required = flag(input)?,
+                "generate" => field.generate = Some(flag(input)?),
+                "required" => field.required = Some(flag(input)?),
                 _ => {
                     let known = "`type`, `digits`, `version`, `pattern`, `values`, `lat`, `lon`, \
                                  `of`, `generate`, `required` and, on the struct, `path`";

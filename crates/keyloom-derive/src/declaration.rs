@@ -122,8 +122,8 @@ fn insert(
     field_type: &TokenStream,
     attribute: Option<&FieldAttribute>,
 ) -> TokenStream {
-    let generate = attribute.is_some_and(|attribute| attribute.generate);
-    let required = attribute.is_some_and(|attribute| attribute.required);
+    let generate = option(attribute.and_then(|attribute| attribute.generate));
+    let required = option(attribute.and_then(|attribute| attribute.required));
     quote! {
         collection.fields.insert(
             ::std::string::String::from(#path),
@@ -133,6 +133,14 @@ fn insert(
                 required: #required,
             },
         );
+    }
+}
+
+/// A flag that may say nothing, as an expression.
+fn option(flag: Option<bool>) -> TokenStream {
+    match flag {
+        Some(flag) => quote!(::std::option::Option::Some(#flag)),
+        None => quote!(::std::option::Option::None),
     }
 }
 
@@ -156,6 +164,7 @@ fn index(attribute: &IndexAttribute) -> TokenStream {
         IndexKind::Geo => quote!(geo),
     };
     let (area, holds, max) = (area.iter(), holds.iter(), max.iter());
+    let (claims, sparse) = (claims.iter(), sparse.iter());
     let tests = condition.iter().map(|(path, test)| {
         let test = self::test(test);
         quote!(index.condition.insert(::std::string::String::from(#path), #test);)
@@ -165,8 +174,8 @@ fn index(attribute: &IndexAttribute) -> TokenStream {
         #(index.area = ::std::option::Option::Some(::std::string::String::from(#area));)*
         #(index.holds = ::std::option::Option::Some(::std::string::String::from(#holds));)*
         #(index.max = ::std::option::Option::Some(#max);)*
-        index.claims = #claims;
-        index.sparse = #sparse;
+        #(index.claims = ::std::option::Option::Some(#claims);)*
+        #(index.sparse = ::std::option::Option::Some(#sparse);)*
         #(#tests)*
         collection.#section.insert(::std::string::String::from(#name), index);
     }

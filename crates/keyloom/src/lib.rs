@@ -2,6 +2,7 @@
 
 mod error;
 mod index;
+mod json;
 mod key;
 mod log;
 mod query;
@@ -28,6 +29,7 @@ pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
+pub use json::read_json;
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{

@@ -292,6 +292,8 @@ async fn migrate(processes: &Processes, change: impl Fn(&mut Value)) {
     let put = Effect::Put { stamp: Stamp(stamp), bytes: catalog.to_string().into() };
     let mut batch = Batch::new(Space::main());
     batch.push(address, Some(Condition::Unchanged(cell.stamp)), Some(put));
+    let put = Effect::Put { stamp: Stamp(stamp), bytes: "99".into() };
+    batch.push(Address::new(Area::own(), "epoch"), None, Some(put));
     assert!(matches!(processes.0.commit(batch).await.unwrap(), Outcome::Committed(_)));
 }
 

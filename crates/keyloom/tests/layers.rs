@@ -22,6 +22,8 @@ const SOURCE: &str = "crates/keyloom/src";
 #[rustfmt::skip]
 const LAYERS: &[(&str, &str)] = &[
     ("error",    "error"),
+    // Text from outside, read strictly.
+    ("json",     "json"),
     ("engine",   "engine"),
     ("key",      "key"),
     // What is declared; the schema of a live store is a layer of its own.

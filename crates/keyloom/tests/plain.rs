@@ -61,6 +61,56 @@ async fn areas_and_spaces_are_apart() {
     assert_eq!(plain.put(endless, "1").await.unwrap_err().kind(), ErrorKind::LimitExceeded);
 }
 
+/// A key that is too long is told in one way, whichever way it came about.
+#[tokio::test]
+async fn a_key_that_is_too_long_is_one_kind_of_error() {
+    let store = memory_store().await;
+    let users = store.documents("user").await.unwrap();
+    let long = "x".repeat(900);
+    let by_name = keyloom::Query::new().index("card").equal("name", long.as_str());
+    let begins = keyloom::Query::new().index("active").starts_with("name", &long);
+    let errors = [
+        store.plain().put(format!("user:{long}"), "{}").await.unwrap_err(),
+        store.plain().get(format!("user:{long}")).await.unwrap_err(),
+        users.insert(&json!({ "id": long })).await.unwrap_err(),
+        users.insert(&json!({ "id": "1", "name": long })).await.unwrap_err(),
+        users.get(long.as_str()).await.unwrap_err(),
+        users.delete(long.as_str()).await.unwrap_err(),
+        users.get_by("email", long.as_str()).await.unwrap_err(),
+        users.page(&by_name).await.unwrap_err(),
+        users.page(&begins).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded, "{error}");
+        assert_eq!(error.message(), "a key has at most 900 bytes");
+    }
+}
+
+/// What is put as text is kept as it is, or not taken at all.
+#[tokio::test]
+async fn json_that_would_not_be_kept_is_refused() {
+    let store = memory_store().await;
+    let plain = store.plain();
+    for (wrong, column) in [
+        (r#"{"id":"u1","n":1,"n":2}"#, "20"),
+        (r#"{"id":"u1","n":12345678901234567890123}"#, "16"),
+        (r#"{"id":"u1","n":-0}"#, "16"),
+        (r#"{"id":"u1","n":0.12345678901234567890}"#, "16"),
+        (r#"{"id":"u1","n":"\ud800"}"#, "23"),
+    ] {
+        let error = plain.put("user:u1", wrong).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRecord, "{wrong}: {error}");
+        assert_eq!(error.context_value("line"), Some("1"), "{wrong}: {error}");
+        assert_eq!(error.context_value("column"), Some(column), "{wrong}: {error}");
+    }
+    let deep = format!(r#"{{"id":"u1","n":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    assert_eq!(plain.put("user:u1", deep).await.unwrap_err().kind(), ErrorKind::InvalidRecord);
+    assert!(peek(&store, "", "user:u1").await.is_none());
+    plain.put("user:u1", r#"{"id":"u1","n":18446744073709551615}"#).await.unwrap();
+    let kept = plain.get("user:u1").await.unwrap().unwrap();
+    assert_eq!(kept, r#"{"id":"u1","n":18446744073709551615}"#);
+}
+
 #[tokio::test]
 async fn a_record_is_put_and_deleted_with_its_entries() {
     let store = memory_store().await;

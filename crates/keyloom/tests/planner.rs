@@ -145,3 +145,61 @@ async fn a_refusal_advises_only_what_would_help() {
     let error = refusal(&tasks, &Query::new().equal("team", "red").limit(0)).await;
     assert_eq!(error.context_value("limit"), Some("0"));
 }
+
+const ELEMENTS: &str = r#"
+[collection.post]
+key = "post:{id}"
+[collection.post.fields]
+id       = "text"
+author   = "text"
+editor   = "text"
+"tags.*" = "text"
+"at.*"   = "timestamp"
+[collection.post.index.tag]
+key = "tag:{tags.* sorted}:{id}"
+[collection.post.index.plain_tag]
+key = "plain:{tags.*}:{id}"
+[collection.post.index.author]
+key = "author:{author}:{at.*}:{id}"
+[collection.post.index.editor]
+key = "editor:{editor}:{at.*}:{id}"
+"#;
+
+/// A record has several entries in such an index. What a page gives, `keys` gives and `count`
+/// counts; and a union gives no record twice.
+#[tokio::test]
+async fn elements_are_told_alike_and_a_union_repeats_nothing() {
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(ELEMENTS).unwrap()).await.unwrap();
+    let posts = store.documents("post").await.unwrap();
+    for (id, tags) in [("1", ["a", "b", "c"]), ("2", ["b", "c", "d"]), ("3", ["x", "y", "z"])] {
+        let post =
+            json!({ "id": id, "author": "ana", "editor": "ana", "tags": tags, "at": [1, 2] });
+        posts.insert(&post).await.unwrap();
+    }
+    let b_to_c = Query::new().range("tags.*", "b"..="c");
+    let by_pages = async |query: &Query| {
+        let (mut all, mut page) = (Vec::new(), posts.page(query).await.unwrap());
+        loop {
+            all.extend(page.records.iter().map(|post| post["id"].as_str().unwrap().to_owned()));
+            let Some(next) = page.next else { return all };
+            page = posts.page(&query.clone().from_cursor(next)).await.unwrap();
+        }
+    };
+    assert_eq!(by_pages(&b_to_c.clone().take(1)).await, ["1", "2", "1", "2"]);
+    assert_eq!(posts.keys(&b_to_c).await.unwrap().records.len(), 4);
+    assert_eq!(posts.count(&b_to_c).await.unwrap(), 4);
+
+    for index in ["tag", "plain_tag"] {
+        let b_or_c = Query::new().index(index).any("tags.*", "b").any("tags.*", "c");
+        assert_eq!(by_pages(&b_or_c.clone().take(1)).await, ["1", "2"], "{index}");
+        assert_eq!(posts.keys(&b_or_c).await.unwrap().records.len(), 2);
+        assert_eq!(posts.count(&b_or_c).await.unwrap(), 2);
+    }
+
+    let mine = Query::new().any("author", "ana").any("editor", "ana").range("at.*", 0..);
+    let error = refusal(&posts, &mine).await;
+    assert_eq!(error.kind(), ErrorKind::NoIndex);
+    assert!(error.context_value("note").unwrap().contains("each record once"), "{error}");
+    assert_eq!(posts.count(&mine).await.unwrap_err().kind(), ErrorKind::NoIndex);
+}

@@ -27,6 +27,7 @@ key = "entry:{account}:{n}"
 [collection.entry.fields]
 account = "text"
 n       = "integer"
+status  = { type = "enum", values = ["open", "closed"], transitions = { open = ["closed"] } }
 "#;
 
 struct Subject {
@@ -361,4 +362,44 @@ async fn a_record_that_is_changed_and_changed_back_has_one_version_everywhere() 
     let page = accounts.page(&Query::new().equal("email", "x")).await.unwrap();
     assert_eq!(page.records, [read]);
     accounts.replace_if(&other, page.records[0].version).await.unwrap();
+}
+
+/// What is deleted and created again is another record, in one transaction as in two: it begins
+/// with any status, and no version of the old one fits it.
+#[tokio::test]
+async fn a_record_that_is_deleted_and_created_again_is_a_new_incarnation() {
+    for it in Subject::all().await {
+        let entries = it.store.documents("entry").await.unwrap();
+        let entry = |status: &str| json!({ "account": "a", "n": 1, "status": status });
+        let closed = entries.insert(&entry("closed")).await.unwrap().version();
+        let again = it.store.transaction(async |tx: keyloom::Transaction| {
+            let entries = tx.documents("entry")?;
+            assert!(entries.delete(("a", 1)).await?);
+            let created = entries.insert(&entry("open"))?.version();
+            let replaced = entries.replace(&entry("closed")).await?;
+            assert_eq!(replaced.version(), created, "one transaction, one version");
+            assert!(entries.delete(("a", 1)).await?);
+            let written = entries.upsert(&entry("open")).await?;
+            assert_eq!(written.effect, keyloom::Effect::Created);
+            assert_ne!(written.version(), created);
+            // Of the new record, declared transitions hold as of any other.
+            entries.replace(&entry("closed")).await?;
+            let error = entries.replace(&entry("open")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::IllegalTransition);
+            Ok::<_, Error>(written.version())
+        });
+        let again = again.await.unwrap();
+        let found = entries.get(("a", 1)).await.unwrap().unwrap();
+        assert_eq!((found.version, found.version.revision()), (again, 1));
+        assert_eq!(found.value, entry("closed"));
+        assert_ne!(again.to_string()[..32], closed.to_string()[..32]);
+        let error = entries.replace_if(&entry("closed"), guessed_next(closed)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::VersionConflict);
+    }
+}
+
+/// The version after this one, as a program that counts would guess it.
+fn guessed_next(version: keyloom::Version) -> keyloom::Version {
+    let text = version.to_string();
+    format!("{}-{}", &text[..32], version.revision() + 1).parse().unwrap()
 }

@@ -99,3 +99,67 @@ async fn an_entry_that_is_given_up_leads_nowhere() {
 async fn a_record_that_keeps_the_entry_is_given_as_it_is() {
     assert_eq!(ids_when(vec![json!({ "id": "a", "email": "x", "n": 2 })]).await, ["a"]);
 }
+
+/// Does not show one key to the first scan that comes across it.
+struct Late {
+    capabilities: Capabilities,
+    inner: Arc<Memory>,
+    hidden: Mutex<Option<&'static str>>,
+}
+
+#[async_trait]
+impl Engine for Late {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        self.inner.get(space, addresses).await
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        let mut stretches = self.inner.scan(space, ranges, limit, direction).await?;
+        let mut hidden = self.hidden.lock().unwrap();
+        for rows in stretches.iter_mut().map(|stretch| &mut stretch.rows) {
+            let shown = rows.len();
+            rows.retain(|row| hidden.is_none_or(|hidden| row.key != hidden));
+            if rows.len() < shown {
+                *hidden = None;
+            }
+        }
+        Ok(stretches)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        self.inner.commit(batch).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.close().await
+    }
+}
+
+/// A record that was committed before an index was declared, and shows after: the collection is
+/// not empty, though it looks so.
+#[tokio::test]
+async fn a_collection_whose_first_record_shows_late_is_not_taken_for_empty() {
+    let inner = Arc::new(Memory::new());
+    let without = SCHEMA.split("[collection.user.unique").next().unwrap();
+    let direct = Store::on(inner.clone());
+    direct.apply(&Schema::from_toml(without).unwrap()).await.unwrap();
+    let users = direct.documents("user").await.unwrap();
+    users.insert(&json!({ "id": "a", "email": "x" })).await.unwrap();
+    let capabilities = Capabilities { reading: Reading::Validated, ..inner.capabilities().clone() };
+    let hidden = Mutex::new(Some("user:a"));
+    let late = Store::on(Arc::new(Late { capabilities, inner, hidden }));
+    let applied = late.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+    assert_eq!(applied.to_build, [("user".to_owned(), "email".to_owned())]);
+    late.build("user", "email").await.unwrap();
+    assert!(direct.verify().await.unwrap().is_clean());
+}

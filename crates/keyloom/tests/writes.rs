@@ -246,7 +246,7 @@ async fn records_that_break_their_schema_are_refused_before_anything_is_written(
             ),
             (
                 users.insert(&json!({"userId": "a", "email": long})).await,
-                ErrorKind::InvalidKey,
+                ErrorKind::LimitExceeded,
                 Some("email"),
             ),
             (

@@ -57,6 +57,12 @@ impl Range {
         key >= &self.start[..] && self.end.as_ref().is_none_or(|end| key < &end[..])
     }
 
+    /// The one key that can belong to the range, if there is only one.
+    pub fn only_key(&self) -> Option<&Bytes> {
+        let (last, rest) = self.end.as_ref()?.split_last()?;
+        (*last == 0 && rest == &self.start[..]).then_some(&self.start)
+    }
+
     /// Whether no key can belong to the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end <= &self.start)

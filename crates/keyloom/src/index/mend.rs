@@ -1,4 +1,4 @@
-//! One mend is one batch that rests on exactly what was judged.
+//! A mend is a batch that rests on exactly what was judged.
 
 use bytes::Bytes;
 
@@ -57,11 +57,24 @@ pub(super) enum Hand {
 }
 
 /// A mend that was decided: what it rests on, what it does, and what that comes to.
-struct Step {
-    rests_on: Vec<(Address, Option<Stamp>)>,
-    entry: Address,
-    effect: Option<Effect>,
-    mended: Mended,
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) rests_on: Vec<(Address, Option<Stamp>)>,
+    pub(super) entry: Address,
+    pub(super) effect: Option<Effect>,
+    pub(super) mended: Mended,
+}
+
+/// What follows from the two cells of a pair.
+pub(super) enum Sighted {
+    /// There is nothing to mend, or nothing that can be.
+    Settled(Mended),
+    Step(Step),
+    /// Another record holds the key, and must be looked at first.
+    Held {
+        step: Step,
+        holder: Bytes,
+    },
 }
 
 impl Mender<'_> {
@@ -108,33 +121,67 @@ impl Mender<'_> {
     }
 
     async fn look(&self, pair: &Pair) -> Result<Sight> {
-        let addresses = [pair.record_address(), pair.entry_address()];
+        let sight = self.look_at_all(std::iter::once(pair)).await?.pop();
+        Ok(sight.unwrap_or(Sight { record: None, entry: None }))
+    }
+
+    /// What the cells of pairs hold, in one round trip.
+    pub(super) async fn look_at_all(
+        &self,
+        pairs: impl Iterator<Item = &Pair>,
+    ) -> Result<Vec<Sight>> {
+        let both = |pair: &Pair| [pair.record_address(), pair.entry_address()];
+        let addresses: Vec<Address> = pairs.flat_map(both).collect();
+        if addresses.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut cells = self.live.engine.get(&self.live.space, &addresses).await?.into_iter();
-        Ok(Sight { record: cells.next().flatten(), entry: cells.next().flatten() })
+        let sights = std::iter::from_fn(|| {
+            Some(Sight { record: cells.next()?, entry: cells.next().flatten() })
+        });
+        Ok(sights.collect())
     }
 
     async fn decide(&self, pair: &Pair, sight: &Sight) -> Result<Result<Step, Mended>> {
-        let mut rests_on = vec![
+        let (mut step, holder) = match at_sight(pair, sight) {
+            Sighted::Settled(mended) => return Ok(Err(mended)),
+            Sighted::Step(step) => return Ok(Ok(step)),
+            Sighted::Held { step, holder } => (step, holder),
+        };
+        let rival = pair.with_record(holder.clone());
+        let record = self.look(&rival).await?.record;
+        step.rests_on.push((rival.record_address(), stamp_of(record.as_ref())));
+        match rival.judge(&Sight { record, entry: sight.entry.clone() }) {
+            Verdict::Dangling | Verdict::Misplaced => Ok(Ok(step)),
+            _ => Ok(Ok(Step { effect: None, mended: Mended::Clash { holder }, ..step })),
+        }
+    }
+}
+
+/// What mends a pair, as far as its own two cells tell.
+pub(super) fn at_sight(pair: &Pair, sight: &Sight) -> Sighted {
+    let step = |effect, mended| Step {
+        rests_on: vec![
             (pair.record_address(), stamp_of(sight.record.as_ref())),
             (pair.entry_address(), stamp_of(sight.entry.as_ref())),
-        ];
-        let (effect, mended) = match pair.judge(sight) {
-            Verdict::Sound => return Ok(Err(Mended::Sound)),
-            Verdict::Unreadable => return Ok(Err(Mended::Unreadable)),
-            Verdict::Dangling | Verdict::Misplaced => (Some(Effect::Delete), Mended::Removed),
-            Verdict::Altered { value } => (put(sight, value), Mended::Rewritten),
-            Verdict::Missing { value, holder: None } => (put(sight, value), Mended::Put),
-            Verdict::Missing { value, holder: Some(holder) } => {
-                let rival = pair.with_record(holder.clone());
-                let record = self.look(&rival).await?.record;
-                rests_on.push((rival.record_address(), stamp_of(record.as_ref())));
-                match rival.judge(&Sight { record, entry: sight.entry.clone() }) {
-                    Verdict::Dangling | Verdict::Misplaced => (put(sight, value), Mended::Put),
-                    _ => (None, Mended::Clash { holder }),
-                }
-            }
-        };
-        Ok(Ok(Step { rests_on, entry: pair.entry_address(), effect, mended }))
+        ],
+        entry: pair.entry_address(),
+        effect: Some(effect),
+        mended,
+    };
+    match pair.judge(sight) {
+        Verdict::Sound => Sighted::Settled(Mended::Sound),
+        Verdict::Unreadable => Sighted::Settled(Mended::Unreadable),
+        Verdict::Dangling | Verdict::Misplaced => {
+            Sighted::Step(step(Effect::Delete, Mended::Removed))
+        }
+        Verdict::Altered { value } => Sighted::Step(step(put(sight, value), Mended::Rewritten)),
+        Verdict::Missing { value, holder: None } => {
+            Sighted::Step(step(put(sight, value), Mended::Put))
+        }
+        Verdict::Missing { value, holder: Some(holder) } => {
+            Sighted::Held { step: step(put(sight, value), Mended::Put), holder }
+        }
     }
 }
 
@@ -152,14 +199,14 @@ impl Step {
 
 /// The effect that makes an entry hold what its record gives. It is stamped with the record's
 /// version, as a writer would, unless what is wrong with the entry bears that stamp already.
-pub(super) fn put(sight: &Sight, value: Bytes) -> Option<Effect> {
+fn put(sight: &Sight, value: Bytes) -> Effect {
     let version = stamp_of(sight.record.as_ref());
     let fresh = || Version::first().stamp();
     let stamp = version.filter(|_| stamp_of(sight.entry.as_ref()) != version).unwrap_or_else(fresh);
-    Some(Effect::Put { stamp, bytes: value })
+    Effect::Put { stamp, bytes: value }
 }
 
-pub(super) fn stamp_of(cell: Option<&Cell>) -> Option<Stamp> {
+fn stamp_of(cell: Option<&Cell>) -> Option<Stamp> {
     cell.map(|cell| cell.stamp)
 }
 

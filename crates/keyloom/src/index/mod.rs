@@ -2,11 +2,14 @@
 //!
 //! A record and one key of one index are a [`Pair`](pair::Pair): the smallest thing that can be
 //! right or wrong. One pure function judges a pair by what its two cells hold; verify reports its
-//! verdicts, repair and build mend them. Every mend is one batch that rests on exactly what was
-//! judged, so that writers may go on meanwhile.
+//! verdicts, repair and build mend them. Every mend is a batch that rests on exactly what was
+//! judged, so that writers may go on meanwhile; mends that have nothing to do with each other share
+//! one.
 
 mod build;
+mod delete;
 mod finding;
+mod group;
 mod keyspace;
 mod mend;
 mod obstacle;
@@ -19,6 +22,7 @@ mod verify;
 
 pub use build::Built;
 pub(crate) use build::build;
+pub(crate) use delete::delete;
 pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::engine::{Address, Cell, ShowKey};
+use crate::engine::{Address, Cell};
 use crate::error::Result;
 use crate::schema::{Collection, Index, record_key_of};
-use crate::write::{Image, entry_keys_of, entry_value, record_key};
+use crate::write::{Image, entry_keys_of, entry_value, read_record};
 
 /// A record and one key of one index.
 #[derive(Clone, Debug)]
@@ -102,25 +102,6 @@ impl Pair {
             .map_err(|error| error.to_string())?;
         let image = Image { key: &self.record, value: &value, text: &text };
         Ok(keys.contains(&self.entry).then(|| entry_value(&self.index, image)))
-    }
-}
-
-/// A record, and its text, if it is one and lies where its own fields say.
-pub(super) fn read_record(
-    collection: &Collection,
-    key: &Bytes,
-    cell: &Cell,
-) -> Result<(Value, Bytes), String> {
-    let text = cell.bytes().ok_or("it holds integers, not a record")?;
-    let value: Value =
-        serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
-    if !value.is_object() {
-        return Err("it is not a JSON object".to_owned());
-    }
-    match record_key(collection, &value) {
-        Ok(own) if own == *key => Ok((value, text.clone())),
-        Ok(own) => Err(format!("its fields give another key: {}", ShowKey(&own))),
-        Err(error) => Err(format!("its fields give no key: {error}")),
     }
 }
 

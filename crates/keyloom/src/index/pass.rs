@@ -1,29 +1,22 @@
 //! One pass over an index and its records.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::build::Built;
-use super::mend::{Hand, Held, Mended, Mender, condition, put, stamp_of};
+use super::group::Group;
+use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
-use super::pair::{Pair, Sight, Verdict, owner, read_record};
+use super::pair::{Pair, Sight, owner};
 use super::rows::Rows;
-use crate::engine::{Address, Batch, Cell, Reading, Row, ShowKey};
+use crate::engine::{Address, Cell, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index, Live, Loaded};
-use crate::write::entry_keys_of;
+use crate::write::{entry_keys_of, read_record};
 
 /// How many keys are read at once.
 const CHUNK_KEYS: usize = 256;
-
-/// A batch of a pass has at most so many entries: enough to share a sync, few enough for one
-/// record that changed meanwhile not to spoil much.
-const GROUP_ENTRIES_MAX: usize = 128;
-
-/// A batch of a pass has at most about so many bytes.
-const GROUP_BYTES_MAX: usize = 1 << 20;
 
 /// How often the attempts at one record are repeated while other writers win.
 const ROUNDS: usize = 16;
@@ -54,14 +47,6 @@ enum Go {
     StaleSchema,
 }
 
-/// Entries to put, in one batch.
-struct Group {
-    batch: Batch,
-    bytes: usize,
-    addresses: HashSet<Address>,
-    pairs: Vec<Pair>,
-}
-
 impl<'p> Pass<'p> {
     pub(super) fn new(
         live: &'p Live,
@@ -78,13 +63,7 @@ impl<'p> Pass<'p> {
         if self.sweep_entries().await? == Go::StaleSchema {
             return Ok(End::StaleSchema);
         }
-        // Where batches show cell by cell, a record that was committed before the index was
-        // declared may show only after it was looked for. A second look finds it.
-        let looks = match self.live.engine.capabilities().reading {
-            Reading::Snapshot => 1,
-            Reading::Validated => 2,
-        };
-        for _ in 0..looks {
+        for _ in 0..self.live.looks() {
             if self.fill_records().await? == Go::StaleSchema {
                 return Ok(End::StaleSchema);
             }
@@ -108,11 +87,12 @@ impl<'p> Pass<'p> {
                 })
                 .collect();
             let records = self.get(pairs.iter().map(|(pair, _)| pair.record_address())).await?;
-            for ((pair, row), record) in pairs.into_iter().zip(records) {
+            let seen = pairs.into_iter().zip(records).map(|((pair, row), record)| {
                 let sight = Sight { record, entry: Some(row.cell) };
-                if pair.judge(&sight) != Verdict::Sound && self.mend(&pair).await? != Go::On {
-                    return Ok(Go::StaleSchema);
-                }
+                (pair, sight)
+            });
+            if self.mend_chunk(seen.collect()).await? != Go::On {
+                return Ok(Go::StaleSchema);
             }
         }
         Ok(Go::On)
@@ -139,7 +119,7 @@ impl<'p> Pass<'p> {
                 .into_iter()
                 .zip(entries)
                 .map(|((pair, record), entry)| (pair, Sight { record: Some(record), entry }));
-            if self.fill_chunk(seen.collect()).await? != Go::On {
+            if self.mend_chunk(seen.collect()).await? != Go::On {
                 return Ok(Go::StaleSchema);
             }
             if self.obstacles.len() >= OBSTACLES_MAX {
@@ -160,28 +140,22 @@ impl<'p> Pass<'p> {
             .map_err(|error| unfit(error.kind(), error.to_string()))
     }
 
-    /// Puts what is missing in as few batches as possible. What does not go through that way is
+    /// Mends what is wrong in as few batches as possible. What does not go through that way is
     /// mended pair by pair.
-    async fn fill_chunk(&mut self, seen: Vec<(Pair, Sight)>) -> Result<Go> {
+    async fn mend_chunk(&mut self, seen: Vec<(Pair, Sight)>) -> Result<Go> {
         let mut alone = Vec::new();
-        let mut group = self.group();
+        let mut group = Group::new(&self.mender);
         for (pair, sight) in seen {
-            let value = match pair.judge(&sight) {
-                Verdict::Sound => continue,
-                Verdict::Missing { value, holder: None } | Verdict::Altered { value } => value,
-                _ => {
-                    alone.push(pair);
-                    continue;
+            match at_sight(&pair, &sight) {
+                Sighted::Settled(Mended::Sound) => {}
+                // Two records of the chunk may claim one key. The second finds out by itself.
+                Sighted::Step(step) if group.fits(&step) => {
+                    group.add(&step, Hand::Real, (pair, step.mended.clone()));
                 }
-            };
-            // Two records of the chunk may claim one key. The second finds out by itself.
-            if group.addresses.contains(&pair.entry_address()) {
-                alone.push(pair);
-                continue;
+                Sighted::Settled(_) | Sighted::Step(_) | Sighted::Held { .. } => alone.push(pair),
             }
-            group.add(pair, &sight, value);
-            if self.is_full(&group) {
-                let full = std::mem::replace(&mut group, self.group());
+            if group.is_full(self.live.engine.capabilities()) {
+                let full = std::mem::replace(&mut group, Group::new(&self.mender));
                 if self.flush(full, &mut alone).await? != Go::On {
                     return Ok(Go::StaleSchema);
                 }
@@ -198,32 +172,25 @@ impl<'p> Pass<'p> {
         Ok(Go::On)
     }
 
-    fn group(&self) -> Group {
-        Group { batch: self.mender.batch(), bytes: 0, addresses: HashSet::new(), pairs: Vec::new() }
-    }
-
-    /// Whether another pair might not fit.
-    fn is_full(&self, group: &Group) -> bool {
-        let allowed = self.live.engine.capabilities();
-        group.batch.entries.len() + 2 > GROUP_ENTRIES_MAX.min(allowed.batch_entries_max)
-            || group.bytes > GROUP_BYTES_MAX.min(allowed.batch_bytes_max / 2)
-    }
-
-    async fn flush(&mut self, group: Group, alone: &mut Vec<Pair>) -> Result<Go> {
-        if group.pairs.is_empty() {
+    async fn flush(&mut self, group: Group<(Pair, Mended)>, alone: &mut Vec<Pair>) -> Result<Go> {
+        let (batch, members) = group.into_parts();
+        if members.is_empty() {
             return Ok(Go::On);
         }
-        Ok(match self.mender.commit(group.batch).await? {
-            Held::Yes => {
-                self.built.put += group.pairs.len() as u64;
-                Go::On
-            }
-            Held::No => {
-                alone.extend(group.pairs);
-                Go::On
-            }
-            Held::StaleSchema => Go::StaleSchema,
-        })
+        match self.mender.commit(batch).await? {
+            Held::Yes => members.iter().for_each(|(_, mended)| self.count(mended)),
+            Held::No => alone.extend(members.into_iter().map(|(pair, _)| pair)),
+            Held::StaleSchema => return Ok(Go::StaleSchema),
+        }
+        Ok(Go::On)
+    }
+
+    fn count(&mut self, mended: &Mended) {
+        match mended {
+            Mended::Put | Mended::Rewritten => self.built.put += 1,
+            Mended::Removed => self.built.removed += 1,
+            _ => {}
+        }
     }
 
     async fn mend(&mut self, pair: &Pair) -> Result<Go> {
@@ -231,9 +198,9 @@ impl<'p> Pass<'p> {
             match self.mender.mend(pair, Hand::Real).await? {
                 Mended::Contended => continue,
                 Mended::StaleSchema => return Ok(Go::StaleSchema),
-                Mended::Sound => {}
-                Mended::Put | Mended::Rewritten => self.built.put += 1,
-                Mended::Removed => self.built.removed += 1,
+                mended @ (Mended::Sound | Mended::Put | Mended::Rewritten | Mended::Removed) => {
+                    self.count(&mended);
+                }
                 Mended::Clash { holder } => {
                     self.obstacles.push(Obstacle::duplicate(pair, &holder));
                 }
@@ -261,20 +228,5 @@ impl<'p> Pass<'p> {
             return Ok(Vec::new());
         }
         self.live.engine.get(&self.live.space, &addresses).await
-    }
-}
-
-impl Group {
-    fn add(&mut self, pair: Pair, sight: &Sight, value: Bytes) {
-        let (record, entry) = (pair.record_address(), pair.entry_address());
-        self.bytes += record.key.len() + entry.key.len() + value.len();
-        if self.addresses.insert(record.clone()) {
-            let unchanged = condition(stamp_of(sight.record.as_ref()));
-            self.batch.push(record, Some(unchanged), None);
-        }
-        self.addresses.insert(entry.clone());
-        let unchanged = condition(stamp_of(sight.entry.as_ref()));
-        self.batch.push(entry, Some(unchanged), put(sight, value));
-        self.pairs.push(pair);
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingCounts, Tally};
-use super::mend::{Hand, Mended};
+use super::group::Group;
+use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
+use super::pair::Pair;
 use super::suspect::Suspect;
 use super::verify::{Fault, Verifier, VerifyOptions};
 use crate::error::Result;
@@ -58,8 +60,13 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
         records += examined.records;
         entries += examined.entries;
         unsettled += examined.unsettled;
-        for Fault { suspect, mut finding } in examined.faults {
-            match settle(&mut verifier, &suspect, hand).await? {
+        let together = mend_together(&verifier, &examined.faults, hand).await?;
+        for (Fault { suspect, mut finding }, fate) in examined.faults.into_iter().zip(together) {
+            let fate = match fate {
+                Some(fate) => fate,
+                None => settle(&mut verifier, &suspect, hand).await?,
+            };
+            match fate {
                 Fate::Mended => mended.add(finding, findings_max),
                 Fate::Left(reason) => {
                     finding.reason.push_str(&reason);
@@ -80,6 +87,50 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
     })
 }
 
+/// Mends in as few batches as possible what has nothing to do with each other. `None` for what is
+/// left to be mended by itself.
+async fn mend_together(
+    verifier: &Verifier,
+    faults: &[Fault],
+    hand: Hand,
+) -> Result<Vec<Option<Fate>>> {
+    let mender = verifier.mender();
+    let pairs: Vec<(usize, &Pair)> = faults
+        .iter()
+        .enumerate()
+        .filter_map(|(place, fault)| Some((place, fault.suspect.pair()?)))
+        .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
+        .collect();
+    let mut fates: Vec<Option<Fate>> = faults.iter().map(|_| None).collect();
+    let sights = mender.look_at_all(pairs.iter().map(|(_, pair)| *pair)).await?;
+    let mut group = Group::new(&mender);
+    for ((place, pair), sight) in pairs.into_iter().zip(sights) {
+        if let Sighted::Step(step) = at_sight(pair, &sight)
+            && group.fits(&step)
+        {
+            group.add(&step, hand, place);
+        }
+        if group.is_full(mender.live.engine.capabilities()) {
+            let full = std::mem::replace(&mut group, Group::new(&mender));
+            commit(&mender, full, &mut fates).await?;
+        }
+    }
+    commit(&mender, group, &mut fates).await?;
+    Ok(fates)
+}
+
+async fn commit(
+    mender: &Mender<'_>,
+    group: Group<usize>,
+    fates: &mut [Option<Fate>],
+) -> Result<()> {
+    let (batch, places) = group.into_parts();
+    if !places.is_empty() && mender.commit(batch).await? == Held::Yes {
+        places.into_iter().for_each(|place| fates[place] = Some(Fate::Mended));
+    }
+    Ok(())
+}
+
 /// Mends one fault. When the schema changed since it was found, it is tried once more if its
 /// index is still maintained.
 async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
@@ -93,9 +144,7 @@ async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Resul
 }
 
 async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
-    let (Suspect::Unmatched(pair) | Suspect::Stale(pair)) = suspect else {
-        return Ok(Fate::Left(String::new()));
-    };
+    let Some(pair) = suspect.pair() else { return Ok(Fate::Left(String::new())) };
     let mender = verifier.mender();
     if !mender.loaded.is_maintained(&pair.collection, &pair.index) {
         return Ok(Fate::Gone);

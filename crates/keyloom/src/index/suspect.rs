@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
-use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
+use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
+use crate::write::read_record;
 
 /// What may be wrong.
 #[derive(Clone, Debug)]
@@ -25,6 +26,14 @@ pub(super) enum Suspect {
 }
 
 impl Suspect {
+    /// The pair that may be mended, if it is about one.
+    pub(super) fn pair(&self) -> Option<&Pair> {
+        match self {
+            Suspect::Unmatched(pair) | Suspect::Stale(pair) => Some(pair),
+            Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => None,
+        }
+    }
+
     /// Where to look: what [`judge`](Self::judge) wants, in that order.
     pub(super) fn addresses(&self) -> Vec<Address> {
         match self {

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
-use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
+use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index, Live, Loaded};
-use crate::write::{Image, Retry, entry_value};
+use crate::write::{Image, Retry, entry_value, read_record};
 
 /// How often a chunk is read again because the schema changed meanwhile.
 const RESTARTS: usize = 16;

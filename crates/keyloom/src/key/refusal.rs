@@ -18,12 +18,15 @@ pub(crate) struct KeyRefusal {
     pub(crate) value: String,
     /// A sentence without a final stop, e.g. "a timestamp is 0 to 9999999999999 milliseconds".
     pub(crate) reason: String,
+    /// Whether the key would be longer than any key may be.
+    is_too_long: bool,
 }
 
 impl KeyRefusal {
     /// The value of one field is at fault.
     pub(super) fn of_field(path: &Path, value: &Value, reason: String) -> Self {
-        KeyRefusal { path: Some(path.clone()), value: shorten(&value.to_string()), reason }
+        let (path, value) = (Some(path.clone()), shorten(&value.to_string()));
+        KeyRefusal { path, value, reason, is_too_long: false }
     }
 
     /// The error of a record that cannot be written.
@@ -39,8 +42,12 @@ impl KeyRefusal {
         )
     }
 
+    /// A key that is too long is told in one way everywhere, as by an engine.
     fn into_error_of(self, kind: ErrorKind, message: &'static str) -> Error {
-        let error = Error::new(kind, message);
+        let error = match self.is_too_long {
+            true => Error::new(ErrorKind::LimitExceeded, "a key has at most 900 bytes"),
+            false => Error::new(kind, message),
+        };
         let error = match self.path {
             Some(path) => error.with("field", path),
             None => error,
@@ -51,17 +58,23 @@ impl KeyRefusal {
     /// The key as a whole is at fault.
     pub(super) fn of_key(values: &[&Value], reason: String) -> Self {
         let shown: Vec<String> = values.iter().map(|value| value.to_string()).collect();
-        KeyRefusal { path: None, value: shorten(&format!("[{}]", shown.join(","))), reason }
+        let value = shorten(&format!("[{}]", shown.join(",")));
+        KeyRefusal { path: None, value, reason, is_too_long: false }
     }
 }
 
-/// Whether a key of so many bytes fits the portable limits; the reason if not.
-pub(super) fn check_length(bytes: usize) -> Result<(), String> {
+/// Refuses a key of so many bytes if that is beyond the portable limits.
+pub(super) fn check_length(
+    bytes: usize,
+    refuse: impl FnOnce(String) -> KeyRefusal,
+) -> Result<(), KeyRefusal> {
     match bytes {
-        0 => Err("a key has at least one byte, and this one would be empty".into()),
+        0 => Err(refuse("a key has at least one byte, and this one would be empty".into())),
         1..=KEY_BYTES_MAX => Ok(()),
         _ => {
-            Err(format!("a key has at most {KEY_BYTES_MAX} bytes, and this one would have {bytes}"))
+            let reason =
+                format!("a key has at most {KEY_BYTES_MAX} bytes, and this one would have {bytes}");
+            Err(KeyRefusal { is_too_long: true, ..refuse(reason) })
         }
     }
 }

@@ -73,11 +73,12 @@ impl Template {
             (Some(_), None) => Ok(KeyRange::of_prefix(self.prefix(equal)?)),
             (Some((segment, _)), Some(Span::Prefix(text))) => {
                 let mut prefix = self.prefix(equal)?.to_vec();
+                let refuse = |reason| segment.refuse(&Value::from(text.as_str()), reason);
                 segment
                     .codec
                     .write_prefix(text, segment.desc, segment.separator, &mut prefix)
-                    .and_then(|()| check_length(prefix.len().max(1)))
-                    .map_err(|reason| segment.refuse(&Value::from(text.as_str()), reason))?;
+                    .map_err(refuse)?;
+                check_length(prefix.len().max(1), refuse)?;
                 Ok(KeyRange::of_prefix(prefix.into()))
             }
             (Some((segment, _)), Some(Span::Between(low, high))) if !segment.codec.is_ordered() => {
@@ -154,7 +155,7 @@ impl Place<'_> {
         let mut key = self.prefix.to_vec();
         self.segment.write(value, &mut key)?;
         key.extend_from_slice(self.literal.unwrap_or_default().as_bytes());
-        check_length(key.len().max(1)).map_err(|reason| self.segment.refuse(value, reason))?;
+        check_length(key.len().max(1), |reason| self.segment.refuse(value, reason))?;
         Ok(key.into())
     }
 

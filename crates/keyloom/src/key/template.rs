@@ -12,7 +12,7 @@ use super::path::Path;
 use super::pattern::Pattern;
 use super::refusal::{KeyRefusal, check_length};
 use super::typing;
-use crate::engine::{Direction, Range, after_prefix};
+use crate::engine::{Direction, KEY_BYTES_MAX, Range, after_prefix};
 
 /// One typed placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Template {
             return Err(KeyRefusal::of_key(values, reason));
         }
         let key = self.write_up_to(values)?;
-        check_length(key.len()).map_err(|reason| self.refuse_length(values, reason))?;
+        check_length(key.len(), |reason| self.refuse_length(values, reason))?;
         Ok(key.into())
     }
 
@@ -104,7 +104,9 @@ impl Template {
 
     /// The values that made the key; `None` when it is not a key of this template.
     pub(crate) fn decode(&self, key: &[u8]) -> Option<Vec<Value>> {
-        check_length(key.len()).ok()?;
+        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
+            return None;
+        }
         let mut rest = key;
         let mut values = Vec::with_capacity(self.parts.len().div_ceil(2));
         for (place, part) in self.parts.iter().enumerate() {
@@ -131,7 +133,7 @@ impl Template {
         }
         let prefix = self.write_up_to(equal)?;
         // An empty prefix is one: that of every key.
-        check_length(prefix.len().max(1)).map_err(|reason| self.refuse_length(equal, reason))?;
+        check_length(prefix.len().max(1), |reason| self.refuse_length(equal, reason))?;
         Ok(prefix.into())
     }
 

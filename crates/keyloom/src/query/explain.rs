@@ -90,6 +90,10 @@ pub(super) fn no_index(
             .with("asked", describe(asked))
             .with("would serve", would_serve(collection, asked));
     }
+    if branches.len() > 1 && branches.iter().any(Asked::is_about_elements) {
+        let note = "a union gives each record once, so that it cannot range over elements";
+        error = error.with("note", note);
+    }
     error = error.with("there is", &collection.key.source);
     for index in collection.indexes.values() {
         let state = loaded.state(&collection.name, &index.name);

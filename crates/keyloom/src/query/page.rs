@@ -133,6 +133,16 @@ pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Res
 
 /// How many records answer the query, and whether all were counted within its limit.
 pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
+    let mut reads = 0;
+    loop {
+        match count_once(session, name, query).await {
+            Err(error) => session.read_again_after(error, &mut reads).await?,
+            counted => return counted,
+        }
+    }
+}
+
+async fn count_once(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
     let plan = planned(session, name, query).await?;
     let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
     let mut walk = Walk::new(session, &plan, want, None);
@@ -158,6 +168,21 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
 
 async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
     check_size(name, query)?;
+    let mut reads = 0;
+    loop {
+        match run_once(session, name, query, want).await {
+            Err(error) => session.read_again_after(error, &mut reads).await?,
+            page => return page,
+        }
+    }
+}
+
+async fn run_once(
+    session: &Session,
+    name: &str,
+    query: &Query,
+    want: Want,
+) -> Result<Page<Document>> {
     let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         let binding = Arc::new(bind(session, loaded, collection, query));
@@ -401,7 +426,7 @@ impl Reader<'_> {
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),
             ];
-            let mut cells = self.session.engine.get(&self.session.space, &both).await?.into_iter();
+            let mut cells = self.session.get_under(&self.plan.loaded, &both).await?.into_iter();
             let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
             match self.target(index, entry, entry_now.bytes()) {
                 None => return Ok(Resolved::Problem(malformed(entry))),

@@ -14,6 +14,8 @@ use crate::schema::{Collection, Condition, Holds, Index, IndexKind, Loaded, Test
 /// How a query is answered: one range per branch, merged by what follows the branch's prefix.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// The schema that it was made by, and holds under.
+    pub(crate) loaded: Arc<Loaded>,
     pub(crate) collection: Arc<Collection>,
     pub(crate) branches: Vec<Branch>,
     /// The direction in which keys are read for the order that was asked for.
@@ -72,7 +74,7 @@ impl Asked {
     }
 
     /// Whether it is about elements of an array or a map.
-    fn is_about_elements(&self) -> bool {
+    pub(super) fn is_about_elements(&self) -> bool {
         self.paths().any(|path| path.star().is_some())
     }
 }
@@ -105,7 +107,7 @@ impl Fit {
 
 /// Plans a query. `pinned` are the indexes that a cursor was made with.
 pub(crate) fn plan(
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
     pinned: Option<&str>,
@@ -142,7 +144,8 @@ pub(crate) fn plan(
         .zip(&branches)
         .map(|(fit, asked)| branch(collection, fit, asked))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Plan { collection: collection.clone(), branches, direction, filters })
+    let (loaded, collection) = (loaded.clone(), collection.clone());
+    Ok(Plan { loaded, collection, branches, direction, filters })
 }
 
 /// One question per branch of the union; one in all where there is no union.
@@ -307,7 +310,8 @@ fn agreeing(collection: &Collection, fits_by_branch: &[Vec<Fit>]) -> Option<Vec<
     let (first, others) = fits_by_branch.split_first()?;
     first.iter().find_map(|candidate| {
         let tail = tail(candidate.template(collection), candidate.equal);
-        if !others.is_empty() && !names_record(collection, tail) {
+        let can_be_merged = names_record(collection, tail) && is_once(tail);
+        if !others.is_empty() && !can_be_merged {
             return None;
         }
         let rest = others.iter().map(|fits| {
@@ -340,6 +344,14 @@ fn names_record(collection: &Collection, tail: &[TemplatePart]) -> bool {
     })
 }
 
+/// Whether a record has one key at most with what precedes the tail. Otherwise it would come again
+/// at another position, where nothing tells that it was there before.
+fn is_once(tail: &[TemplatePart]) -> bool {
+    !tail
+        .iter()
+        .any(|part| matches!(part, TemplatePart::Segment(segment) if segment.path.star().is_some()))
+}
+
 fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
     let template = fit.template(collection);
     let values: Vec<&Value> = template
@@ -366,7 +378,7 @@ fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
 }
 
 fn refuse_or_scan(
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
     branches: &[Asked],
@@ -392,6 +404,7 @@ fn refuse_or_scan(
     let (prefix, presumed) = (range.start.clone(), Vec::new());
     let branch = Branch { index: None, equal: 0, range, prefix, presumed };
     Ok(Plan {
+        loaded: loaded.clone(),
         collection: collection.clone(),
         branches: vec![branch],
         direction: Direction::Forward,

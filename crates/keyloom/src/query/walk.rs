@@ -131,11 +131,11 @@ impl<'p> Walk<'p> {
             {
                 if follows { followed.push(lane) } else { scanned.push(lane) }
             }
-            let (session, direction) = (self.session, self.direction);
+            let (session, loaded) = (self.session, &self.plan.loaded);
+            let direction = self.direction;
             if !scanned.is_empty() {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
-                let stretches =
-                    session.engine.scan(&session.space, &ranges, chunk, direction).await?;
+                let stretches = session.scan_under(loaded, ranges, chunk, direction).await?;
                 for (lane, stretch) in scanned.iter_mut().zip(stretches) {
                     let rows = stretch.rows.into_iter().map(|row| (row, None));
                     lane.take_in(&self.plan.collection, direction, rows, stretch.more);
@@ -147,8 +147,7 @@ impl<'p> Walk<'p> {
             if !followed.is_empty() {
                 let trails: Vec<Trail<'_>> =
                     followed.iter().filter_map(|lane| lane.trail()).collect();
-                let stretches =
-                    session.engine.follow(&session.space, &trails, chunk, direction).await?;
+                let stretches = session.follow_under(loaded, trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
                     let links = stretch.rows.into_iter().map(split);
                     lane.take_in(&self.plan.collection, direction, links, stretch.more);

@@ -4,11 +4,9 @@ use serde_json::Value;
 
 use crate::engine::VALUE_BYTES_MAX;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::DEPTH_MAX;
 use crate::key::{Kind, Template, shortened};
 use crate::schema::{Collection, Field, FieldKind, Verdict};
-
-/// How deep a record's JSON may nest. A parser that reads it back must not run out of stack.
-const DEPTH_MAX: usize = 100;
 
 /// What declared transitions say of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

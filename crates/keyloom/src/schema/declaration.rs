@@ -5,6 +5,9 @@
 //! [`Schema`](super::Schema). Its JSON has the same spelling as a schema file, so that whoever
 //! reads the catalog sees what the user wrote. Maps are ordered, so that equal schemas serialise
 //! to equal bytes.
+//!
+//! A flag that is not set is not the same as one that is set to its default: it says nothing, so
+//! that what the store has stays.
 
 use std::collections::BTreeMap;
 
@@ -68,12 +71,14 @@ pub struct FieldDeclaration {
     /// Its type and what belongs to that type only.
     #[serde(flatten)]
     pub field_type: FieldType,
-    /// Whether an insert without this field gets a fresh value.
-    #[serde(skip_serializing_if = "is_false")]
-    pub generate: bool,
-    /// Whether a record without this field is refused. Fields of the record's key always are.
-    #[serde(skip_serializing_if = "is_false")]
-    pub required: bool,
+    /// Whether an insert without this field gets a fresh value. When not set: as the store has
+    /// it, and otherwise no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generate: Option<bool>,
+    /// Whether a record without this field is refused. When not set: as the store has it, and
+    /// otherwise no. Fields of the record's key always are required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
 }
 
 /// The type of a field.
@@ -185,12 +190,14 @@ pub struct IndexDeclaration {
     /// The most entries of one record, for an index that walks over an array or a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<usize>,
-    /// Whether an entry may only be put where there is none.
-    #[serde(skip_serializing_if = "is_false")]
-    pub claims: bool,
-    /// Whether a record that lacks an indexed field simply has no entry (or is refused).
-    #[serde(skip_serializing_if = "is_true")]
-    pub sparse: bool,
+    /// Whether an entry may only be put where there is none. When not set: as the store has it,
+    /// and otherwise no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims: Option<bool>,
+    /// Whether a record that lacks an indexed field simply has no entry (or is refused). When not
+    /// set: as the store has it, and otherwise yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse: Option<bool>,
 }
 
 /// What an index asks of one field before a record gets an entry.
@@ -243,21 +250,21 @@ impl FieldDeclaration {
     /// Has inserts without this field generate it.
     #[must_use]
     pub fn generated(mut self) -> Self {
-        self.generate = true;
+        self.generate = Some(true);
         self
     }
 
     /// Has records without this field refused.
     #[must_use]
     pub fn required(mut self) -> Self {
-        self.required = true;
+        self.required = Some(true);
         self
     }
 }
 
 impl From<FieldType> for FieldDeclaration {
     fn from(field_type: FieldType) -> Self {
-        FieldDeclaration { field_type, generate: false, required: false }
+        FieldDeclaration { field_type, generate: None, required: None }
     }
 }
 
@@ -270,8 +277,8 @@ impl IndexDeclaration {
             holds: None,
             condition: BTreeMap::new(),
             max: None,
-            claims: false,
-            sparse: true,
+            claims: None,
+            sparse: None,
         }
     }
 }
@@ -283,12 +290,4 @@ impl<'de> Deserialize<'de> for SchemaDeclaration {
         let value = Value::deserialize(deserializer)?;
         read::schema(&value).map_err(serde::de::Error::custom)
     }
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_true(value: &bool) -> bool {
-    *value
 }

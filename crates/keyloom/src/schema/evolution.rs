@@ -131,6 +131,12 @@ fn evolve_log(
     declared.or(stored)
 }
 
+/// A flag by its name, and what it means where nobody set it.
+struct Flag {
+    name: &'static str,
+    unset: bool,
+}
+
 /// The comparison of one collection. Each method answers with the merged part.
 struct Walk<'a> {
     stored: &'a Collection,
@@ -225,19 +231,36 @@ impl Walk<'_> {
         stored: &FieldDeclaration,
         declared: &FieldDeclaration,
     ) -> FieldDeclaration {
-        for (flag, stored, declared) in [
-            ("required", stored.required, declared.required),
-            ("generate", stored.generate, declared.generate),
-        ] {
-            if stored != declared {
-                let sentence = format!("`{flag}` is now {declared}");
-                self.add_field(name, Class::Safe, sentence);
-            }
-        }
+        let required = Flag { name: "required", unset: false };
+        let generate = Flag { name: "generate", unset: false };
+        let subject = Subject::Field { collection: self.name(), field: name.to_owned() };
         FieldDeclaration {
+            required: self.flag(&subject, required, stored.required, declared.required),
+            generate: self.flag(&subject, generate, stored.generate, declared.generate),
             field_type: self.field_type(name, &stored.field_type, &declared.field_type),
-            generate: declared.generate,
-            required: declared.required,
+        }
+    }
+
+    /// A flag after a declaration. One that merely leaves the flag out takes nothing away.
+    fn flag(
+        &mut self,
+        subject: &Subject,
+        Flag { name, unset }: Flag,
+        stored: Option<bool>,
+        declared: Option<bool>,
+    ) -> Option<bool> {
+        let now = stored.unwrap_or(unset);
+        match declared {
+            Some(wanted) if wanted != now => {
+                self.add(subject.clone(), Class::Safe, format!("`{name}` is now {wanted}"));
+                declared
+            }
+            None if now != unset => {
+                let sentence = format!("`{name}` stays {now}, as in the store");
+                self.add(subject.clone(), Class::Kept, sentence);
+                stored
+            }
+            Some(_) | None => stored,
         }
     }
 
@@ -365,14 +388,11 @@ impl Walk<'_> {
             );
             self.add_index(section, name, Class::Incompatible, sentence);
         }
-        if stored.sparse != declared.sparse {
-            let sentence = format!("`sparse` is now {}", declared.sparse);
-            self.add_index(section, name, Class::Safe, sentence);
-        }
-        if stored.claims != declared.claims {
-            let sentence = format!("`claims` is now {}", declared.claims);
-            self.add_index(section, name, Class::Safe, sentence);
-        }
+        let subject = Subject::Index { collection: self.name(), section, index: name.to_owned() };
+        let sparse = Flag { name: "sparse", unset: true };
+        let sparse = self.flag(&subject, sparse, stored.sparse, declared.sparse);
+        let claims = Flag { name: "claims", unset: false };
+        let claims = self.flag(&subject, claims, stored.claims, declared.claims);
         // Lowering it would leave records that can no longer be written.
         let max = match declared_index.max.cmp(&stored_index.max) {
             std::cmp::Ordering::Equal => stored.max,
@@ -388,7 +408,7 @@ impl Walk<'_> {
                 stored.max
             }
         };
-        IndexDeclaration { max, claims: declared.claims, sparse: declared.sparse, ..stored.clone() }
+        IndexDeclaration { max, claims, sparse, ..stored.clone() }
     }
 
     fn name(&self) -> String {

@@ -1,6 +1,8 @@
 //! The schema of a space as this process knows it: loaded from the catalog, obeyed by every
 //! writer, reloaded when the fence says that it has changed.
 
+mod reads;
+
 use std::sync::{Arc, RwLock};
 
 use super::catalog::{Catalog, CursorSecret, IndexState};
@@ -9,15 +11,19 @@ use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
     Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, EngineExt, Fence, Outcome,
-    Range, Space,
+    Range, Reading, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
 use crate::log::{Author, Note, encode};
 use crate::record::{Version, random_bytes};
+use reads::Epoch;
 
 /// How often a schema change is tried when other processes change the schema too.
 const APPLY_ATTEMPTS: usize = 16;
+
+/// How often the catalog is read until it shows as a whole, where batches show cell by cell.
+const LOOKS: usize = 64;
 
 /// The catalog's key in Keyloom's own area.
 const CATALOG_KEY: &[u8] = b"catalog";
@@ -82,6 +88,7 @@ pub struct Applied {
 pub(crate) struct Live {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) space: Space,
+    epoch: Epoch,
     loaded: RwLock<Option<Arc<Loaded>>>,
     /// What this process declared, and therefore relies on.
     declared: RwLock<Vec<Schema>>,
@@ -89,7 +96,13 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(engine: Arc<dyn Engine>, space: Space) -> Self {
-        Live { engine, space, loaded: RwLock::new(None), declared: RwLock::new(Vec::new()) }
+        Live {
+            engine,
+            space,
+            epoch: Epoch::new(),
+            loaded: RwLock::new(None),
+            declared: RwLock::new(Vec::new()),
+        }
     }
 
     /// The schema as last seen; the first call reads it.
@@ -103,7 +116,7 @@ impl Live {
 
     /// Reads the schema again, and fails if it breaks what this process declared.
     pub(crate) async fn reload(&self) -> Result<Arc<Loaded>> {
-        let cell = self.engine.get(&self.space, &[catalog_address()]).await?.pop().flatten();
+        let cell = self.catalog_cell().await?;
         let known = read(&self.loaded).clone();
         if let (Some(known), Some(cell)) = (known, &cell)
             && known.version.is_some_and(|version| version.stamp() == cell.stamp)
@@ -119,9 +132,24 @@ impl Live {
         Ok(loaded)
     }
 
-    /// What a question means under the schema as last seen. Nothing stops a reader whose schema is
-    /// out of date as the fence stops a writer, so a refusal is pronounced only under the schema
-    /// as it is now: somebody else may have built the index, or declared it.
+    /// The catalog's cell, once its epoch shows too. Whoever writes by a schema that others do not
+    /// know yet must be sure that they can see that there is one.
+    async fn catalog_cell(&self) -> Result<Option<Cell>> {
+        let both = [catalog_address(), self.epoch.address.clone()];
+        for _ in 0..LOOKS {
+            let mut cells = self.engine.get(&self.space, &both).await?.into_iter();
+            let (catalog, epoch) = (cells.next().flatten(), cells.next().flatten());
+            if catalog.as_ref().map(|cell| cell.stamp) == epoch.map(|cell| cell.stamp) {
+                return Ok(catalog);
+            }
+        }
+        let message = "the store's catalog and its epoch are not of one write";
+        Err(Error::new(ErrorKind::Corrupt, message).with_retry(true))
+    }
+
+    /// What a question means under the schema as last seen. A refusal reads nothing that could tell
+    /// that the schema is out of date, so it is pronounced only under the schema as it is now:
+    /// somebody else may have built the index, or declared it.
     pub(crate) async fn decide<D>(&self, decide: impl Fn(&Arc<Loaded>) -> Result<D>) -> Result<D> {
         let known = self.loaded().await?;
         let refusal = match decide(&known) {
@@ -228,10 +256,7 @@ impl Live {
             let mut catalog = loaded.catalog.clone();
             for (name, index) in loaded.catalog.building() {
                 let collection = loaded.schema.collection(&name)?;
-                let entries = collection.index(&index)?;
-                if !self.has_key(&collection.key, collection.record_range()?).await?
-                    && !self.has_key(&entries.key, entries.entry_range()?).await?
-                {
+                if self.is_bare(collection, collection.index(&index)?).await? {
                     catalog.set_state(&name, &index, IndexState::Ready);
                 }
             }
@@ -247,6 +272,29 @@ impl Live {
             ErrorKind::Contention,
             "the schema kept changing while it was being changed",
         ))
+    }
+
+    /// How often everything is looked at before it is said that nothing is missing. Where batches
+    /// show cell by cell, a record that was committed before an index was declared may show only
+    /// after it was looked for. A second look finds it.
+    pub(crate) fn looks(&self) -> usize {
+        match self.engine.capabilities().reading {
+            Reading::Snapshot => 1,
+            Reading::Validated => 2,
+        }
+    }
+
+    /// Whether there is neither a record that the index could lack nor an entry that it could have
+    /// too much.
+    async fn is_bare(&self, collection: &Collection, index: &Index) -> Result<bool> {
+        for _ in 0..self.looks() {
+            if self.has_key(&collection.key, collection.record_range()?).await?
+                || self.has_key(&index.key, index.entry_range()?).await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a range holds a key of the template, maybe among others.
@@ -278,6 +326,9 @@ impl Live {
         let mut batch = Batch::new(self.space.clone());
         let put = Effect::Put { stamp: version.stamp(), bytes: catalog.to_bytes()?.into() };
         batch.push(catalog_address(), Some(condition), Some(put));
+        let epoch = catalog.epoch.to_string();
+        let put = Effect::Put { stamp: version.stamp(), bytes: epoch.into() };
+        batch.push(self.epoch.address.clone(), None, Some(put));
         // The change that declares a log is its first entry.
         if catalog.schema.log.is_some() {
             log(&mut batch, || Note { author, changes: Vec::new() });

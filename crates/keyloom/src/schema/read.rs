@@ -14,6 +14,7 @@ use super::declaration::{
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
+use crate::json;
 
 /// The digits of an integer unless declared: every 64-bit number fits.
 pub(crate) const DIGITS_DEFAULT: u8 = 19;
@@ -185,8 +186,8 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         }
         _ => Some(FieldType::Map),
     };
-    let generate = table.boolean("generate", problems).unwrap_or(false);
-    let required = table.boolean("required", problems).unwrap_or(false);
+    let generate = table.boolean("generate", problems);
+    let required = table.boolean("required", problems);
     table.finish(&format!("a field of type {name}"), problems);
     Some(FieldDeclaration { field_type: field_type?, generate, required })
 }
@@ -209,8 +210,8 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
         holds: table.text("holds", problems),
         condition: condition(&mut table, problems),
         max: table.number("max", problems),
-        claims: table.boolean("claims", problems).unwrap_or(false),
-        sparse: table.boolean("sparse", problems).unwrap_or(true),
+        claims: table.boolean("claims", problems),
+        sparse: table.boolean("sparse", problems),
     };
     table.finish("an index", problems);
     key.map(|_| declaration)
@@ -274,15 +275,15 @@ fn body(table: &mut Table<'_>, problems: &mut Problems) -> Option<Value> {
     let trail = table.trail_of("body");
     match value {
         Value::Object(_) => Some(sorted(value)),
-        Value::String(text) => match serde_json::from_str(text) {
+        Value::String(text) => match json::parse(text.as_bytes()) {
             Ok(schema @ Value::Object(_)) => Some(sorted(&schema)),
             Ok(other) => {
                 let found = type_name(&other);
                 problems.add(trail, format!("must hold a JSON object, not {found}"));
                 None
             }
-            Err(error) => {
-                problems.add(trail, format!("is not JSON: {error}"));
+            Err(fault) => {
+                problems.add(trail, format!("is not JSON: {fault}"));
                 None
             }
         },

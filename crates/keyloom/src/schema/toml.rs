@@ -65,8 +65,12 @@ impl Converter<'_> {
                 Some(number) => Value::Number(number),
                 None => self.refuse(trail, "is not a finite number"),
             },
-            // As it was written: the parsed form would drop the zeros of `.000`.
             DeValue::Datetime(_) => {
+                if !may_be_date(trail) {
+                    self.problems
+                        .add(trail.clone(), "is a date; if text is meant, put it in quotes");
+                }
+                // As it was written: the parsed form would drop the zeros of `.000`.
                 Value::from(self.lines.text.get(value.span()).unwrap_or_default())
             }
             DeValue::Array(elements) => {
@@ -81,6 +85,13 @@ impl Converter<'_> {
         self.problems.add(trail.clone(), message);
         Value::from(0)
     }
+}
+
+/// Whether a date may stand here: where a field is compared, and in a body. To JSON it is text, and
+/// anywhere else it would pass for a template or a name.
+fn may_be_date(trail: &Trail) -> bool {
+    let names: Vec<&str> = trail.iter().map(String::as_str).collect();
+    matches!(&names[..], ["collection", _, "body", ..] | ["collection", _, _, _, "where", ..])
 }
 
 /// Where each line of a text begins.
@@ -114,15 +125,16 @@ mod tests {
 
     #[test]
     fn every_form_of_a_value_is_understood() {
-        let text = "a = 1_000\nb = 0x1F\nc = +5\nd = -1_0.5e1\ne = 2024-01-31T00:00:00.000Z\n\
+        let text = "a = 1_000\nb = 0x1F\nc = +5\nd = -1_0.5e1\n\
+                    collection.c.body.e = 2024-01-31T00:00:00.000Z\n\
                     f = '''x'''\ng = [true, {h = -9223372036854775808}]\n";
         let mut problems = Problems::default();
         let (value, _) = parse(text, &"".into(), &mut problems).unwrap();
         assert_eq!(
             value,
             json!({
-                "a": 1000, "b": 31, "c": 5, "d": -105.0, "e": "2024-01-31T00:00:00.000Z",
-                "f": "x", "g": [true, { "h": i64::MIN }],
+                "a": 1000, "b": 31, "c": 5, "d": -105.0,
+                "collection": { "c": { "body": { "e": "2024-01-31T00:00:00.000Z" } } }, "f": "x", "g": [true, { "h": i64::MIN }],
             })
         );
         assert!(problems.is_empty());

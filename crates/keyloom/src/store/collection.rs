@@ -13,6 +13,7 @@ use super::finite::not_finite;
 use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index;
 use crate::query::{self, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
@@ -48,16 +49,19 @@ impl<T> Collection<T> {
 
     /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
     /// when it was not there.
+    ///
+    /// A record that cannot be read does not say which keys it owns. It can be deleted all the
+    /// same, and every entry of the collection is read to find them.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
-        write::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
+        index::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
     }
 
     /// Deletes a record if it is in this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(declared, &values);
-        write::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
+        index::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.
@@ -74,24 +78,28 @@ impl<T> Collection<T> {
         index: &str,
         values: impl KeyFields,
     ) -> Result<Option<Document>> {
-        let values = values.into_values();
+        let (values, mut reads) = (values.into_values(), 0);
+        loop {
+            match self.look_up(index, &values).await {
+                Err(error) => self.session.read_again_after(error, &mut reads).await?,
+                found => return found,
+            }
+        }
+    }
+
+    async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
         let decided = self.session.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
-            let (index, claim) = unique_key(loaded, declared, index, &values)?;
-            Ok((declared.clone(), index.clone(), claim))
+            let (index, claim) = unique_key(loaded, declared, index, values)?;
+            Ok((loaded.clone(), declared.clone(), index.clone(), claim))
         });
-        let (declared, index, claim) = decided.await?;
+        let (loaded, declared, index, claim) = decided.await?;
         let (declared, index) = (&*declared, &*index);
         let claim = Address::new(index.area.clone(), claim);
         let retry = Retry::eager();
         for reads in 1.. {
-            let cell = self
-                .session
-                .engine
-                .get(&self.session.space, std::slice::from_ref(&claim))
-                .await?
-                .pop()
-                .flatten();
+            let claimed = std::slice::from_ref(&claim);
+            let cell = self.session.get_under(&loaded, claimed).await?.pop().flatten();
             let Some(cell) = cell else { return Ok(None) };
             let key =
                 cell.bytes().and_then(|value| followed_key_of(declared, index, &claim.key, value));
@@ -144,7 +152,8 @@ impl<T> Collection<T> {
         query::near(&self.session, &self.name, near).await
     }
 
-    /// How many records answer the query, whatever its page and its cursor are. Reads every entry;
+    /// How many records all pages of the query would give, whatever its page and its cursor are: a
+    /// range over elements gives a record once for each of its entries. Reads every entry;
     /// a query with a `limit` that is too small for it is an error, so that no wrong number is
     /// ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {

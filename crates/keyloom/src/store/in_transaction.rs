@@ -69,7 +69,8 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
     /// A record by a unique index.
     pub async fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>> {
         let loaded = self.transaction.loaded();
-        let (index, claim) = unique_key(loaded, &self.declared, index, &values.into_values())?;
+        let wanted = unique_key(loaded, &self.declared, index, &values.into_values());
+        let (index, claim) = self.transaction.judged(wanted)?;
         let found = self.transaction.get_by(&self.declared, index, claim).await?;
         found.as_ref().map(Stored::read).transpose()
     }
@@ -78,22 +79,26 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
 impl<T: Serialize> TransactionCollection<T> {
     /// Creates a record without reading anything.
     pub fn insert(&self, record: &T) -> Result<Document> {
-        self.transaction.insert(&self.declared, to_json(&self.declared.name, record)?)
+        let record = to_json(&self.declared.name, record)?;
+        self.transaction.judged(self.transaction.insert(&self.declared, record))
     }
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        self.transaction.upsert(&self.declared, to_json(&self.declared.name, record)?).await
+        let record = to_json(&self.declared.name, record)?;
+        self.transaction.judged(self.transaction.upsert(&self.declared, record).await)
     }
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        self.transaction.replace(&self.declared, to_json(&self.declared.name, record)?, None).await
+        let record = to_json(&self.declared.name, record)?;
+        self.transaction.judged(self.transaction.replace(&self.declared, record, None).await)
     }
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
         let record = to_json(&self.declared.name, record)?;
-        self.transaction.replace(&self.declared, record, Some(version)).await
+        let replaced = self.transaction.replace(&self.declared, record, Some(version)).await;
+        self.transaction.judged(replaced)
     }
 }

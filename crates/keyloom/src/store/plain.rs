@@ -14,7 +14,8 @@ use crate::engine::{
     successor,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Keyspace, Place};
+use crate::index::{self, Keyspace, Place};
+use crate::json;
 use crate::log::Note;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
@@ -133,7 +134,7 @@ impl Plain {
             let loaded = self.catalogued().await?;
             if let Kind::Record(collection) = self.kind(&loaded, &address)? {
                 let key = |_: &Collection| Ok(address.key.clone());
-                let deleted = write::delete(&self.session, &collection.name, key, None).await?;
+                let deleted = index::delete(&self.session, &collection.name, key, None).await?;
                 return Ok(deleted.is_some());
             }
             let there = self.session.engine.get_one(&self.session.space, &address).await?.is_some();
@@ -297,10 +298,8 @@ fn record_at(collection: &Collection, key: &Bytes, text: &[u8]) -> Result<Value>
             .with("collection", &collection.name)
             .with("key", ShowKey(key))
     };
-    let record: Value = serde_json::from_slice(text).map_err(|error| {
-        about("what is put at a record's key must be JSON")
-            .with("reason", &error)
-            .with_source(error)
+    let record = json::parse(text).map_err(|fault| {
+        fault.describe(about("what is put at a record's key must be JSON that is kept as it is"))
     })?;
     if !record.is_object() {
         return Err(about("what is put at a record's key must be a JSON object"));

@@ -62,14 +62,16 @@ pub(crate) struct Current {
 }
 
 impl Current {
-    pub(crate) fn from_cell(key: &Bytes, cell: &Cell) -> Result<Self> {
-        let unreadable = || {
-            Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
+    /// What is at the key of a record. If it is no record, or one of another key, nobody can tell
+    /// from it which entries it has, so that it must not be written over.
+    pub(crate) fn from_cell(collection: &Collection, key: &Bytes, cell: &Cell) -> Result<Self> {
+        let (value, text) = read_record(collection, key, cell).map_err(|reason| {
+            let message = "a stored record cannot be read; it can only be deleted";
+            Error::new(ErrorKind::Corrupt, message)
+                .with("collection", &collection.name)
                 .with("key", ShowKey(key))
-        };
-        let text = cell.bytes().ok_or_else(unreadable)?.clone();
-        let value = serde_json::from_slice(&text)
-            .map_err(|error| unreadable().with("reason", &error).with_source(error))?;
+                .with("reason", reason)
+        })?;
         Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
     }
 
@@ -79,6 +81,26 @@ impl Current {
 
     pub(crate) fn document(&self, key: &Bytes) -> Document {
         Document::new(key.clone(), self.version, self.text.clone())
+    }
+}
+
+/// A record in the store, and its text, if it is one and lies where its own fields say; otherwise
+/// why not.
+pub(crate) fn read_record(
+    collection: &Collection,
+    key: &Bytes,
+    cell: &Cell,
+) -> Result<(Value, Bytes), String> {
+    let text = cell.bytes().ok_or("it holds integers, not a record")?;
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    if !value.is_object() {
+        return Err("it is not a JSON object".to_owned());
+    }
+    match record_key(collection, &value) {
+        Ok(own) if own == *key => Ok((value, text.clone())),
+        Ok(own) => Err(format!("its fields give another key: {}", ShowKey(&own))),
+        Err(error) => Err(format!("its fields give no key: {error}")),
     }
 }
 
@@ -293,6 +315,27 @@ pub(crate) async fn delete(
     }
 }
 
+/// Deletes what is at a record's key and cannot be read, in this state, and none of its entries:
+/// nobody can tell from it which it has. `false` when it is not in that state any more.
+pub(crate) async fn discard(
+    session: &Session,
+    loaded: &Loaded,
+    collection: &Arc<Collection>,
+    key: &Bytes,
+    cell: &Cell,
+) -> Result<bool> {
+    let (version, text) = (Version::from_stamp(cell.stamp), cell.bytes().cloned());
+    // A record without fields has no entries.
+    let before = Before::Read { version, value: Value::Null, text: text.unwrap_or_default() };
+    let (collection, key) = (collection.clone(), key.clone());
+    let change = Change { collection, key, before, after: None };
+    match commit(session, loaded, Work::of(&[change])).await? {
+        None => Ok(true),
+        Some(Refused::StaleSchema | Refused::Changed(_)) => Ok(false),
+        Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
+    }
+}
+
 /// Refuses to go on unless the record is there, and in the expected version if one is given.
 pub(crate) fn expect(
     name: &str,
@@ -323,7 +366,7 @@ pub(crate) async fn read(
 ) -> Result<Option<Current>> {
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
-    cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+    cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()
 }
 
 /// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`

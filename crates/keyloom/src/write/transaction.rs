@@ -21,6 +21,9 @@ use crate::record::{Document, Version, check_new, fill_generated};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 
+/// How often a closure is run again because the schema changed under it.
+const SCHEMAS: usize = 16;
+
 /// One attempt at a transaction. Clones are the same attempt.
 #[derive(Clone)]
 pub struct Transaction {
@@ -39,6 +42,9 @@ struct State {
     writes: BTreeMap<Address, Write>,
     /// Whether two reads are known to be of different moments, so that no commit can succeed.
     is_torn: bool,
+    /// Whether the closure was refused something, or shown something, that a schema which has
+    /// changed since might not refuse or show.
+    rests_on_schema: bool,
 }
 
 #[derive(Clone)]
@@ -71,7 +77,7 @@ where
     Fut: Future<Output = Result<T, E>>,
     E: From<Error>,
 {
-    let (mut made, mut drawn) = (0, 0);
+    let (mut made, mut drawn, mut schemas) = (0, 0, 0);
     loop {
         let transaction = Transaction {
             session: session.clone(),
@@ -84,6 +90,10 @@ where
             Ok(answer) => answer,
             // The closure gave up because of what it saw, and it saw two moments.
             Err(_) if transaction.state().is_torn && retry.pause(made).await => continue,
+            Err(_) if schemas < SCHEMAS && transaction.is_outdated().await => {
+                schemas += 1;
+                continue;
+            }
             Err(error) => return Err(error),
         };
         let refused = transaction.commit().await?;
@@ -103,7 +113,21 @@ impl Transaction {
     }
 
     pub(crate) fn declared(&self, name: &str) -> Result<Arc<Collection>> {
-        self.loaded.schema.collection(name).cloned()
+        self.judged(self.loaded.schema.collection(name).cloned())
+    }
+
+    /// Remembers that the schema refused something.
+    pub(crate) fn judged<T>(&self, answer: Result<T>) -> Result<T> {
+        self.state().rests_on_schema |= answer.is_err();
+        answer
+    }
+
+    /// Whether the closure may have given up because of a schema that no longer holds. A commit
+    /// would be told by the fence; a closure that gives up makes none.
+    async fn is_outdated(&self) -> bool {
+        let rests_on_schema = self.state().rests_on_schema;
+        rests_on_schema
+            && self.session.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &self.loaded))
     }
 
     /// Reads a record, or sees what the transaction wrote itself.
@@ -122,6 +146,7 @@ impl Transaction {
         index: &Index,
         claim: Bytes,
     ) -> Result<Option<Document>> {
+        self.state().rests_on_schema = true;
         if let Some(found) = self.written_holder(collection, index, &claim)? {
             return Ok(Some(found));
         }
@@ -246,7 +271,7 @@ impl Transaction {
             .await?
             .pop()
             .flatten();
-        let current = cell.map(|cell| Current::from_cell(key, &cell)).transpose()?;
+        let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
         self.state().records.insert(address, current.clone());
         Ok(current)
     }
@@ -343,13 +368,14 @@ impl State {
     }
 
     /// The version of the record once the transaction commits: one more than what was read,
-    /// however often it is written in between.
+    /// however often it is written in between. A record that the transaction deleted and creates
+    /// again is another one, as it would be in two transactions: a new incarnation.
     fn next_version(&self, address: &Address) -> Version {
-        if let Some(Some(read)) = self.records.get(address) {
-            return read.version.next();
+        match (self.writes.get(address), self.records.get(address)) {
+            (Some(Write { after: Some(written), .. }), _) => written.version,
+            (None, Some(Some(read))) => read.version.next(),
+            (Some(Write { after: None, .. }), _) | (None, _) => Version::first(),
         }
-        let written = self.writes.get(address).and_then(|write| write.after.as_ref());
-        written.map_or_else(Version::first, |after| after.version)
     }
 
     /// The changes, and what else must still hold.

@@ -79,7 +79,7 @@ pub fn shapes() -> Vec<Shape> {
                 name: name.clone(),
                 kind,
                 segments: segments(&declaration.key, is_text),
-                claims: declaration.claims || kind == Kind::Unique,
+                claims: declaration.claims == Some(true) || kind == Kind::Unique,
                 declaration: declaration.clone(),
             })
         });

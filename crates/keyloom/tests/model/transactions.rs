@@ -332,9 +332,19 @@ impl Client {
         let now = document.as_ref().map(Known::of);
         if let (Some(now), Effect::Created | Effect::Replaced) = (&now, effect) {
             let base = self.slots[spot.0][spot.1].known.as_ref();
-            let base = base.filter(|_| sight.read.contains(&spot));
-            let revision = base.map_or(1, |base| base.version.revision() + 1);
-            assert_eq!(now.version.revision(), revision, "one more than what was read");
+            let base = base.filter(|_| sight.read.contains(&spot)).map(|base| base.version);
+            let incarnation = |version: Version| version.to_string()[..32].to_owned();
+            match (sight.written.get(&spot), base) {
+                (Some(Some(written)), _) => assert_eq!(now.version, written.version, "one change"),
+                (None, Some(base)) => {
+                    assert_eq!(now.version.revision(), base.revision() + 1);
+                    assert_eq!(incarnation(now.version), incarnation(base));
+                }
+                (_, base) => {
+                    assert_eq!(now.version.revision(), 1, "a new record starts anew");
+                    assert_ne!(Some(incarnation(now.version)), base.map(incarnation));
+                }
+            }
         }
         sight.apply(spot, &verdict, now);
         Ok(())

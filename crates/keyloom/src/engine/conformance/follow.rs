@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::super::{
     Address, Area, Cut, Direction, EngineExt, KEY_BYTES_MAX, Link, Part, Range, Recipe, Stretch,
-    Trail, target_of,
+    Trail, successor, target_of,
 };
 use super::runner::{Check, checks};
 use super::subject::{Subject, add, area, at, bytes_of, put, space};
@@ -20,6 +20,7 @@ pub(super) fn checks() -> Vec<Check> {
         several_entries_may_name_one_record,
         each_range_has_its_own_recipe,
         ranges_limits_and_directions_are_those_of_scan,
+        ranges_of_one_key_are_followed_alike,
         random_entries_agree_with_scan_and_get,
     ]
 }
@@ -213,6 +214,23 @@ async fn ranges_limits_and_directions_are_those_of_scan(it: Subject) {
                 }
             }
         }
+    }
+}
+
+/// An engine may look for the entry instead of walking.
+async fn ranges_of_one_key_are_followed_alike(it: Subject) {
+    let to_record = recipe(&[Cut::Fixed(2), Cut::Rest], &[literal("r:"), Part::Field(1)]);
+    it.apply(vec![put(at("i:1"), "e"), put(at("i:2"), "e"), put(at("r:1"), "one")]).await;
+    for (entry, record) in [("i:1", Some("one")), ("i:2", None)] {
+        let start = Bytes::from(entry);
+        let range = Range { end: Some(successor(&start)), start, ..entries() };
+        let found = it.engine.follow_one(&space(), &range, 5, Direction::Forward, &to_record).await;
+        let found = found.expect("a follow succeeds");
+        assert!(!found.more && found.rows.len() == 1, "{range:?}: {found:?}");
+        let target = found.rows[0].target.as_ref().expect("the entry fits the recipe");
+        assert_eq!(target, &entry.replace('i', "r"));
+        let text = found.rows[0].record.as_ref().map(|record| bytes_of(Some(record)));
+        assert_eq!(text.map(|text| &text[..]), record.map(str::as_bytes));
     }
 }
 

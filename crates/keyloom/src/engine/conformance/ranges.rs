@@ -41,6 +41,7 @@ pub(super) fn checks() -> Vec<Check> {
         bounds_include_the_start_and_exclude_the_end,
         prefixes,
         bounds_that_are_no_keys,
+        ranges_of_one_key,
         limits_cut_and_pages_join,
         a_limit_of_zero_gives_nothing,
         several_ranges_are_answered_each_by_itself,
@@ -145,6 +146,22 @@ async fn bounds_that_are_no_keys(mut it: Subject) {
             assert!(it.keys(&between(start, Some(end)), direction).await.is_empty());
         }
         assert_eq!(paged(&it, &whole(), 1, direction).await, expected(&keys, &whole(), direction));
+    }
+}
+
+/// An engine may look for the key instead of walking.
+async fn ranges_of_one_key(mut it: Subject) {
+    fill(&mut it, &SORTED).await;
+    let absent: [&[u8]; 4] = [b"0", b"a\x00\x00\x00", b"c", b"\xff\xff\xff"];
+    for key in SORTED.into_iter().chain(absent) {
+        let range = between(key, Some(&successor(key)));
+        for (direction, limit) in BOTH.into_iter().flat_map(|way| [(way, 1), (way, 9)]) {
+            let found = it.engine.scan_one(&space(), &range, limit, direction).await;
+            let found = found.expect("a scan succeeds");
+            assert!(!found.more, "there is no other key in {range:?}");
+            let keys: Vec<Bytes> = found.rows.into_iter().map(|row| row.key).collect();
+            assert_eq!(keys, expected(&SORTED, &range, direction), "{range:?}");
+        }
     }
 }
 

@@ -137,6 +137,16 @@ pub(crate) async fn near(
     name: &str,
     near: &Near,
 ) -> Result<Page<Nearby<Document>>> {
+    let mut reads = 0;
+    loop {
+        match near_once(session, name, near).await {
+            Err(error) => session.read_again_after(error, &mut reads).await?,
+            page => return page,
+        }
+    }
+}
+
+async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Nearby<Document>>> {
     let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
@@ -147,14 +157,14 @@ pub(crate) async fn near(
             collection: collection.name.clone(),
             query: Asked::Words(near.canonical()),
         };
-        Ok((collection.clone(), index.clone(), Arc::new(binding)))
+        Ok((loaded.clone(), collection.clone(), index.clone(), Arc::new(binding)))
     });
-    let (collection, index, binding) = decided.await?;
+    let (loaded, collection, index, binding) = decided.await?;
     let after = match &near.cursor {
         Some(text) => Some(Rank::read(&Cursor::open(text, &binding)?.key)?),
         None => None,
     };
-    let search = Search::new(session, &collection, &index, near)?;
+    let search = Search::new(session, &loaded, &collection, &index, near)?;
     search.page(after, binding).await
 }
 
@@ -225,6 +235,7 @@ impl Rank {
 /// A search around one place.
 struct Search<'s> {
     session: &'s Session,
+    loaded: &'s Arc<Loaded>,
     collection: &'s Arc<Collection>,
     index: &'s Arc<Index>,
     near: &'s Near,
@@ -244,6 +255,7 @@ struct Ring {
 impl<'s> Search<'s> {
     fn new(
         session: &'s Session,
+        loaded: &'s Arc<Loaded>,
         collection: &'s Arc<Collection>,
         index: &'s Arc<Index>,
         near: &'s Near,
@@ -269,7 +281,7 @@ impl<'s> Search<'s> {
         let Some((geohash, chars)) = located else {
             return Err(Error::new(ErrorKind::Internal, "a geo index has a geohash"));
         };
-        Ok(Search { session, collection, index, near, fixed, geohash, chars })
+        Ok(Search { session, loaded, collection, index, near, fixed, geohash, chars })
     }
 
     async fn page(
@@ -390,6 +402,7 @@ impl<'s> Search<'s> {
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Plan {
+            loaded: self.loaded.clone(),
             collection: self.collection.clone(),
             branches,
             direction: Direction::Forward,

@@ -87,8 +87,8 @@ fn field(
     Some(Field {
         path: path.clone(),
         kind: kind?,
-        generate: declaration.generate,
-        required: declaration.required,
+        generate: declaration.generate == Some(true),
+        required: declaration.required == Some(true),
         transitions,
     })
 }
@@ -192,10 +192,10 @@ fn check_flags(
     problems: &mut Problems,
 ) {
     let has_star = path.star().is_some();
-    if declaration.required && has_star {
+    if declaration.required == Some(true) && has_star {
         problems.add(under(trail, "required"), "a path with `*` cannot be required");
     }
-    if !declaration.generate {
+    if declaration.generate != Some(true) {
         return;
     }
     let trail = under(trail, "generate");

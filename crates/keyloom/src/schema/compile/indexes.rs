@@ -108,8 +108,8 @@ fn index(
         condition,
         star,
         max,
-        claims: declaration.claims || kind == IndexKind::Unique,
-        sparse: declaration.sparse,
+        claims: may_lack_key(kind, declaration),
+        sparse: declaration.sparse.unwrap_or(true),
         recipe: None,
         interleaved: true,
     })
@@ -177,7 +177,7 @@ fn max(declared: Option<usize>, has_star: bool, trail: &Trail, problems: &mut Pr
 
 /// Whether entries of two records may have one key, because puts are conditional on absence.
 fn may_lack_key(kind: IndexKind, declaration: &IndexDeclaration) -> bool {
-    kind == IndexKind::Unique || declaration.claims
+    kind == IndexKind::Unique || declaration.claims == Some(true)
 }
 
 /// Two records must never write the same entry unless one of them is meant to be refused.

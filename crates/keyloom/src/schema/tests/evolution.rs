@@ -101,7 +101,7 @@ fn rules_change() {
     check(
         required,
         &["Safe collection.approval.fields.requester_id: `required` is now true"],
-        &["Safe collection.approval.fields.requester_id: `required` is now false"],
+        &["Kept collection.approval.fields.requester_id: `required` stays true, as in the store"],
     );
     takes_effect(required);
 
@@ -109,9 +109,34 @@ fn rules_change() {
     check(
         sparse,
         &["Safe collection.approval.unique.code: `sparse` is now false"],
-        &["Safe collection.approval.unique.code: `sparse` is now true"],
+        &["Kept collection.approval.unique.code: `sparse` stays false, as in the store"],
     );
     takes_effect(sparse);
+}
+
+/// A process that does not mention a flag does not know of it, and takes nothing away. One that
+/// says what it wants is heard.
+#[test]
+fn flags_that_are_left_out_stay() {
+    let subject = "collection.approval.fields";
+    let left_out = ("{ type = \"id\", generate = true }", "\"id\"");
+    check(
+        left_out,
+        &[&format!("Kept {subject}.id: `generate` stays true, as in the store")],
+        &[&format!("Safe {subject}.id: `generate` is now true")],
+    );
+    changes_nothing(left_out);
+    let refused = ("{ type = \"id\", generate = true }", "{ type = \"id\", generate = false }");
+    check(
+        refused,
+        &[&format!("Safe {subject}.id: `generate` is now false")],
+        &[&format!("Safe {subject}.id: `generate` is now true")],
+    );
+    takes_effect(refused);
+    let spelt_out =
+        ("approver_id  = \"text\"", "approver_id = { type = \"text\", required = false }");
+    check(spelt_out, &[], &[]);
+    changes_nothing(spelt_out);
 }
 
 #[test]

@@ -54,9 +54,9 @@ fn field_type() -> impl Strategy<Value = FieldType> {
 }
 
 fn field() -> impl Strategy<Value = FieldDeclaration> {
-    (field_type(), any::<bool>(), any::<bool>()).prop_map(|(field_type, generate, required)| {
-        FieldDeclaration { field_type, generate, required }
-    })
+    (field_type(), option::of(any::<bool>()), option::of(any::<bool>())).prop_map(
+        |(field_type, generate, required)| FieldDeclaration { field_type, generate, required },
+    )
 }
 
 fn test() -> impl Strategy<Value = TestDeclaration> {
@@ -78,8 +78,8 @@ fn index() -> impl Strategy<Value = IndexDeclaration> {
         option::of(name()),
         btree_map(name(), test(), 0..3),
         option::of(any::<u32>().prop_map(|max| max as usize)),
-        any::<bool>(),
-        any::<bool>(),
+        option::of(any::<bool>()),
+        option::of(any::<bool>()),
     )
         .prop_map(|(key, area, holds, condition, max, claims, sparse)| IndexDeclaration {
             key,
@@ -161,7 +161,7 @@ fn vary(declaration: &mut SchemaDeclaration, choice: usize) {
         }
         _ => {
             for index in collection.index.values_mut() {
-                index.sparse = !index.sparse;
+                index.sparse = Some(!index.sparse.unwrap_or(true));
                 index.max = index.max.map(|max| max + choice % 3);
             }
         }

@@ -1,0 +1,112 @@
+//! Deletes records, also those that cannot be read.
+//!
+//! A record says which entries it has. One that cannot be read does not, so that every entry of its
+//! collection is looked at for those that name it. They go first: what is left after a crash in
+//! between is a record that cannot be read, as before, and not entries that lead nowhere.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::mend::{Held, Mender, condition};
+use super::pair::owner;
+use super::rows::Rows;
+use crate::engine::{Address, Cell, Effect, EngineExt, ShowKey, Stamp};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::Version;
+use crate::schema::{Collection, Loaded};
+use crate::session::Session;
+use crate::write;
+
+/// How often it is tried while the record or the schema changes.
+const ATTEMPTS: usize = 16;
+
+/// How many entries are read at once.
+const CHUNK_KEYS: usize = 256;
+
+/// How many entries go in one batch.
+const GROUP_ENTRIES: usize = 32;
+
+/// Deletes a record with everything it owns, in this version if one is given. Gives the version
+/// that it had, or `None` when it was not there.
+pub(crate) async fn delete(
+    session: &Session,
+    name: &str,
+    key: impl Fn(&Collection) -> Result<Bytes>,
+    expected: Option<Version>,
+) -> Result<Option<Version>> {
+    for _ in 0..ATTEMPTS {
+        let unreadable = match write::delete(session, name, &key, expected).await {
+            Err(error) if error.kind() == ErrorKind::Corrupt => error,
+            deleted => return deleted,
+        };
+        let loaded = session.loaded().await?;
+        let collection = loaded.schema.collection(name)?;
+        let key = key(collection)?;
+        let address = Address::new(collection.area.clone(), key.clone());
+        let Some(cell) = session.engine.get_one(&session.space, &address).await? else { continue };
+        if write::read_record(collection, &key, &cell).is_ok() {
+            // Somebody put it right meanwhile, or the error was about something else.
+            if unreadable.context_value("key").is_none() {
+                return Err(unreadable);
+            }
+            continue;
+        }
+        let version = Version::from_stamp(cell.stamp);
+        if let Some(expected) = expected.filter(|expected| *expected != version) {
+            return Err(conflict(name, &key, expected, version));
+        }
+        if release(session, &loaded, collection, &address, cell.stamp).await?
+            && write::discard(session, &loaded, collection, &key, &cell).await?
+        {
+            return Ok(Some(version));
+        }
+        session.reload().await?;
+    }
+    let message = "what is at the record's key kept changing";
+    Err(Error::new(ErrorKind::Contention, message).with("collection", name))
+}
+
+/// Deletes every entry that names the record, as long as that is in this state. `false` when it is
+/// not, or when the schema changed.
+async fn release(
+    session: &Session,
+    loaded: &Loaded,
+    collection: &Arc<Collection>,
+    record: &Address,
+    stamp: Stamp,
+) -> Result<bool> {
+    let mender = Mender { live: session.live(), loaded };
+    let maintained = collection.indexes.values().filter(|i| loaded.is_maintained(collection, i));
+    for index in maintained {
+        let mut rows = Rows::new(&index.key, index.entry_range()?);
+        while let Some(chunk) = rows.next(session.live(), CHUNK_KEYS).await? {
+            let own = |key: &Bytes, cell: &Cell| {
+                owner(collection, index, key, cell).is_some_and(|owner| owner == record.key)
+            };
+            let own: Vec<_> = chunk.into_iter().filter(|row| own(&row.key, &row.cell)).collect();
+            for group in own.chunks(GROUP_ENTRIES) {
+                let mut batch = mender.batch();
+                batch.push(record.clone(), Some(condition(Some(stamp))), None);
+                for row in group {
+                    let entry = Address::new(index.area.clone(), row.key.clone());
+                    let unchanged = condition(Some(row.cell.stamp));
+                    batch.push(entry, Some(unchanged), Some(Effect::Delete));
+                }
+                if mender.commit(batch).await? != Held::Yes {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn conflict(name: &str, key: &Bytes, expected: Version, version: Version) -> Error {
+    Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
+        .with("collection", name)
+        .with("key", ShowKey(key))
+        .with("expected version", expected)
+        .with("version", version)
+        .with_retry(false)
+}
