@@ -1,5 +1,6 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
+mod access;
 mod error;
 mod index;
 mod key;
@@ -29,7 +30,7 @@ pub use index::{
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
-    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    Access, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };

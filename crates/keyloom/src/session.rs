@@ -54,13 +54,19 @@ impl Session {
     }
 
     /// The acting user, if the caller named one.
-    #[expect(dead_code, reason = "what depends on the acting user comes next")]
     pub(crate) fn actor(&self) -> Option<&str> {
         self.actor.as_deref()
     }
 
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
+    /// The space as it is, for what only the program itself may do.
+    pub(crate) fn program(&self) -> Result<&Arc<Live>> {
+        match self.actor {
+            None => Ok(&self.live),
+            Some(_) => {
+                let message = "an acting user may not do this; use the store without one";
+                Err(Error::new(ErrorKind::Forbidden, message))
+            }
+        }
     }
 }
 

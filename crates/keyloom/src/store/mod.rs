@@ -8,6 +8,7 @@ mod finite;
 mod in_transaction;
 mod maintenance;
 mod plain;
+mod sight;
 mod stored;
 
 pub use collection::Collection;
@@ -61,7 +62,8 @@ impl Store {
         Ok(self.seen_by(self.session.in_space(live)))
     }
 
-    /// The same store, on behalf of a user.
+    /// The same store, on behalf of a user, who reaches only what the declared
+    /// [`Access`](crate::Access) of each collection allows.
     pub fn acting_as(&self, user: &str) -> Result<Self> {
         Ok(self.seen_by(self.session.acting_as(user)?))
     }
@@ -85,7 +87,7 @@ impl Store {
     /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
     /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
-        self.session.apply(schema).await
+        self.session.program()?.apply(schema).await
     }
 
     /// The schema in the store, as this process last saw it.
@@ -93,9 +95,13 @@ impl Store {
         Ok(self.session.loaded().await?.schema.clone())
     }
 
-    /// The collection of a Rust type. Applies the schema that the type declares.
+    /// The collection of a Rust type. Applies the schema that the type declares. An acting user
+    /// cannot change the schema, and finds the collection only if the program has applied it.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
-        self.apply(&T::schema()?).await?;
+        match self.session.program() {
+            Ok(program) => drop(program.apply(&T::schema()?).await?),
+            Err(_) => self.session.expect(&T::schema()?).await?,
+        }
         Ok(Collection::new(self.session.clone(), T::COLLECTION))
     }
 

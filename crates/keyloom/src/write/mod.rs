@@ -10,7 +10,9 @@ mod transaction;
 mod update;
 
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
-pub(crate) use operations::{Current, delete, insert, key_of_values, record_key, replace, upsert};
+pub(crate) use operations::{
+    Current, delete, insert, key_of_values, not_found, record_key, replace, upsert,
+};
 pub use operations::{Effect, Written};
 pub use retry::Retry;
 pub use transaction::Transaction;
