@@ -172,3 +172,68 @@ fn lies_within(inner: &Range, outer: &Range) -> bool {
     };
     inner.area == outer.area && inner.start >= outer.start && ends_within
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{Area, Memory, Space};
+    use crate::schema::{Live, Schema};
+
+    const SCHEMA: &str = r#"
+        [collection.note]
+        key    = "user:{userId}:notes:{noteId}"
+        access = "owned"
+        owner  = "userId"
+        fields = { userId = "text", noteId = "text", title = "text" }
+        index.title = { key = "title:{title}:{userId}:{noteId}" }
+        index.own   = { key = "own:{userId}:{title}:{noteId}" }
+    "#;
+
+    fn range(area: &str, start: &'static str, end: Option<&'static str>) -> Range {
+        let area = Area::new(area).unwrap();
+        Range { area, start: start.into(), end: end.map(Into::into) }
+    }
+
+    /// What a planner with a defect could come up with.
+    #[test]
+    fn no_range_reaches_beyond_what_the_user_owns() {
+        let schema = Schema::from_toml(SCHEMA).unwrap();
+        let note = schema.collection("note").unwrap();
+        let program = Session::new(Arc::new(Live::new(Arc::new(Memory::new()), Space::main())));
+        let ana = program.acting_as("ana").unwrap();
+        let own = index(note, "own");
+        for (index, good) in [
+            (None, range("", "user:ana:notes:", Some("user:ana:notes;"))),
+            (None, range("", "user:ana:notes:b", Some("user:ana:notes:c"))),
+            (Some(own), range("", "own:ana:", Some("own:ana;"))),
+            // No key belongs to it, wherever it lies.
+            (None, range("", "user:ben:notes:", Some("user:ben:notes:"))),
+        ] {
+            ana.check_range(note, index, &good).unwrap();
+        }
+        for (index, bad) in [
+            (None, range("", "user:ana:notes:", None)),
+            (None, range("", "user:ana:notes:", Some("user:ana:notes<"))),
+            (None, range("", "user:ana1:notes:", Some("user:ana1:notes;"))),
+            (None, range("", "user:ana", Some("user:anb"))),
+            (None, range("", "user:", Some("user;"))),
+            (None, range("other", "user:ana:notes:", Some("user:ana:notes;"))),
+            (Some(own), range("", "user:ana:notes:", Some("user:ana:notes;"))),
+        ] {
+            let error = ana.check_range(note, index, &bad).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal, "{bad:?}");
+            program.check_range(note, index, &bad).unwrap();
+        }
+        let mixed = range("", "title:x:ana:", Some("title:x:ana;"));
+        let error = ana.check_range(note, Some(index(note, "title")), &mixed).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Forbidden);
+    }
+
+    fn index<'c>(collection: &'c Collection, name: &str) -> &'c Index {
+        collection.index(name).unwrap()
+    }
+}

@@ -9,6 +9,7 @@
 )]
 
 mod getting_started;
+mod owners;
 mod queries;
 mod schema;
 mod transactions;

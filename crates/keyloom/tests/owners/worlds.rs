@@ -85,6 +85,8 @@ where
         for act in acts {
             let answer = hostile::perform(&acting, act, victim, attacker).await;
             assert!(!answer.contains(SECRET), "{act:?}: {answer}");
+            // The last line of defence holds, and nothing gets as far as there.
+            assert!(!answer.contains("Internal "), "{act:?}: {answer}");
             transcript.push((format!("{act:?}"), answer));
         }
         let after = cells(&store).await;
