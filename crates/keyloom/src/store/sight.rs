@@ -68,7 +68,7 @@ impl<'s> Sight<'s> {
             .iter()
             .filter(|room| room.range.contains(&start))
             .map(|room| &room.range.end)
-            .fold(Some(start.clone()), |end, room| Some(end?.max(room.clone()?)));
+            .try_fold(start.clone(), |end, room| Some(end.max(room.clone()?)));
         let end = match (end, &left.end) {
             (Some(end), Some(limit)) => Some(end.min(limit.clone())),
             (end, limit) => end.or_else(|| limit.clone()),

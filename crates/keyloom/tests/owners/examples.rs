@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::engine::{Memory, Metered};
+use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
 use keyloom::{ErrorKind, Query, RepairOptions, Schema, Store, VerifyOptions};
 use serde_json::{Value, json};
 
@@ -337,4 +337,58 @@ async fn a_name_that_cannot_own_owns_nothing() {
     let own = docs.acting_as(id.as_str().unwrap()).unwrap();
     assert!(own.get(()).await.unwrap().is_some());
     assert_eq!(own.page(&Query::new()).await.unwrap().records.len(), 1);
+}
+
+#[tokio::test]
+async fn access_is_narrowed_on_a_live_store_and_never_widened() {
+    let declared = |access: &str| {
+        let access = access.replace("owned", "owned\"\nowner = \"userId");
+        Schema::from_toml(&format!(
+            "[collection.note]\nkey = \"user:{{userId}}:notes:{{noteId}}\"\n\
+             access = \"{access}\"\nfields = {{ userId = \"text\", noteId = \"text\" }}"
+        ))
+        .unwrap()
+    };
+    let engine = Arc::new(Memory::new());
+    let store = Store::on(engine.clone());
+    store.apply(&declared("shared")).await.unwrap();
+    let notes = store.documents("note").await.unwrap();
+    let ben = notes.acting_as("ben").unwrap();
+    ben.insert(&json!({ "userId": "ana", "noteId": "n1" })).await.unwrap();
+    // Another process narrows it. This one has declared that it is shared, and says so.
+    Store::on(engine.clone()).apply(&declared("owned")).await.unwrap();
+    let error = ben.insert(&json!({ "userId": "ana", "noteId": "n2" })).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IncompatibleSchema);
+    let store = Store::on(engine);
+    let error = store.apply(&declared("shared")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IncompatibleSchema);
+    let ben = store.acting_as("ben").unwrap().documents("note").await.unwrap();
+    assert!(ben.get(("ana", "n1")).await.unwrap().is_none());
+}
+
+/// An entry that lies about its record, as no write makes it, shows nothing.
+#[tokio::test]
+async fn an_entry_that_leads_astray_leads_nowhere() {
+    for is_torn in [false, true] {
+        let memory: Arc<dyn Engine> = Arc::new(Memory::new());
+        let engine = if is_torn { Arc::new(Torn::new(memory.clone(), 1)) } else { memory };
+        let store = store_on(engine.clone()).await;
+        let notes = store.documents("note").await.unwrap();
+        let note = json!({ "userId": "ana", "noteId": "n1", "rank": 1 });
+        notes.insert(&note).await.unwrap();
+        let planted = Address::new(Area::default_area(), "user:ben:the:0001");
+        let cells = [Address::new(Area::default_area(), "user:ana:the:0001")];
+        let honest = engine.get(&Space::main(), &cells).await.unwrap().pop().unwrap().unwrap();
+        assert_eq!(honest.bytes().unwrap(), "\"user:ana:notes:n1\"");
+        let mut batch = Batch::new(Space::main());
+        let bytes = honest.bytes().unwrap().clone();
+        batch.push(planted, None, Some(Effect::Put { stamp: honest.stamp, bytes }));
+        engine.commit(batch).await.unwrap();
+        let ben = notes.acting_as("ben").unwrap();
+        assert!(ben.get_by("own_rank", 1).await.unwrap().is_none());
+        let query = Query::new().index("own_rank").equal("rank", 1);
+        for told in [ben.page(&query).await.told(), ben.keys(&query).await.told()] {
+            assert!(told.contains("user:ben:the:0001") && !told.contains("ana"), "{told}");
+        }
+    }
 }

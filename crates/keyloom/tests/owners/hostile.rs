@@ -205,7 +205,7 @@ impl Sent {
 
     fn near(&self) -> Near {
         let near = Near::new(1.0, 2.0).within(1e4).take(1 + self.form % 2);
-        let near = near.index(if self.form % 4 == 0 { "map" } else { "place" });
+        let near = near.index(if self.form.is_multiple_of(4) { "map" } else { "place" });
         match &self.owner {
             Some(owner) => near.equal("userId", owner.as_str()),
             None => near,
