@@ -215,6 +215,10 @@ async fn indexes_that_mix_owners_are_for_the_program() {
     // Not named, it is passed over for one that begins with the owner.
     let plan = ana.explain(&Query::new().equal("rank", 1)).await.unwrap();
     assert!(plan.contains("fixed: userId, rank"), "{plan}");
+    // Also where it would be the first of equals.
+    store.disable("note", "full").await.unwrap();
+    let page = ana.page(&Query::new().equal("rank", 1)).await.unwrap();
+    assert_eq!(page.records.len(), 1);
     // A look-up by a unique value is looked at afterwards.
     assert!(ana.get_by("slug", "first").await.unwrap().is_some());
     assert!(notes.acting_as("ben").unwrap().get_by("slug", "first").await.unwrap().is_none());
