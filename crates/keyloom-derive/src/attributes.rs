@@ -7,11 +7,14 @@ use syn::{Attribute, Ident, LitStr, Result, Token};
 
 use crate::literals::{Scalar, comma, flag, number, text, texts};
 
-/// `#[record(key = "…", collection = "…", area = "…")]`.
+/// `#[record(key = "…", collection = "…", area = "…", access = "owned", owner = "…")]`.
 pub(crate) struct RecordAttribute {
     pub(crate) key: LitStr,
     pub(crate) collection: Option<LitStr>,
     pub(crate) area: Option<LitStr>,
+    /// The variant of `keyloom::Access`.
+    pub(crate) access: Option<Ident>,
+    pub(crate) owner: Option<LitStr>,
     /// An expression that gives the text of a JSON Schema.
     pub(crate) body: Option<syn::Expr>,
 }
@@ -78,24 +81,45 @@ impl RecordAttribute {
 impl Parse for RecordAttribute {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (mut key, mut collection, mut area, mut body) = (None, None, None, None);
+        let (mut access, mut owner) = (None, None);
         while !input.is_empty() {
             let option: Ident = input.call(Ident::parse_any)?;
             match option.to_string().as_str() {
                 "key" => key = Some(text(input)?),
                 "collection" => collection = Some(text(input)?),
                 "area" => area = Some(text(input)?),
+                "access" => access = Some(access_variant(&text(input)?)?),
+                "owner" => owner = Some(text(input)?),
                 "body" => {
                     input.parse::<Token![=]>()?;
                     body = Some(input.parse()?);
                 }
-                _ => return Err(unknown(&option, "`key`, `collection`, `area` and `body`")),
+                _ => {
+                    let known = "`key`, `collection`, `area`, `access`, `owner` and `body`";
+                    return Err(unknown(&option, known));
+                }
             }
             comma(input)?;
         }
         let key =
             key.ok_or_else(|| syn::Error::new(Span::call_site(), "#[record] needs `key = \"…\"`"))?;
-        Ok(RecordAttribute { key, collection, area, body })
+        Ok(RecordAttribute { key, collection, area, access, owner, body })
     }
+}
+
+/// The variant of `keyloom::Access` for its name in a schema file.
+fn access_variant(name: &LitStr) -> Result<Ident> {
+    let variant = match name.value().as_str() {
+        "shared" => "Shared",
+        "read-only" => "ReadOnly",
+        "owned" => "Owned",
+        "hybrid" => "Hybrid",
+        _ => {
+            let message = "access is \"shared\", \"read-only\", \"owned\" or \"hybrid\"";
+            return Err(syn::Error::new(name.span(), message));
+        }
+    };
+    Ok(Ident::new(variant, name.span()))
 }
 
 impl IndexAttribute {

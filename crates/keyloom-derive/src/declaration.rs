@@ -16,9 +16,12 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let fields = declared_fields(record)?;
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
     let area = record.attribute.area.iter();
+    let (access, owner) = (record.attribute.access.iter(), record.attribute.owner.iter());
     let body = record.attribute.body.iter();
     Ok(quote! {
         #(collection.area = ::std::string::String::from(#area);)*
+        #(collection.access = ::std::option::Option::Some(::keyloom::Access::#access);)*
+        #(collection.owner = ::std::option::Option::Some(::std::string::String::from(#owner));)*
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*

@@ -32,7 +32,9 @@ pub enum ErrorKind {
     NoIndex,
     /// The index exists but may not be read yet (building), or not any more (disabled, failed).
     IndexNotReady,
-    /// The record is not there.
+    /// The acting user may not do this.
+    Forbidden,
+    /// The record is not there, or not for the acting user.
     NotFound,
     /// A record with this key is there already.
     AlreadyExists,

@@ -1,5 +1,6 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
+mod access;
 mod error;
 mod index;
 mod json;
@@ -33,7 +34,7 @@ pub use json::read_json;
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
-    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    Access, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
     Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
     Test, TestDeclaration,
 };

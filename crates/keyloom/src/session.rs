@@ -65,11 +65,18 @@ impl Session {
 
     /// Makes the stored schema contain the declared one.
     pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
-        self.live.apply(declared, &self.author()).await
+        self.program()?.apply(declared, &self.author()).await
     }
 
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
+    /// The space as it is, for what only the program itself may do.
+    pub(crate) fn program(&self) -> Result<&Arc<Live>> {
+        match self.actor {
+            None => Ok(&self.live),
+            Some(_) => {
+                let message = "an acting user may not do this; use the store without one";
+                Err(Error::new(ErrorKind::Forbidden, message))
+            }
+        }
     }
 }
 

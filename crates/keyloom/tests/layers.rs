@@ -35,6 +35,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("live",     "schema/live"),
     // Who is asking, of which space.
     ("session",  "session"),
+    // What they may read and write.
+    ("access",   "access"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),

@@ -41,14 +41,14 @@ impl Patterns {
         text: &str,
     ) -> Result<Document> {
         let post = json!({
-            "userId": user, "postId": post, "timestamp": timestamp, "tags": tags, "text": text,
+            "postId": post, "timestamp": timestamp, "tags": tags, "text": text,
         });
-        self.posts.insert(&post).await
+        self.posts.acting_as(user)?.insert(&post).await
     }
 
     /// Takes a post back with all its entries.
     pub async fn retract(&self, user: &str, post: &str) -> Result<Option<Version>> {
-        self.posts.delete((user, post)).await
+        self.posts.acting_as(user)?.delete(post).await
     }
 
     /// The newest posts of everyone, a page at a time.
@@ -64,7 +64,7 @@ impl Patterns {
 
     /// The notes of one user.
     pub async fn notes_of(&self, user: &str) -> Result<Page<Stored<Value>>> {
-        self.notes.page(&Query::new().equal("userId", user)).await
+        self.notes.acting_as(user)?.page(&Query::new()).await
     }
 
     /// The user with an e-mail address.

@@ -15,6 +15,8 @@ async fn main() -> Result<()> {
     it.publish(("ana", "p1"), 1_700_000_000_000, &["rust", "keys"], "Keys that a person reads")
         .await?;
     it.publish(("ben", "p2"), 1_700_000_000_500, &["rust"], "Batches").await?;
+    let foreign = it.notes.acting_as("ben")?.get(("ana", "n1")).await?;
+    println!("Ana's note, for Ben: {:?}", foreign.map(|note| note.key));
     if let Err(error) = it.publish(("ben", "p1"), 1_700_000_000_000, &[], "Mine").await {
         println!("refused: {error}");
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use keyloom::engine::{Area, Direction, Range, Space};
-use keyloom::{ErrorKind, Store};
+use keyloom::{ErrorKind, Query, Store};
 use patterns::Patterns;
 use serde_json::json;
 
@@ -127,7 +127,7 @@ async fn the_range_of_one_owner_never_holds_a_key_of_another() {
             }
         }
         for user in hostile {
-            let own = it.notes_of(user).await.unwrap().records;
+            let own = it.notes.page(&Query::new().equal("userId", user)).await.unwrap().records;
             assert_eq!(own.len(), 2, "{user:?}");
             assert!(own.iter().all(|note| note.value["userId"] == user));
         }
@@ -188,5 +188,33 @@ async fn nearby_looks_across_the_borders_of_cells() {
             near.iter().map(|place| place.record.value["id"].as_str().unwrap()).collect();
         assert_eq!(ids, ["west", "east"]);
         assert!(near[0].distance_m < near[1].distance_m);
+    }
+}
+
+#[tokio::test]
+async fn a_user_never_reaches_anothers_keys() {
+    for (store, it) in everywhere().await.0 {
+        let ana = json!({ "userId": "ana", "noteId": "n1", "text": "secret" });
+        it.notes.insert(&ana).await.unwrap();
+        it.publish(("ana", "p1"), 5, &[], "for all").await.unwrap();
+        let before = keys(&store).await;
+        let ids = ["n1", "../ana/n1", "ana:notes:n1", "user:ana:notes:n1", "%3A", "", "\0"];
+        for user in ["ben", "an", "ana1", "ana:notes", "ana%3Anotes", ".", "..", "\0", "аna"] {
+            let notes = it.notes.acting_as(user).unwrap();
+            for id in ids {
+                for key in [vec![json!(id)], vec![json!("ana"), json!(id)]] {
+                    assert!(notes.get(key.clone()).await.unwrap().is_none(), "{user:?} {id:?}");
+                    assert!(notes.delete(key).await.unwrap().is_none(), "{user:?} {id:?}");
+                }
+            }
+            assert!(it.notes_of(user).await.unwrap().records.is_empty());
+            assert_eq!(notes.insert(&ana).await.unwrap_err().kind(), ErrorKind::Forbidden);
+            let error = it.posts.acting_as(user).unwrap().delete(("ana", "p1")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Forbidden);
+            let seen = store.acting_as(user).unwrap().plain().list("user:", 9, None).await.unwrap();
+            let seen: Vec<_> = seen.entries.iter().map(|entry| &entry.key[..]).collect();
+            assert_eq!(seen, [b"user:ana:posts:p1"], "{user:?}");
+        }
+        assert_eq!(keys(&store).await, before);
     }
 }

@@ -31,6 +31,11 @@ impl<T> Collection<T> {
         Collection { inner, runtime }
     }
 
+    /// As [`Collection::acting_as`](crate::Collection::acting_as).
+    pub fn acting_as(&self, user: &str) -> Result<Self> {
+        Ok(Collection::new(self.inner.acting_as(user)?, self.runtime.clone()))
+    }
+
     /// The same collection, to be awaited.
     pub fn as_async(&self) -> &crate::Collection<T> {
         &self.inner

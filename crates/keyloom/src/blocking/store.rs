@@ -42,6 +42,11 @@ impl Store {
         Ok(Store { inner: self.inner.space(name)?, runtime: self.runtime.clone() })
     }
 
+    /// As [`Store::acting_as`](crate::Store::acting_as).
+    pub fn acting_as(&self, user: &str) -> Result<Self> {
+        Ok(Store { inner: self.inner.acting_as(user)?, runtime: self.runtime.clone() })
+    }
+
     /// As [`Store::space_name`](crate::Store::space_name).
     pub fn space_name(&self) -> &str {
         self.inner.space_name()

@@ -56,6 +56,7 @@ pub(crate) async fn delete(
         if let Some(expected) = expected.filter(|expected| *expected != version) {
             return Err(conflict(name, &key, expected, version));
         }
+        session.check_write(collection, &key)?;
         if release(session, &loaded, collection, &address, cell.stamp).await?
             && write::discard(session, &loaded, collection, &key, &cell).await?
         {
@@ -76,11 +77,11 @@ async fn release(
     record: &Address,
     stamp: Stamp,
 ) -> Result<bool> {
-    let mender = Mender { live: session.live(), loaded };
+    let mender = Mender { live: session, loaded };
     let maintained = collection.indexes.values().filter(|i| loaded.is_maintained(collection, i));
     for index in maintained {
         let mut rows = Rows::new(&index.key, index.entry_range()?);
-        while let Some(chunk) = rows.next(session.live(), CHUNK_KEYS).await? {
+        while let Some(chunk) = rows.next(session, CHUNK_KEYS).await? {
             let own = |key: &Bytes, cell: &Cell| {
                 owner(collection, index, key, cell).is_some_and(|owner| owner == record.key)
             };

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | 1 | format, 1 |
 //! | 1 | bit 0: towards the start; bit 1: the record at the position belongs to the page |
-//! | 16 | fingerprint of space, collection and query |
+//! | 16 | fingerprint of space, collection, query and acting user |
 //! | 2 + n | length and names of the indexes in use, separated by commas |
 //! | rest | position: the part of the key that orders the answer |
 //! | 16 | seal: HMAC-SHA-256 of everything before, with the space's secret |
@@ -36,6 +36,8 @@ const INCLUSIVE: u8 = 2;
 pub(crate) struct Binding {
     pub(crate) secret: Vec<u8>,
     pub(crate) space: String,
+    /// The acting user, if there is one.
+    pub(crate) actor: Option<String>,
     pub(crate) collection: String,
     pub(crate) query: Asked,
 }
@@ -62,7 +64,9 @@ impl Asked {
 impl Binding {
     fn fingerprint(&self) -> [u8; FINGERPRINT_BYTES] {
         let mut hash = Sha256::new();
-        for part in [&self.space, &self.collection, &*self.query.words()] {
+        let words = self.query.words();
+        let actor = self.actor.as_deref();
+        for part in [&*self.space, &self.collection, &words].into_iter().chain(actor) {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
@@ -179,6 +183,7 @@ mod tests {
         Binding {
             secret: vec![7; 32],
             space: "main".into(),
+            actor: None,
             collection: "approval".into(),
             query: Asked::Words("[]".into()),
         }
@@ -223,6 +228,7 @@ mod tests {
             Binding { query: Asked::Words("[1]".into()), ..binding() },
             Binding { query: Asked::Query(Box::default()), ..binding() },
             Binding { space: "other".into(), ..binding() },
+            Binding { actor: Some("ana".into()), ..binding() },
             Binding { collection: "other".into(), ..binding() },
             Binding { secret: vec![8; 32], ..binding() },
             Binding { space: "mai".into(), collection: "napproval".into(), ..binding() },

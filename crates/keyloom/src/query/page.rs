@@ -128,7 +128,9 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
 
 /// How the query would be answered, from the start.
 pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
-    session.decide(|loaded| plan(loaded, loaded.schema.collection(name)?, query, None)).await
+    session
+        .decide(|loaded| plan(session, loaded, loaded.schema.collection(name)?, query, None))
+        .await
 }
 
 /// How many records answer the query, and whether all were counted within its limit.
@@ -145,7 +147,7 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
 async fn count_once(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
     let plan = planned(session, name, query).await?;
     let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
-    let mut walk = Walk::new(session, &plan, want, None);
+    let mut walk = Walk::new(session, &plan, want, None)?;
     let reader = Reader { session, plan: &plan };
     let limit = query.limit.unwrap_or(usize::MAX);
     let (mut counted, mut read) = (0, 0);
@@ -189,7 +191,7 @@ async fn run_once(
         let cursor = query.cursor.as_deref();
         let position = cursor.map(|text| Cursor::open(text, &binding)).transpose()?;
         let pinned = position.as_ref().map(|position| position.indexes.as_str());
-        Ok((plan(loaded, collection, query, pinned)?, position, binding))
+        Ok((plan(session, loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
     let gathered = gather(session, &plan, query, want, position.as_ref()).await?;
@@ -214,6 +216,7 @@ fn bind(session: &Session, loaded: &Loaded, collection: &Collection, query: &Que
     Binding {
         secret: loaded.catalog.cursor_secret.0.to_vec(),
         space: session.space.name().to_owned(),
+        actor: session.actor().map(str::to_owned),
         collection: collection.name.clone(),
         query: Asked::Query(Box::new(query.clone())),
     }
@@ -237,7 +240,7 @@ async fn gather(
     position: Option<&Position>,
 ) -> Result<Gathered> {
     let reader = Reader { session, plan };
-    let mut walk = Walk::new(session, plan, want, position);
+    let mut walk = Walk::new(session, plan, want, position)?;
     let limit = query.limit.unwrap_or(usize::MAX);
     let mut all = Gathered {
         records: Vec::with_capacity(query.take.min(CHUNK_FILTERED)),
@@ -374,7 +377,14 @@ impl Reader<'_> {
     }
 
     fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
-        followed_key_of(&self.plan.collection, index, key, value?)
+        let target = followed_key_of(&self.plan.collection, index, key, value?);
+        target.filter(|key| self.admits(key))
+    }
+
+    /// Whether the caller may read where an entry leads. An entry of theirs leads to a record of
+    /// theirs, unless it is corrupt.
+    fn admits(&self, key: &[u8]) -> bool {
+        self.session.may_read(&self.plan.collection, key)
     }
 
     pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
@@ -396,7 +406,9 @@ impl Reader<'_> {
             record: None,
             in_one_call: false,
         });
-        let Some(key) = target else { return Ok(Resolved::Problem(malformed(&entry.key))) };
+        let Some(key) = target.filter(|key| self.admits(key)) else {
+            return Ok(Resolved::Problem(malformed(&entry.key)));
+        };
         if index.holds == Holds::Record {
             return Ok(record(key, Some(entry.cell)));
         }

@@ -10,6 +10,7 @@ use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Codec, KeyRefusal, Path, Segment, Span, Template, TemplatePart};
 use crate::schema::{Collection, Condition, Holds, Index, IndexKind, Loaded, Test};
+use crate::session::Session;
 
 /// How a query is answered: one range per branch, merged by what follows the branch's prefix.
 #[derive(Debug)]
@@ -55,11 +56,23 @@ pub(super) struct Asked {
     pub(super) equal: Vec<(Path, Value)>,
     pub(super) range: Option<(Path, Span)>,
     pub(super) order: Option<(Path, Order)>,
+    /// It asks for what the caller may not see, and is answered as if nothing were there.
+    is_void: bool,
 }
 
 impl Asked {
     fn value(&self, path: &Path) -> Option<&Value> {
         self.equal.iter().find(|(asked, _)| asked == path).map(|(_, value)| value)
+    }
+
+    /// Adds an equality that the question implies.
+    fn imply(&mut self, path: &Path, value: &Value) {
+        let mut asked = self.equal.iter().filter(|(asked, _)| asked == path).peekable();
+        if asked.peek().is_none() {
+            self.equal.push((path.clone(), value.clone()));
+        } else {
+            self.is_void = asked.any(|(_, asked)| asked != value);
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -107,12 +120,16 @@ impl Fit {
 
 /// Plans a query. `pinned` are the indexes that a cursor was made with.
 pub(crate) fn plan(
+    session: &Session,
     loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
     pinned: Option<&str>,
 ) -> Result<Plan> {
-    let branches = asked(collection, query)?;
+    let mut branches = asked(collection, query)?;
+    if let Some((path, owner)) = session.forced(collection) {
+        branches.iter_mut().for_each(|asked| asked.imply(path, &owner));
+    }
     let filters = query
         .filters
         .iter()
@@ -121,7 +138,7 @@ pub(crate) fn plan(
     let pinned: Option<Vec<&str>> = pinned.map(|names| names.split(',').collect());
     let mut fits_by_branch = Vec::new();
     for (place, asked) in branches.iter().enumerate() {
-        let mut fits = fits(loaded, collection, query, asked)?;
+        let mut fits = fits(session, loaded, collection, query, asked)?;
         if let Some(pinned) = &pinned {
             let wanted = pinned.get(place).copied().unwrap_or_default();
             fits.retain(|fit| fit.index.as_ref().map_or("", |index| &index.name) == wanted);
@@ -136,7 +153,7 @@ pub(crate) fn plan(
                 Error::new(ErrorKind::InvalidCursor, message).with("collection", &collection.name)
             );
         }
-        return refuse_or_scan(loaded, collection, query, &branches, filters);
+        return refuse_or_scan(session, loaded, collection, query, &branches, filters);
     };
     let direction = chosen[0].direction;
     let branches = chosen
@@ -162,6 +179,7 @@ fn asked(collection: &Collection, query: &Query) -> Result<Vec<Asked>> {
             Some((field, order)) => Some((read_path(collection, field)?, *order)),
             None => None,
         },
+        is_void: false,
     };
     if query.any.is_empty() {
         return Ok(vec![base]);
@@ -188,6 +206,7 @@ fn read_path(collection: &Collection, field: &str) -> Result<Path> {
 
 /// Every way to answer one branch, the best first.
 fn fits(
+    session: &Session,
     loaded: &Loaded,
     collection: &Arc<Collection>,
     query: &Query,
@@ -195,7 +214,8 @@ fn fits(
 ) -> Result<Vec<Fit>> {
     if let Some(name) = &query.index {
         let index = collection.index(name)?;
-        loaded.check_readable(collection, index)?;
+        session.check_readable(loaded, collection, index)?;
+        session.confine(collection, Some(index))?;
         refuse_places(collection, index, asked)?;
         return Ok(fit(collection, Some(index), asked).into_iter().collect());
     }
@@ -213,7 +233,10 @@ fn fits(
             continue;
         }
         let Some(found) = fit(collection, Some(index), asked) else { continue };
-        match loaded.check_readable(collection, index) {
+        if session.confine(collection, Some(index)).is_err() {
+            continue;
+        }
+        match session.check_readable(loaded, collection, index) {
             Ok(()) => fits.push(found),
             Err(error) => unreadable = Some(error),
         }
@@ -368,16 +391,23 @@ fn branch(collection: &Collection, fit: &Fit, asked: &Asked) -> Result<Branch> {
             None => error,
         }
     };
+    let range = template.range(&values, span).map_err(refused)?.in_area(area.clone());
     Ok(Branch {
         index: fit.index.clone(),
         equal: fit.equal,
-        range: template.range(&values, span).map_err(refused)?.in_area(area.clone()),
+        range: if asked.is_void { nothing_of(range) } else { range },
         prefix: template.prefix(&values).map_err(refused)?,
         presumed: fit.presumed.clone(),
     })
 }
 
+/// No key of a range.
+pub(super) fn nothing_of(range: Range) -> Range {
+    Range { end: Some(range.start.clone()), ..range }
+}
+
 fn refuse_or_scan(
+    session: &Session,
     loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
@@ -400,7 +430,11 @@ fn refuse_or_scan(
     if let Some((path, span)) = &asked.range {
         filters.extend(span_tests(collection, span)?.into_iter().map(|test| (path.clone(), test)));
     }
-    let range = collection.record_range()?;
+    let range = match session.confine(collection, None)? {
+        Some(own) if asked.is_void => nothing_of(own),
+        Some(own) => own,
+        None => collection.record_range()?,
+    };
     let (prefix, presumed) = (range.start.clone(), Vec::new());
     let branch = Branch { index: None, equal: 0, range, prefix, presumed };
     Ok(Plan {

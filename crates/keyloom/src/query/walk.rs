@@ -64,7 +64,7 @@ impl<'p> Walk<'p> {
         plan: &'p Plan,
         want: Want,
         position: Option<&Position>,
-    ) -> Self {
+    ) -> Result<Self> {
         let towards_start = position.is_some_and(|position| position.towards_start);
         let direction = if towards_start { plan.direction.reversed() } else { plan.direction };
         let lanes = plan
@@ -75,10 +75,11 @@ impl<'p> Walk<'p> {
                     Some(position) => trim(branch, position, direction),
                     None => branch.range.clone(),
                 };
-                Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() }
+                session.check_range(&plan.collection, branch.index.as_deref(), &range)?;
+                Ok(Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() })
             })
-            .collect();
-        Walk { session, plan, want, direction, lanes }
+            .collect::<Result<_>>()?;
+        Ok(Walk { session, plan, want, direction, lanes })
     }
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.

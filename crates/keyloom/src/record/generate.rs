@@ -70,7 +70,7 @@ fn new_code(pattern: &CodePattern) -> String {
 
 /// Puts a value at a path of names, making the objects on the way. A path with `*`, or one that
 /// leads through something that is not an object, changes nothing.
-fn set(record: &mut Value, path: &Path, value: Value) {
+pub(crate) fn set(record: &mut Value, path: &Path, value: Value) {
     let mut at = record;
     for step in &path.0 {
         let Step::Name(name) = step else { return };

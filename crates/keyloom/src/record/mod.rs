@@ -9,7 +9,7 @@ mod version;
 
 pub(crate) use check::{Passage, check_new, check_size, check_transitions};
 pub use document::Document;
-pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid};
+pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid, set};
 pub(crate) use merge::{carry_over, check_patch, merge};
 pub(crate) use random::{random_bytes, random_fraction};
 pub use version::Version;

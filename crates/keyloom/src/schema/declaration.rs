@@ -10,6 +10,7 @@
 //! that what the store has stays.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -48,6 +49,13 @@ pub struct CollectionDeclaration {
     /// it is empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub area: String,
+    /// What users may do with the records; everything when it is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// The field that names a record's owner: the first of its key. Only for records that have
+    /// one, which `access` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The declared fields by their paths. Others are free.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, FieldDeclaration>,
@@ -63,6 +71,49 @@ pub struct CollectionDeclaration {
     /// A JSON Schema that every record must meet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+}
+
+/// What an acting user may do with the records of a collection. The program itself, which acts for
+/// nobody, may do everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Everyone reads and writes every record.
+    Shared,
+    /// Everyone reads every record; only the program writes.
+    ReadOnly,
+    /// A user reaches only their own records.
+    Owned,
+    /// Everyone reads every record; only its owner writes.
+    Hybrid,
+}
+
+impl Access {
+    /// What a user may do: read others' records, write others' records, write their own.
+    fn rights(self) -> [bool; 3] {
+        match self {
+            Access::Shared => [true, true, true],
+            Access::ReadOnly => [true, false, false],
+            Access::Owned => [false, false, true],
+            Access::Hybrid => [true, false, true],
+        }
+    }
+
+    /// Whether a user may do anything that the other does not allow.
+    pub(crate) fn grants_more_than(self, other: Access) -> bool {
+        self.rights().into_iter().zip(other.rights()).any(|(here, there)| here && !there)
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Access::Shared => "shared",
+            Access::ReadOnly => "read-only",
+            Access::Owned => "owned",
+            Access::Hybrid => "hybrid",
+        })
+    }
 }
 
 /// One field.

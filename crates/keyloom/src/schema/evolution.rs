@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, LogDeclaration,
+    Access, CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, LogDeclaration,
     SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
@@ -45,6 +45,7 @@ pub(crate) enum Subject {
     Collection { collection: String },
     Key { collection: String },
     Area { collection: String },
+    Access { collection: String },
     Body { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
@@ -72,6 +73,7 @@ impl fmt::Display for Subject {
             Subject::Collection { collection } => vec![collection],
             Subject::Key { collection } => vec![collection, "key"],
             Subject::Area { collection } => vec![collection, "area"],
+            Subject::Access { collection } => vec![collection, "access"],
             Subject::Body { collection } => vec![collection, "body"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
             Subject::Index { collection, section, index } => vec![collection, section, index],
@@ -149,11 +151,14 @@ impl Walk<'_> {
         let stored = &self.stored.declaration;
         let declared = &self.declared.declaration;
         self.area();
+        let (access, owner) = self.access();
         let fields = self.fields();
         self.key();
         CollectionDeclaration {
             key: stored.key.clone(),
             area: stored.area.clone(),
+            access,
+            owner,
             fields,
             index: self.indexes("index", &stored.index, &declared.index),
             unique: self.indexes("unique", &stored.unique, &declared.unique),
@@ -184,6 +189,32 @@ impl Walk<'_> {
             let collection = self.name();
             self.add(Subject::Key { collection }, Class::Incompatible, sentence);
         }
+    }
+
+    /// Access may be narrowed at once. To show users' records to others, or to let others write
+    /// them, is never the side effect of starting a program, and a program that declares nothing
+    /// obeys what the store says.
+    fn access(&mut self) -> (Option<Access>, Option<String>) {
+        let (stored, declared) = (&self.stored.declaration, &self.declared.declaration);
+        let (before, after) = (self.stored.access, self.declared.access);
+        let (class, sentence) = match (stored.access, declared.access) {
+            (before, after) if before == after => {
+                return (stored.access, stored.owner.clone());
+            }
+            (_, None) => (Class::Kept, "is in the store only; it stays".to_owned()),
+            _ if before == after => (Class::Safe, format!("is now declared as {after}")),
+            _ if after.grants_more_than(before) => (
+                Class::Incompatible,
+                format!(
+                    "is {before} in the store, and {after} would allow users what they may not                      do now; that is a migration"
+                ),
+            ),
+            _ => (Class::Safe, format!("is narrowed from {before} to {after}")),
+        };
+        let kept = if class == Class::Safe { declared } else { stored };
+        let (collection, merged) = (self.name(), (kept.access, kept.owner.clone()));
+        self.add(Subject::Access { collection }, class, sentence);
+        merged
     }
 
     /// The body is checked when a record is written and decides no key. Records that are there

@@ -208,6 +208,21 @@ impl Live {
         ))
     }
 
+    /// Refuses to go on unless the stored schema contains the declared one.
+    pub(crate) async fn expect(&self, declared: &Schema) -> Result<()> {
+        self.decide(|loaded| {
+            let evolution = evolve(&loaded.schema, declared);
+            refuse_incompatible(&evolution)?;
+            if evolution.merged == loaded.catalog.schema {
+                return Ok(());
+            }
+            let message = "the store lacks what is declared, and an acting user cannot change \
+                           the schema; apply it without one";
+            Err(Error::new(ErrorKind::Forbidden, message))
+        })
+        .await
+    }
+
     /// Sets the state of an index, whatever else changes meanwhile.
     pub(crate) async fn set_state(
         &self,

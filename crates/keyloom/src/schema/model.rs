@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::body::BodySchema;
 use super::condition::Condition;
-use super::declaration::{CollectionDeclaration, LogDeclaration, SchemaDeclaration};
+use super::declaration::{Access, CollectionDeclaration, LogDeclaration, SchemaDeclaration};
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +35,11 @@ pub(crate) struct Collection {
     pub(crate) key: Template,
     /// The fields of the record's key, in the order of the template's segments.
     pub(crate) key_paths: Vec<Path>,
+    /// What an acting user may do with the records.
+    pub(crate) access: Access,
+    /// The field that names a record's owner: the first of its key, and a text. Always there on
+    /// owned and hybrid collections.
+    pub(crate) owner: Option<Path>,
     /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds.

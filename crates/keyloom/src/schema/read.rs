@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
+    IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -55,6 +55,8 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
     let declaration = CollectionDeclaration {
         key: table.required_text("key", problems).unwrap_or_default(),
         area: table.text("area", problems).unwrap_or_default(),
+        access: access(&mut table, problems),
+        owner: table.text("owner", problems),
         fields: fields(&mut table, problems),
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),
@@ -63,6 +65,18 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
     };
     table.finish("a collection", problems);
     Some(declaration)
+}
+
+fn access(table: &mut Table<'_>, problems: &mut Problems) -> Option<Access> {
+    const NAMES: [&str; 4] = ["shared", "read-only", "owned", "hybrid"];
+    const SYNONYMS: [(&str, &str); 4] =
+        [("public", "shared"), ("readonly", "read-only"), ("private", "owned"), ("own", "owned")];
+    Some(match table.choice("access", &NAMES, &SYNONYMS, problems)? {
+        "shared" => Access::Shared,
+        "read-only" => Access::ReadOnly,
+        "owned" => Access::Owned,
+        _ => Access::Hybrid,
+    })
 }
 
 fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, FieldDeclaration> {

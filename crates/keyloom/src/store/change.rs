@@ -25,7 +25,7 @@ impl<T> Collection<T> {
         version: Version,
     ) -> Result<Written> {
         let values = key.into_values();
-        let key = |declared: &Declared| key_of(declared, &values);
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
         write::update(&self.session, &self.name, key, patch, version).await
     }
 
@@ -43,7 +43,7 @@ impl<T> Collection<T> {
         retry: Retry,
     ) -> Result<Written> {
         let values = key.into_values();
-        let key = |declared: &Declared| key_of(declared, &values);
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
         write::update_with_retry(&self.session, &self.name, key, patch, retry).await
     }
 }
@@ -59,7 +59,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
         let values = key.into_values();
-        let key = |declared: &Declared| key_of(declared, &values);
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
         let change =
             |declared: &Declared, current: &Current| changed(declared, current, &mut change);
         write::revise(&self.session, &self.name, key, Retry::patient(), change).await
@@ -85,7 +85,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
         let values = key.into_values();
-        let key = |declared: &Declared| key_of(declared, &values);
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
         let change =
             |declared: &Declared, current: &Current| changed(declared, current, &mut change);
         write::rename(&self.session, &self.name, key, Retry::patient(), change).await

@@ -144,10 +144,7 @@ impl Store {
 /// What the schema says of the log; an error where there is none, and for acting users, since the
 /// log tells of the records of all.
 pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
-    if session.actor().is_some() {
-        let message = "the log tells of all records; read it without an acting user";
-        return Err(Error::new(ErrorKind::InvalidArgument, message));
-    }
+    session.program()?;
     session
         .decide(|loaded| {
             loaded.schema.log.ok_or_else(|| {

@@ -42,6 +42,11 @@ impl<T> Collection<T> {
         Collection { session, name: name.into(), kind: PhantomData }
     }
 
+    /// The same collection, on behalf of a user.
+    pub fn acting_as(&self, user: &str) -> Result<Self> {
+        Ok(Collection { session: self.session.acting_as(user)?, ..self.clone() })
+    }
+
     /// The collection's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -54,13 +59,15 @@ impl<T> Collection<T> {
     /// same, and every entry of the collection is read to find them.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
-        index::delete(&self.session, &self.name, |declared| key_of(declared, &values), None).await
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
+        let deleted = index::delete(&self.session, &self.name, key, None).await;
+        Ok(if_there(deleted)?.flatten())
     }
 
     /// Deletes a record if it is in this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
-        let key = |declared: &Declared| key_of(declared, &values);
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
         index::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
     }
 
@@ -68,7 +75,7 @@ impl<T> Collection<T> {
     pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
         let loaded = self.session.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
-        let key = key_of(declared, &key.into_values())?;
+        let key = if_there(key_of(&self.session, declared, &key.into_values()))?;
         Ok(self.fetch(declared, &[key]).await?.pop().flatten())
     }
 
@@ -90,7 +97,7 @@ impl<T> Collection<T> {
     async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
         let decided = self.session.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
-            let (index, claim) = unique_key(loaded, declared, index, values)?;
+            let (index, claim) = unique_key(&self.session, loaded, declared, index, values)?;
             Ok((loaded.clone(), declared.clone(), index.clone(), claim))
         });
         let (loaded, declared, index, claim) = decided.await?;
@@ -107,6 +114,9 @@ impl<T> Collection<T> {
                 Error::new(ErrorKind::Corrupt, "a unique entry does not name a record")
                     .with("key", ShowKey(&claim.key))
             })?;
+            if !self.session.may_read(declared, &key) {
+                return Ok(None);
+            }
             let record = Address::new(declared.area.clone(), key.clone());
             let found =
                 self.session.engine.get(&self.session.space, &[record]).await?.pop().flatten();
@@ -173,14 +183,23 @@ impl<T> Collection<T> {
         Ok(query::planned(&self.session, &self.name, query).await?.to_string())
     }
 
-    async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {
-        let addresses: Vec<Address> =
-            keys.iter().map(|key| Address::new(declared.area.clone(), key.clone())).collect();
+    /// The records at these keys, each in its place.
+    async fn fetch(
+        &self,
+        declared: &Declared,
+        keys: &[Option<Bytes>],
+    ) -> Result<Vec<Option<Document>>> {
+        let addresses: Vec<Address> = keys
+            .iter()
+            .flatten()
+            .map(|key| Address::new(declared.area.clone(), key.clone()))
+            .collect();
         let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+        let mut cells = cells.into_iter();
         keys.iter()
-            .zip(cells)
-            .map(|(key, cell)| {
-                let Some(cell) = cell else { return Ok(None) };
+            .map(|key| {
+                let Some(key) = key else { return Ok(None) };
+                let Some(cell) = cells.next().flatten() else { return Ok(None) };
                 let text = cell.bytes().ok_or_else(|| {
                     Error::new(ErrorKind::Corrupt, "a record's key holds integers")
                         .with("key", ShowKey(key))
@@ -205,9 +224,9 @@ impl<T: DeserializeOwned> Collection<T> {
     ) -> Result<Vec<Option<Stored<T>>>> {
         let loaded = self.session.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
-        let keys: Vec<Bytes> = keys
+        let keys: Vec<Option<Bytes>> = keys
             .into_iter()
-            .map(|key| key_of(declared, &key.into_values()))
+            .map(|key| if_there(key_of(&self.session, declared, &key.into_values())))
             .collect::<Result<_>>()?;
         let documents = self.fetch(declared, &keys).await?;
         documents.iter().map(|document| document.as_ref().map(Stored::read).transpose()).collect()
@@ -284,12 +303,29 @@ pub(super) fn to_json<T: Serialize>(collection: &str, record: &T) -> Result<Valu
     }
 }
 
-pub(super) fn key_of(declared: &Declared, values: &[Value]) -> Result<Bytes> {
-    key_of_values(declared, &values.iter().collect::<Vec<_>>())
+/// The key of a record that the caller may read. One that they may not is not there, whatever is
+/// asked of it.
+pub(super) fn key_of(session: &Session, declared: &Declared, values: &[Value]) -> Result<Bytes> {
+    let values = session.imply_owner(declared, &declared.key, values);
+    let key = key_of_values(declared, &values.iter().collect::<Vec<_>>())?;
+    match session.may_read(declared, &key) {
+        true => Ok(key),
+        false => Err(write::not_found(&declared.name, &key)),
+    }
+}
+
+/// What was found; `None` where that is how a record that is not there is answered.
+pub(super) fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A unique index that may be read, and the key of its entry for these values.
 pub(super) fn unique_key<'s>(
+    session: &Session,
     loaded: &Loaded,
     declared: &'s Declared,
     index: &str,
@@ -305,7 +341,8 @@ pub(super) fn unique_key<'s>(
             "only a unique index names one record; query this one",
         ));
     }
-    loaded.check_readable(declared, index)?;
+    session.check_readable(loaded, declared, index)?;
+    let values = session.imply_owner(declared, &index.key, values);
     if values.len() != index.key.segments().count() {
         return Err(about(
             ErrorKind::InvalidArgument,

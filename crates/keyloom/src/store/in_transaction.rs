@@ -3,11 +3,12 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::collection::{key_of, to_json, unique_key};
+use super::collection::{if_there, key_of, to_json, unique_key};
 use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,8 +46,14 @@ impl Transaction {
 impl<T> TransactionCollection<T> {
     /// Deletes a record with every key that it owns; `false` when it is not there.
     pub async fn delete(&self, key: impl KeyFields) -> Result<bool> {
-        let key = key_of(&self.declared, &key.into_values())?;
-        self.transaction.delete(&self.declared, &key).await
+        match if_there(self.key_of(key))? {
+            Some(key) => self.transaction.delete(&self.declared, &key).await,
+            None => Ok(false),
+        }
+    }
+
+    fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
+        key_of(self.transaction.session(), &self.declared, &key.into_values())
     }
 
     /// Always refused: a range that is read here could change before the commit unnoticed.
@@ -62,14 +69,15 @@ impl<T> TransactionCollection<T> {
 impl<T: DeserializeOwned> TransactionCollection<T> {
     /// A record by the fields of its key.
     pub async fn get(&self, key: impl KeyFields) -> Result<Option<Stored<T>>> {
-        let key = key_of(&self.declared, &key.into_values())?;
+        let Some(key) = if_there(self.key_of(key))? else { return Ok(None) };
         self.transaction.get(&self.declared, &key).await?.as_ref().map(Stored::read).transpose()
     }
 
     /// A record by a unique index.
     pub async fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>> {
         let loaded = self.transaction.loaded();
-        let wanted = unique_key(loaded, &self.declared, index, &values.into_values());
+        let (session, values) = (self.transaction.session(), values.into_values());
+        let wanted = unique_key(session, loaded, &self.declared, index, &values);
         let (index, claim) = self.transaction.judged(wanted)?;
         let found = self.transaction.get_by(&self.declared, index, claim).await?;
         found.as_ref().map(Stored::read).transpose()

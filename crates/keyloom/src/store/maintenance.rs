@@ -8,7 +8,7 @@ use crate::schema::IndexState;
 impl Store {
     /// The state of an index, as the store has it now.
     pub async fn index_state(&self, collection: &str, index: &str) -> Result<IndexState> {
-        let loaded = self.session().live().reload().await?;
+        let loaded = self.session().program()?.reload().await?;
         loaded.schema.collection(collection)?.index(index)?;
         Ok(loaded.state(collection, index).clone())
     }
@@ -20,13 +20,13 @@ impl Store {
     /// the index cannot hold, such as two with the same unique value, names them in its error
     /// and leaves the index failed: neither read nor maintained, until it is built again.
     pub async fn build(&self, collection: &str, index: &str) -> Result<Built> {
-        index::build(self.session().live(), collection, index).await
+        index::build(self.session().program()?, collection, index).await
     }
 
     /// Stops maintaining and reading an index. Its entries stay where they are, and a unique
     /// index no longer refuses duplicates. [`build`](Self::build) brings it back.
     pub async fn disable(&self, collection: &str, index: &str) -> Result<()> {
-        self.session().live().set_state(collection, index, IndexState::Disabled).await
+        self.session().program()?.set_state(collection, index, IndexState::Disabled).await
     }
 
     /// Looks at every record and every index entry of the space, and reports what is wrong.
@@ -42,7 +42,7 @@ impl Store {
 
     /// Verifies chunk by chunk, for reports that do not fit into memory, and for progress.
     pub async fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
-        Verifier::new(self.session().live(), options).await
+        Verifier::new(self.session().program()?, options).await
     }
 
     /// Verifies, and mends what can be mended: puts entries that are missing, deletes those that
@@ -51,6 +51,6 @@ impl Store {
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
-        index::repair(self.session().live(), options).await
+        index::repair(self.session().program()?, options).await
     }
 }

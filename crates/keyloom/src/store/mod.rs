@@ -10,6 +10,7 @@ mod in_transaction;
 mod maintenance;
 mod plain;
 mod replay;
+mod sight;
 mod stored;
 mod watch;
 
@@ -67,7 +68,8 @@ impl Store {
         Ok(self.seen_by(self.session.in_space(live)))
     }
 
-    /// The same store, on behalf of a user.
+    /// The same store, on behalf of a user, who reaches only what the declared
+    /// [`Access`](crate::Access) of each collection allows.
     pub fn acting_as(&self, user: &str) -> Result<Self> {
         Ok(self.seen_by(self.session.acting_as(user)?))
     }
@@ -99,9 +101,13 @@ impl Store {
         Ok(self.session.loaded().await?.schema.clone())
     }
 
-    /// The collection of a Rust type. Applies the schema that the type declares.
+    /// The collection of a Rust type. Applies the schema that the type declares. An acting user
+    /// cannot change the schema, and finds the collection only if the program has applied it.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
-        self.apply(&T::schema()?).await?;
+        match self.session.program() {
+            Ok(_) => drop(self.apply(&T::schema()?).await?),
+            Err(_) => self.session.expect(&T::schema()?).await?,
+        }
         Ok(Collection::new(self.session.clone(), T::COLLECTION))
     }
 

@@ -1,6 +1,6 @@
 //! The plain key-value interface: `get`, `put`, `delete` and `list` of keys as they are.
 //!
-//! It reads everything. It writes what belongs to no template as it is, and what belongs to a
+//! It reads everything that the caller may see. It writes what belongs to no template as it is, and what belongs to a
 //! record through its collection, so that no index ever drifts.
 
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Store;
+use super::sight::Sight;
 use crate::engine::{
     Address, Area, Batch, Cause, Cell, Direction, Effect, EngineExt, Outcome, Range, ShowKey,
     successor,
@@ -19,7 +20,7 @@ use crate::json;
 use crate::log::Note;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
-use crate::schema::{Collection, Loaded, Schema};
+use crate::schema::{Collection, Index, Loaded, Schema};
 use crate::session::Session;
 use crate::write;
 
@@ -64,10 +65,12 @@ impl Store {
     }
 }
 
-/// What may be written at a key.
+/// What a key is, and what may be written there.
 enum Kind {
     /// A record.
     Record(Arc<Collection>),
+    /// Nothing: it is an entry of an index.
+    Entry(Arc<Collection>, Arc<Index>),
     /// Nothing: it begins like this template and belongs to none.
     Stray(String),
     /// Anything.
@@ -81,9 +84,16 @@ impl Plain {
     }
 
     /// What is at a key: the JSON text of a record, the value of an index entry, or whatever was
-    /// put there.
+    /// put there. An acting user sees the records that they may read, with the entries of indexes
+    /// that they may read along; all other keys of collections are not there, and keys of no
+    /// template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
+        let loaded = self.session.loaded().await?;
+        if !Sight::new(&self.session, &loaded.schema, &self.area)?.shows(&address.key) {
+            self.place(&loaded, &address)?;
+            return Ok(None);
+        }
         let cell = self.session.engine.get_one(&self.session.space, &address).await?;
         cell.map(|cell| bytes_of(&address.key, &cell).cloned()).transpose()
     }
@@ -98,7 +108,7 @@ impl Plain {
         let (address, value) = (self.address(key.as_ref()), value.into());
         for _ in 0..ATTEMPTS {
             let loaded = self.catalogued().await?;
-            match self.kind(&loaded, &address)? {
+            match self.place(&loaded, &address)? {
                 Kind::Record(collection) => {
                     let record = record_at(&collection, &address.key, &value)?;
                     let written = write::upsert(&self.session, &collection.name, &record).await?;
@@ -110,6 +120,9 @@ impl Plain {
                     if self.commit(&loaded, address.clone(), put).await? {
                         return Ok(version);
                     }
+                }
+                Kind::Entry(collection, index) => {
+                    return Err(follows_records(&address, &collection, &index));
                 }
                 Kind::Stray(template) => {
                     return Err(Error::new(
@@ -132,10 +145,16 @@ impl Plain {
         let address = self.address(key.as_ref());
         for _ in 0..ATTEMPTS {
             let loaded = self.catalogued().await?;
-            if let Kind::Record(collection) = self.kind(&loaded, &address)? {
-                let key = |_: &Collection| Ok(address.key.clone());
-                let deleted = index::delete(&self.session, &collection.name, key, None).await?;
-                return Ok(deleted.is_some());
+            match self.place(&loaded, &address)? {
+                Kind::Record(collection) => {
+                    let key = |_: &Collection| Ok(address.key.clone());
+                    let deleted = index::delete(&self.session, &collection.name, key, None).await?;
+                    return Ok(deleted.is_some());
+                }
+                Kind::Entry(collection, index) => {
+                    return Err(follows_records(&address, &collection, &index));
+                }
+                Kind::Stray(_) | Kind::Free => {}
             }
             let there = self.session.engine.get_one(&self.session.space, &address).await?.is_some();
             if !there || self.commit(&loaded, address.clone(), Effect::Delete).await? {
@@ -164,11 +183,13 @@ impl Plain {
             let position = Cursor::open(text, &binding)?;
             left.start = successor(&position.key);
         }
-        self.gather(left, limit, binding).await
+        let sight = Sight::new(&self.session, &loaded.schema, &self.area)?;
+        self.gather(&sight, left, limit, binding).await
     }
 
     async fn gather(
         &self,
+        sight: &Sight<'_>,
         mut left: Range,
         limit: usize,
         binding: Arc<Binding>,
@@ -179,15 +200,22 @@ impl Plain {
             stopped: Stopped::End,
             problems: Vec::new(),
         };
-        loop {
+        while let Some(part) = sight.first_part(&left) {
             // One key more than the listing takes tells whether there is more.
             let wanted = limit - listing.entries.len() + 1;
             let stretch = self
                 .session
                 .engine
-                .scan_one(&self.session.space, &left, wanted, Direction::Forward)
+                .scan_one(&self.session.space, &part, wanted, Direction::Forward)
                 .await?;
             for row in stretch.rows {
+                if !left.contains(&row.key) {
+                    continue;
+                }
+                if !sight.shows(&row.key) {
+                    left = sight.skip(&left, &row.key);
+                    continue;
+                }
                 if listing.entries.len() == limit {
                     listing.stopped = Stopped::Take;
                     listing.next = listing.entries.last().map(|last| after(last, &binding));
@@ -207,10 +235,13 @@ impl Plain {
                     )),
                 }
             }
-            if !stretch.more {
-                return Ok(listing);
+            match part.end {
+                _ if stretch.more => {}
+                Some(end) => left.start = left.start.max(end),
+                None => break,
             }
         }
+        Ok(listing)
     }
 
     fn address(&self, key: &[u8]) -> Address {
@@ -228,21 +259,21 @@ impl Plain {
         self.session.loaded().await
     }
 
-    /// What may be written at an address; an error for the address of an index entry.
-    fn kind(&self, loaded: &Loaded, address: &Address) -> Result<Kind> {
+    /// What an address is; an error for one of no template if a user is acting.
+    fn place(&self, loaded: &Loaded, address: &Address) -> Result<Kind> {
         address.check()?;
-        match Keyspace::of(&loaded.schema)?.place(&address.area, &address.key) {
-            Place::Record(collection) => Ok(Kind::Record(collection.clone())),
-            Place::Stray(template) => Ok(Kind::Stray(template.source.clone())),
-            Place::Free => Ok(Kind::Free),
-            Place::Entry(collection, index) => Err(Error::new(
-                ErrorKind::InvalidKey,
-                "this key belongs to an index, which follows its records; write the record",
-            )
-            .with("key", ShowKey(&address.key))
-            .with("collection", &collection.name)
-            .with("index", &index.name)
-            .with("template", &index.key.source)),
+        let kind = match Keyspace::of(&loaded.schema)?.place(&address.area, &address.key) {
+            Place::Record(collection) => Kind::Record(collection.clone()),
+            Place::Entry(collection, index) => Kind::Entry(collection.clone(), index.clone()),
+            Place::Stray(template) => Kind::Stray(template.source.clone()),
+            Place::Free => Kind::Free,
+        };
+        match kind {
+            Kind::Stray(_) | Kind::Free if self.session.actor().is_some() => {
+                let message = "this key belongs to no collection, so that no user may reach it";
+                Err(Error::new(ErrorKind::Forbidden, message).with("key", ShowKey(&address.key)))
+            }
+            kind => Ok(kind),
         }
     }
 
@@ -267,6 +298,7 @@ impl Plain {
         Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
             space: self.session.space.name().to_owned(),
+            actor: self.session.actor().map(str::to_owned),
             collection: String::new(),
             // A query is a JSON text, and never begins so.
             query: Asked::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),
@@ -289,6 +321,16 @@ fn bytes_of<'c>(key: &[u8], cell: &'c Cell) -> Result<&'c Bytes> {
         Error::new(ErrorKind::InvalidArgument, "this key holds counters, not bytes")
             .with("key", ShowKey(key))
     })
+}
+
+/// The refusal to write an index entry.
+fn follows_records(address: &Address, collection: &Collection, index: &Index) -> Error {
+    let message = "this key belongs to an index, which follows its records; write the record";
+    Error::new(ErrorKind::InvalidKey, message)
+        .with("key", ShowKey(&address.key))
+        .with("collection", &collection.name)
+        .with("index", &index.name)
+        .with("template", &index.key.source)
 }
 
 /// The record that is put at its key.

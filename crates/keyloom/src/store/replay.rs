@@ -52,6 +52,7 @@ impl Store {
     }
 
     async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
+        self.session().program()?;
         declared_log(log.session()).await?;
         // The schema as it is now names all areas that there ever were, since none is dropped.
         let schema = log.session().reload().await?.schema.clone();

@@ -119,6 +119,9 @@ pub(crate) struct Assembled {
 /// Builds the batch.
 pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
     let Work { changes, reads } = work;
+    for change in changes {
+        session.check_write(&change.collection, &change.key)?;
+    }
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
@@ -270,7 +273,7 @@ impl Builder {
                     }
                     Role::Read => String::new(),
                 };
-                Err(taken(&changes[place].collection, index, &address.key, &rival))
+                Err(taken(&changes[place].collection, index, &address.key, Some(&rival)))
             }
         }
     }
@@ -297,7 +300,12 @@ pub(crate) enum Refused {
 }
 
 /// Explains a rejection.
-pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection) -> Refused {
+pub(crate) fn explain(
+    session: &Session,
+    roles: &[Role],
+    changes: &[Change],
+    rejection: &Rejection,
+) -> Refused {
     let Cause::Condition { entry } = rejection.cause else {
         return match rejection.cause {
             Cause::Fence => Refused::StaleSchema,
@@ -342,11 +350,15 @@ pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection)
         Role::Entry(place, index, key) => {
             let collection = &changes[*place].collection;
             let value = rejection.found.as_ref().and_then(|cell| cell.bytes());
-            let holder = value
-                .and_then(|value| record_key_of(collection, index, key, value))
-                .map_or_else(|| "unknown".to_owned(), |key| ShowKey(&key).to_string());
+            let holder = match value.and_then(|value| record_key_of(collection, index, key, value))
+            {
+                None => Some("unknown".to_owned()),
+                // A record is named only to one who may read it.
+                Some(key) => session.may_read(collection, &key).then(|| ShowKey(&key).to_string()),
+            };
             let address = Address::new(index.area.clone(), key.clone());
-            Refused::Taken(index.clone(), address, taken(collection, index, key, &holder))
+            let error = taken(collection, index, key, holder.as_deref());
+            Refused::Taken(index.clone(), address, error)
         }
     }
 }

@@ -276,8 +276,14 @@ fn in_index(
     Error::new(kind, message).with("collection", &collection.name).with("index", &index.name)
 }
 
-/// The error for a unique value, or another exclusive key, that another record holds.
-pub(crate) fn taken(collection: &Collection, index: &Index, key: &[u8], holder: &str) -> Error {
+/// The error for a unique value, or another exclusive key, that another record holds. It names
+/// the holder if there is one to name.
+pub(crate) fn taken(
+    collection: &Collection,
+    index: &Index,
+    key: &[u8],
+    holder: Option<&str>,
+) -> Error {
     let message = match index.kind {
         IndexKind::Unique => "another record holds this unique value",
         IndexKind::Value | IndexKind::Geo => "another record holds this index key",
@@ -286,5 +292,9 @@ pub(crate) fn taken(collection: &Collection, index: &Index, key: &[u8], holder: 
     for (segment, value) in index.key.segments().zip(index.key.decode(key).unwrap_or_default()) {
         error = error.with("field", &segment.path).with("value", shortened(&value));
     }
-    error.with("key", ShowKey(key)).with("held by", holder)
+    error = error.with("key", ShowKey(key));
+    match holder {
+        Some(holder) => error.with("held by", holder),
+        None => error,
+    }
 }

@@ -12,7 +12,8 @@ mod update;
 
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
 pub(crate) use operations::{
-    Current, delete, discard, insert, key_of_values, read_record, record_key, replace, upsert,
+    Current, delete, discard, insert, key_of_values, not_found, read_record, record_key, replace,
+    upsert,
 };
 pub use operations::{Effect, Written};
 pub use retry::Retry;

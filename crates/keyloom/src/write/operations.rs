@@ -151,7 +151,9 @@ pub(crate) async fn commit(
             keep_log_short(session, loaded, &committed).await;
             Ok(None)
         }
-        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
+        Outcome::Rejected(rejection) => {
+            Ok(Some(explain(session, &roles, work.changes, &rejection)))
+        }
     }
 }
 
@@ -162,7 +164,7 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        codes.extend(fill_generated(collection, &mut value));
+        codes.extend(complete(session, collection, &mut value)?);
         let (change, document) = creation(collection, value)?;
         let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
         value = change.after.map(|after| after.value).unwrap_or_default();
@@ -178,6 +180,17 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
             }
         }
     }
+}
+
+/// Fills in what a record may leave out: its owner, and what is generated. Gives the paths of
+/// the codes that were drawn.
+pub(super) fn complete(
+    session: &Session,
+    collection: &Collection,
+    record: &mut Value,
+) -> Result<Vec<Path>> {
+    session.take_ownership(collection, record)?;
+    Ok(fill_generated(collection, record))
 }
 
 /// Whether a write was refused for a code that was drawn for it, so that another draw may do.
@@ -226,7 +239,7 @@ async fn write_over(
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
-        let codes = fill_generated(collection, &mut value);
+        let codes = complete(session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(session, collection, &key).await?;
@@ -343,13 +356,12 @@ pub(crate) fn expect(
     current: Option<&Current>,
     expected: Option<Version>,
 ) -> Result<()> {
-    let about = |kind, message| {
-        Error::new(kind, message).with("collection", name).with("key", ShowKey(key))
-    };
     match (current, expected) {
-        (None, _) => Err(about(ErrorKind::NotFound, "there is no record with this key")),
+        (None, _) => Err(not_found(name, key)),
         (Some(current), Some(expected)) if current.version != expected => {
-            Err(about(ErrorKind::VersionConflict, "the record changed since it was read")
+            Err(Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
+                .with("collection", name)
+                .with("key", ShowKey(key))
                 .with("expected version", expected)
                 .with("version", current.version)
                 .with_retry(false))
@@ -358,12 +370,22 @@ pub(crate) fn expect(
     }
 }
 
-/// Reads one record.
+/// The answer for a record that is not there, and for one that is not for the acting user.
+pub(crate) fn not_found(name: &str, key: &Bytes) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no record with this key")
+        .with("collection", name)
+        .with("key", ShowKey(key))
+}
+
+/// Reads one record, if the caller may read it.
 pub(crate) async fn read(
     session: &Session,
     collection: &Collection,
     key: &Bytes,
 ) -> Result<Option<Current>> {
+    if !session.may_read(collection, key) {
+        return Ok(None);
+    }
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
     cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()

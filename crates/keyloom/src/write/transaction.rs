@@ -11,13 +11,14 @@ use serde_json::Value;
 use super::assemble::{After, Before, Change, Refused, Work};
 use super::entries::entry_keys_of;
 use super::operations::{
-    Current, Overwrite, Written, commit, expect, is_settled, may_draw_again, overwrite, record_key,
+    Current, Overwrite, Written, commit, complete, expect, is_settled, may_draw_again, overwrite,
+    record_key,
 };
 use super::retry::Retry;
 use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::record::{Document, Version, check_new, fill_generated};
+use crate::record::{Document, Version, check_new};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 
@@ -112,6 +113,10 @@ impl Transaction {
         &self.loaded
     }
 
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     pub(crate) fn declared(&self, name: &str) -> Result<Arc<Collection>> {
         self.judged(self.loaded.schema.collection(name).cloned())
     }
@@ -179,7 +184,7 @@ impl Transaction {
         collection: &Arc<Collection>,
         mut value: Value,
     ) -> Result<Document> {
-        let codes = fill_generated(collection, &mut value);
+        let codes = complete(&self.session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let address = Address::new(collection.area.clone(), key.clone());
@@ -227,7 +232,7 @@ impl Transaction {
         mut value: Value,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
     ) -> Result<Written> {
-        let codes = fill_generated(collection, &mut value);
+        let codes = complete(&self.session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = self.current(collection, &key).await?;
@@ -260,6 +265,9 @@ impl Transaction {
     }
 
     async fn current(&self, collection: &Collection, key: &Bytes) -> Result<Option<Current>> {
+        if !self.session.may_read(collection, key) {
+            return Ok(None);
+        }
         let address = Address::new(collection.area.clone(), key.clone());
         if let Some(visible) = self.state().visible(&address) {
             return Ok(visible);

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused, Work};
 use super::operations::{
-    Current, Overwrite, Written, commit, contention, creation, is_settled, may_draw_again,
-    overwrite, read, record_key,
+    Current, Overwrite, Written, commit, complete, contention, creation, is_settled,
+    may_draw_again, not_found, overwrite, read, record_key,
 };
 use super::retry::Retry;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Version, check_new, check_patch, fill_generated, merge};
+use crate::record::{Version, check_new, check_patch, merge};
 use crate::schema::Collection;
 use crate::session::Session;
 use crate::write::Effect;
@@ -79,7 +79,7 @@ pub(crate) async fn revise(
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
         let Some(current) = read(session, collection, &key).await? else {
-            return Err(not_found(collection, &key));
+            return Err(not_found(name, &key));
         };
         let value = change(collection, &current)?;
         check_new(collection, &value)?;
@@ -109,7 +109,7 @@ pub(crate) async fn upsert_with(
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = record.clone();
-        let codes = fill_generated(collection, &mut value);
+        let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
         made += 1;
         match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
@@ -155,7 +155,7 @@ pub(crate) async fn rename(
         let collection = loaded.schema.collection(name)?;
         let old_key = key(collection)?;
         let Some(current) = read(session, collection, &old_key).await? else {
-            return Err(not_found(collection, &old_key));
+            return Err(not_found(name, &old_key));
         };
         let value = change(collection, &current)?;
         check_new(collection, &value)?;
@@ -198,12 +198,6 @@ fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Re
         .with("would be", ShowKey(&changed)))
 }
 
-fn not_found(collection: &Collection, key: &Bytes) -> Error {
-    Error::new(ErrorKind::NotFound, "there is no record with this key")
-        .with("collection", &collection.name)
-        .with("key", ShowKey(key))
-}
-
 /// The conflict of a guarded update, with the record as it is now.
 fn conflict(
     collection: &Collection,
@@ -217,7 +211,7 @@ fn conflict(
         .with("expected version", expected)
         .with_retry(false);
     match current {
-        None => not_found(collection, key),
+        None => not_found(&collection.name, key),
         Some(current) => error
             .with("version", current.version)
             .with("current", String::from_utf8_lossy(&current.text)),

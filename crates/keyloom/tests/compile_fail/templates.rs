@@ -50,6 +50,13 @@ struct NoKey {
     id: String,
 }
 
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "user:{user}:notes:{id}", access = "private", owner = "user")]
+struct Hidden {
+    user: String,
+    id: String,
+}
+
 #[derive(Serialize, Deserialize, Choice)]
 #[transitions(Open = [Shut])]
 enum Door {

@@ -10,6 +10,7 @@
 
 mod changes;
 mod getting_started;
+mod owners;
 mod queries;
 mod schema;
 mod transactions;

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Codec, Segment, Span, shortened};
 use crate::query::cursor::{Asked, Binding, Cursor, Position};
 use crate::query::page::{Page, Problem, Reader, Resolved, Stopped, unreadable};
-use crate::query::plan::{Branch, Plan};
+use crate::query::plan::{Branch, Plan, nothing_of};
 use crate::query::predicate::TAKE_MAX;
 use crate::query::walk::{Walk, Want};
 use crate::record::Document;
@@ -150,10 +150,11 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
     let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
-        let index = geo_index(loaded, collection, near.index.as_deref())?;
+        let index = geo_index(session, loaded, collection, near.index.as_deref())?;
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
             space: session.space.name().to_owned(),
+            actor: session.actor().map(str::to_owned),
             collection: collection.name.clone(),
             query: Asked::Words(near.canonical()),
         };
@@ -169,6 +170,7 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
 }
 
 fn geo_index<'s>(
+    session: &Session,
     loaded: &Loaded,
     collection: &'s Collection,
     name: Option<&str>,
@@ -192,7 +194,8 @@ fn geo_index<'s>(
     if index.kind != IndexKind::Geo {
         return Err(refused(collection, "this is not a geo index").with("index", &index.name));
     }
-    loaded.check_readable(collection, index)?;
+    session.check_readable(loaded, collection, index)?;
+    session.confine(collection, Some(index))?;
     Ok(index)
 }
 
@@ -243,6 +246,8 @@ struct Search<'s> {
     fixed: Vec<Value>,
     geohash: &'s Segment,
     chars: u8,
+    /// It asks for what the caller may not see, and is answered as if nothing were there.
+    is_void: bool,
 }
 
 /// What one ring brought.
@@ -260,17 +265,26 @@ impl<'s> Search<'s> {
         index: &'s Arc<Index>,
         near: &'s Near,
     ) -> Result<Self> {
+        let mut equal = near.equal.clone();
+        let mut is_void = false;
+        if let Some((path, owner)) = session.forced(collection) {
+            let path = path.to_string();
+            match equal.iter().any(|(field, _)| *field == path) {
+                true => is_void = equal.iter().any(|(field, v)| *field == path && *v != owner),
+                false => equal.push((path, owner)),
+            }
+        }
         let before = index.key.segments().take_while(|segment| chars_of(segment).is_none());
         let fixed = before
             .map(|segment| {
-                let value = near.equal.iter().find(|(field, _)| *field == segment.path.to_string());
+                let value = equal.iter().find(|(field, _)| *field == segment.path.to_string());
                 value.map(|(_, value)| value.clone()).ok_or_else(|| {
                     refused(collection, "the geo index needs this field to be fixed")
                         .with("field", &segment.path)
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        if fixed.len() < near.equal.len() {
+        if fixed.len() < equal.len() {
             return Err(refused(
                 collection,
                 "the geo index has only these fields before its geohash",
@@ -281,7 +295,7 @@ impl<'s> Search<'s> {
         let Some((geohash, chars)) = located else {
             return Err(Error::new(ErrorKind::Internal, "a geo index has a geohash"));
         };
-        Ok(Search { session, loaded, collection, index, near, fixed, geohash, chars })
+        Ok(Search { session, loaded, collection, index, near, fixed, geohash, chars, is_void })
     }
 
     async fn page(
@@ -352,7 +366,7 @@ impl<'s> Search<'s> {
     async fn ring(&self, inner_m: f64, outer_m: f64, may_halve: bool) -> Result<Option<Ring>> {
         let plan = self.plan(ring(self.near.place, inner_m, outer_m, self.chars))?;
         let reader = Reader { session: self.session, plan: &plan };
-        let mut walk = Walk::new(self.session, &plan, Want::Records, None);
+        let mut walk = Walk::new(self.session, &plan, Want::Records, None)?;
         let mut ring = Ring { found: Vec::new(), problems: Vec::new(), read: 0 };
         while let Some(entry) = walk.next(CHUNK).await? {
             ring.read += 1;
@@ -392,10 +406,11 @@ impl<'s> Search<'s> {
             .map(|cell| {
                 let range = self.index.key.range(&fixed, Some(&Span::Prefix(cell)));
                 let range = range.map_err(|refusal| about(refusal.into_query_error()))?;
+                let range = range.in_area(self.index.area.clone());
                 Ok(Branch {
                     index: Some(self.index.clone()),
                     equal: fixed.len(),
-                    range: range.in_area(self.index.area.clone()),
+                    range: if self.is_void { nothing_of(range) } else { range },
                     prefix: prefix.clone(),
                     presumed: Vec::new(),
                 })

@@ -3,6 +3,7 @@
 //! Every check goes on after a problem. What a problem touches is left out of later checks, so
 //! that one mistake gives one message and not a cascade.
 
+mod access;
 mod clashes;
 mod conditions;
 mod fields;
@@ -96,6 +97,7 @@ fn collection(
     if let Some(key) = &key {
         fields.require(key.segments().map(|segment| &segment.path));
     }
+    let (access, owner) = access::compile(declaration, trail, key.as_ref(), &fields, problems);
     let surroundings =
         indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
     let indexes = indexes::compile(declaration, trail, &surroundings, problems);
@@ -105,6 +107,8 @@ fn collection(
         name: name.to_owned(),
         area: area?,
         key_paths: paths_of(&key),
+        access,
+        owner,
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),

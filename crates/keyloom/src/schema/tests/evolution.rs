@@ -371,3 +371,55 @@ fn a_log_comes_and_stays_and_its_bounds_follow_the_last_to_declare_it() {
     let error = short.merge(&long).unwrap_err();
     assert_eq!(problems(&error), ["log: is declared differently in two schemas"]);
 }
+
+const NOTE: &str = r#"
+[collection.note]
+key = "user:{userId}:notes:{noteId}"
+fields = { userId = "text", noteId = "text" }
+"#;
+
+fn note(access: &str) -> Schema {
+    let owner = if matches!(access, "owned" | "hybrid") { "owner = \"userId\"" } else { "" };
+    let access = if access.is_empty() { String::new() } else { format!("access = {access:?}") };
+    compiled(&NOTE.replace("fields", &format!("{access}\n{owner}\nfields")))
+}
+
+#[test]
+fn access_is_narrowed_and_never_widened() {
+    let all = ["shared", "read-only", "owned", "hybrid"];
+    let narrower = [
+        ("shared", "read-only"),
+        ("shared", "owned"),
+        ("shared", "hybrid"),
+        ("hybrid", "owned"),
+        ("hybrid", "read-only"),
+    ];
+    for (before, after) in all.iter().flat_map(|before| all.map(|after| (*before, after))) {
+        let (stored, declared) = (note(before), note(after));
+        let evolution = evolve(&stored, &declared);
+        let (class, merged) = match (before, after) {
+            _ if before == after => {
+                assert!(evolution.changes.is_empty(), "{evolution:?}");
+                continue;
+            }
+            pair if narrower.contains(&pair) => (Class::Safe, &declared),
+            _ => (Class::Incompatible, &stored),
+        };
+        assert_eq!(evolution.changes[0].class, class, "{before} to {after}");
+        assert_eq!(evolution.merged, merged.declaration(), "{before} to {after}");
+    }
+}
+
+#[test]
+fn a_program_that_says_nothing_of_access_obeys_the_store() {
+    for access in ["shared", "read-only", "owned", "hybrid"] {
+        let evolution = evolve(&note(access), &note(""));
+        let kept = "Kept collection.note.access: is in the store only; it stays";
+        assert_eq!(lines(&evolution), [kept]);
+        assert_eq!(evolution.merged, note(access).declaration());
+        // Not to say anything is to allow everything, so that whatever is said narrows it.
+        let evolution = evolve(&note(""), &note(access));
+        assert_eq!(evolution.changes[0].class, Class::Safe, "{evolution:?}");
+        assert_eq!(evolution.merged, note(access).declaration());
+    }
+}

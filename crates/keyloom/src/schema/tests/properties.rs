@@ -12,7 +12,7 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
+    Access, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
     IndexDeclaration, LogDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
@@ -99,21 +99,21 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     (
         name(),
         prop_oneof![Just(String::new()), name()],
+        (option::of(access()), option::of(name())),
         btree_map(name(), field(), 0..4),
         indexes(),
         indexes(),
         indexes(),
         option::of(body),
     )
-        .prop_map(|(key, area, fields, index, unique, geo, body)| CollectionDeclaration {
-            key,
-            area,
-            fields,
-            index,
-            unique,
-            geo,
-            body,
+        .prop_map(|(key, area, (access, owner), fields, index, unique, geo, body)| {
+            CollectionDeclaration { key, area, access, owner, fields, index, unique, geo, body }
         })
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    use Access::{Hybrid, Owned, ReadOnly, Shared};
+    prop_oneof![Just(Shared), Just(ReadOnly), Just(Owned), Just(Hybrid)]
 }
 
 fn declaration() -> impl Strategy<Value = SchemaDeclaration> {

@@ -1,0 +1,100 @@
+//! Answers as text that is the same for the same answer: without versions and seals, which are
+//! different each time.
+
+use keyloom::{Document, Error, Listing, Nearby, Page, Result, Stored, Written};
+use serde_json::Value;
+
+/// An answer without what is drawn at random.
+pub trait Told {
+    fn told(&self) -> String;
+}
+
+impl Told for Error {
+    fn told(&self) -> String {
+        let context: Vec<_> = self.context().filter(|(name, _)| *name != "version").collect();
+        format!("{:?} {} {:?} {context:?}", self.kind(), self.message(), self.fate())
+    }
+}
+
+impl<T: Told> Told for Result<T> {
+    fn told(&self) -> String {
+        match self {
+            Ok(answer) => answer.told(),
+            Err(error) => error.told(),
+        }
+    }
+}
+
+impl<T: Told> Told for Option<T> {
+    fn told(&self) -> String {
+        self.as_ref().map_or_else(|| "nothing".to_owned(), Told::told)
+    }
+}
+
+impl<T: Told> Told for Vec<T> {
+    fn told(&self) -> String {
+        self.iter().map(Told::told).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Told for Stored<Value> {
+    fn told(&self) -> String {
+        format!("{}: {} (revision {})", self.key, self.value, self.version.revision())
+    }
+}
+
+impl Told for Document {
+    fn told(&self) -> String {
+        format!("{}: {}", self.key(), self.json().unwrap())
+    }
+}
+
+impl Told for Written {
+    fn told(&self) -> String {
+        format!("{:?} {}", self.effect, self.document.told())
+    }
+}
+
+impl<R: Told> Told for Nearby<R> {
+    fn told(&self) -> String {
+        format!("{} at {}", self.record.told(), self.distance_m)
+    }
+}
+
+impl<R: Told> Told for Page<R> {
+    fn told(&self) -> String {
+        let Page { records, next, previous, stopped, read, problems } = self;
+        let cursors = (next.is_some(), previous.is_some());
+        format!("[{}] {cursors:?} {stopped:?} {read} {problems:?}", records.told())
+    }
+}
+
+impl Told for Listing {
+    fn told(&self) -> String {
+        let keys: Vec<_> = self.entries.iter().map(|entry| (&entry.key, &entry.value)).collect();
+        format!("{keys:?} {} {:?} {:?}", self.next.is_some(), self.stopped, self.problems)
+    }
+}
+
+impl Told for String {
+    fn told(&self) -> String {
+        self.clone()
+    }
+}
+
+macro_rules! shown {
+    ($($kind:ty),*) => {$(
+        impl Told for $kind {
+            fn told(&self) -> String {
+                format!("{self:?}")
+            }
+        }
+    )*};
+}
+
+shown!((), bool, usize, bytes::Bytes);
+
+/// What was there, and in no other respect.
+pub fn is_there<T>(answer: Result<Option<T>>) -> Result<bool> {
+    answer.map(|found| found.is_some())
+}
