@@ -1,5 +1,6 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
+mod due;
 mod error;
 mod index;
 mod key;
@@ -21,12 +22,13 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
+pub use due::{SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
-pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{Counted, Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,

@@ -48,7 +48,6 @@ impl Session {
     }
 
     /// Milliseconds since 1970, by the store's clock.
-    #[expect(dead_code, reason = "what depends on time comes next")]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }

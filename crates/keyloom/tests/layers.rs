@@ -34,6 +34,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
+    // What time brings about: sweeps and leases.
+    ("due",      "due"),
     ("store",    "store"),
     ("blocking", "blocking"),
     ("typed",    "typed"),
@@ -79,7 +81,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &["query/cursor.rs"]),
     ("getrandom",   &["record/random.rs"]),
-    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "blocking"]),
+    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::runtime::Runtime;
 use super::waits;
 use crate::error::Result;
-use crate::query::{Near, Nearby, Page, Query};
+use crate::query::{Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
 use crate::write::{Retry, Written};
@@ -54,6 +54,7 @@ impl<T> Collection<T> {
         fn keys(&self, query: &Query) -> Result<Page<String>>;
         fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;
         fn count(&self, query: &Query) -> Result<usize>;
+        fn count_entries(&self, query: &Query) -> Result<Counted>;
         fn explain(&self, query: &Query) -> Result<String>;
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
         fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;

@@ -9,6 +9,7 @@ use super::collection::Collection;
 use super::runtime::Runtime;
 use super::transaction::{self, Transaction};
 use super::waits;
+use crate::due::{SweepOptions, Swept};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
@@ -67,6 +68,7 @@ impl Store {
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn sweep(&self, options: &SweepOptions) -> Result<Swept>;
         fn close(&self) -> Result<()>;
     }
 

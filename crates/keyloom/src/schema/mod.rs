@@ -9,6 +9,7 @@ mod compile;
 mod condition;
 mod declaration;
 mod evolution;
+mod expiry;
 mod json;
 mod live;
 mod load;
@@ -34,6 +35,7 @@ pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
     condition::Condition,
+    expiry::EXPIRY_INDEX,
     live::{Live, Loaded},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},

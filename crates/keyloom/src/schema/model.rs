@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::body::BodySchema;
 use super::condition::Condition;
 use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::expiry::Expiry;
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,10 +36,12 @@ pub(crate) struct Collection {
     pub(crate) key_paths: Vec<Path>,
     /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
-    /// Indexes of all kinds.
+    /// Indexes of all kinds, and the one that Keyloom keeps for itself where records expire.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
     /// Whether keys of another template may lie between those of the records.
     pub(crate) interleaved: bool,
+    /// When its records end, if they do. There is an index over it, in Keyloom's own area.
+    pub(crate) expiry: Option<Expiry>,
     pub(crate) body: Option<BodySchema>,
     pub(crate) declaration: CollectionDeclaration,
 }

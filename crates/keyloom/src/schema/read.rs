@@ -41,6 +41,7 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
     let declaration = CollectionDeclaration {
         key: table.required_text("key", problems).unwrap_or_default(),
         area: table.text("area", problems).unwrap_or_default(),
+        expires_at: table.text("expires_at", problems),
         fields: fields(&mut table, problems),
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),

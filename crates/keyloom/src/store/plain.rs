@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place};
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
-use crate::schema::{Collection, Loaded, Schema};
+use crate::schema::{Collection, Holds, Loaded, Schema};
 use crate::session::Session;
 use crate::write;
 
@@ -62,6 +62,34 @@ impl Store {
     }
 }
 
+/// Tells which keys hold records that have expired.
+struct Expired {
+    /// `None` when no record of the schema ever expires.
+    keyspace: Option<Keyspace>,
+    now: u64,
+}
+
+impl Expired {
+    async fn of(session: &Session) -> Result<Self> {
+        let loaded = session.loaded().await?;
+        let expires = loaded.schema.collections.values().any(|found| found.expiry.is_some());
+        let keyspace = expires.then(|| Keyspace::of(&loaded.schema)).transpose()?;
+        Ok(Expired { keyspace, now: session.now() })
+    }
+
+    /// Whether a key holds an expired record: at its own key, or in an entry that carries it.
+    fn has(&self, area: &Area, key: &[u8], value: &[u8]) -> bool {
+        let Some(keyspace) = &self.keyspace else { return false };
+        match keyspace.place(area, key) {
+            Place::Record(collection) => collection.is_text_expired(value, self.now),
+            Place::Entry(collection, index) if index.holds == Holds::Record => {
+                collection.is_text_expired(value, self.now)
+            }
+            Place::Entry(..) | Place::Stray(_) | Place::Free => false,
+        }
+    }
+}
+
 /// What may be written at a key.
 enum Kind {
     /// A record.
@@ -79,11 +107,14 @@ impl Plain {
     }
 
     /// What is at a key: the JSON text of a record, the value of an index entry, or whatever was
-    /// put there.
+    /// put there. A record that has expired is not there.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
+        let expired = Expired::of(&self.session).await?;
         let cell = self.session.engine.get_one(&self.session.space, &address).await?;
-        cell.map(|cell| bytes_of(&address.key, &cell).cloned()).transpose()
+        let Some(cell) = cell else { return Ok(None) };
+        let value = bytes_of(&address.key, &cell)?;
+        Ok((!expired.has(&self.area, &address.key, value)).then(|| value.clone()))
     }
 
     /// Puts a value at a key, whatever was there.
@@ -144,7 +175,8 @@ impl Plain {
     }
 
     /// The keys that begin with a prefix, in order, `limit` at most, from the start or from where
-    /// a cursor of the same prefix points.
+    /// a cursor of the same prefix points. Records that have expired are left out; entries of theirs
+    /// may be among the keys until they are swept.
     pub async fn list(
         &self,
         prefix: impl AsRef<[u8]>,
@@ -177,6 +209,7 @@ impl Plain {
             stopped: Stopped::End,
             problems: Vec::new(),
         };
+        let expired = Expired::of(&self.session).await?;
         loop {
             // One key more than the listing takes tells whether there is more.
             let wanted = limit - listing.entries.len() + 1;
@@ -186,6 +219,11 @@ impl Plain {
                 .scan_one(&self.session.space, &left, wanted, Direction::Forward)
                 .await?;
             for row in stretch.rows {
+                let is_hidden = |value: &Bytes| expired.has(&self.area, &row.key, value);
+                if row.cell.bytes().is_some_and(is_hidden) {
+                    left = left.after(&row.key, Direction::Forward);
+                    continue;
+                }
                 if listing.entries.len() == limit {
                     listing.stopped = Stopped::Take;
                     listing.next = listing.entries.last().map(|last| after(last, &binding));

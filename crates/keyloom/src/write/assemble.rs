@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::beside::{Beside, beside};
 use super::entries::{EntryStep, Image, entries, taken};
+use super::operations::Current;
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
 };
@@ -33,6 +34,20 @@ pub(crate) enum Before {
         /// Its JSON text.
         text: Bytes,
     },
+    /// It was read in this state, had expired, and must still be in it. To everybody it is absent:
+    /// with the change it ends, and what comes after it, if anything, is another record.
+    Expired(Current),
+}
+
+impl Before {
+    /// What lies in the store, if anything does.
+    fn there(&self) -> Option<(Version, &Value, &Bytes)> {
+        match self {
+            Before::Absent | Before::SeenAbsent => None,
+            Before::Read { version, value, text }
+            | Before::Expired(Current { version, value, text }) => Some((*version, value, text)),
+        }
+    }
 }
 
 /// One record that changes: with an `after` it is written, without it is deleted.
@@ -67,6 +82,12 @@ impl After {
 }
 
 impl Change {
+    /// The end of a record that has expired.
+    pub(crate) fn expiry(collection: &Arc<Collection>, key: Bytes, record: Current) -> Self {
+        let collection = collection.clone();
+        Change { collection, key, before: Before::Expired(record), after: None }
+    }
+
     /// The version after the change, if the record is there then.
     pub(crate) fn version(&self) -> Option<Version> {
         self.after.as_ref().map(|after| after.version)
@@ -115,10 +136,8 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
         builder.add_record(place, change);
     }
     for (place, change) in changes.iter().enumerate() {
-        let before = match &change.before {
-            Before::Read { value, text, .. } => Some(Image { key: &change.key, value, text }),
-            Before::Absent | Before::SeenAbsent => None,
-        };
+        let before = change.before.there();
+        let before = before.map(|(_, value, text)| Image { key: &change.key, value, text });
         let after = change.after.as_ref().map(|after| Image {
             key: &change.key,
             value: &after.value,
@@ -168,17 +187,16 @@ impl Builder {
     }
 
     fn add_record(&mut self, place: usize, change: &Change) {
-        let condition = match &change.before {
-            Before::Absent | Before::SeenAbsent => Condition::Absent,
-            Before::Read { version, .. } => Condition::Unchanged(version.stamp()),
-        };
-        let effect = match (&change.before, &change.after) {
+        let there = change.before.there();
+        let condition =
+            there.map_or(Condition::Absent, |(version, ..)| Condition::Unchanged(version.stamp()));
+        let effect = match (there, &change.after) {
             (_, Some(after)) => {
                 Some(Effect::Put { stamp: after.version.stamp(), bytes: after.text.clone() })
             }
-            (Before::Read { .. }, None) => Some(Effect::Delete),
+            (Some(_), None) => Some(Effect::Delete),
             // A record that came and went within one transaction leaves no trace.
-            (Before::Absent | Before::SeenAbsent, None) => None,
+            (None, None) => None,
         };
         let address = Address::new(change.collection.area.clone(), change.key.clone());
         self.push(Role::Record(place), address, Some(condition), effect);
@@ -290,11 +308,11 @@ pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection)
                     ErrorKind::VersionConflict,
                     "the record was created since it was looked for",
                 )),
-                (Before::Read { .. }, Some(found)) => Refused::Changed(
+                (Before::Read { .. } | Before::Expired(_), Some(found)) => Refused::Changed(
                     about(ErrorKind::VersionConflict, "the record changed since it was read")
                         .with("version", Version::from_stamp(found.stamp)),
                 ),
-                (Before::Read { .. }, None) => Refused::Changed(about(
+                (Before::Read { .. } | Before::Expired(_), None) => Refused::Changed(about(
                     ErrorKind::VersionConflict,
                     "the record was deleted since it was read",
                 )),

@@ -4,13 +4,17 @@ mod assemble;
 mod beside;
 mod entries;
 mod guard;
+mod make_way;
 mod operations;
 mod retry;
 mod transaction;
 mod update;
 
+pub(crate) use assemble::{Change, Refused, Work};
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
-pub(crate) use operations::{Current, delete, insert, key_of_values, record_key, replace, upsert};
+pub(crate) use operations::{
+    Current, commit, delete, insert, key_of_values, record_key, replace, upsert,
+};
 pub use operations::{Effect, Written};
 pub use retry::Retry;
 pub use transaction::Transaction;

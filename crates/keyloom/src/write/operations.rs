@@ -1,5 +1,6 @@
 //! Writes of one record: each one batch, each with its promise.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use serde_json::Value;
 
 use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
 use super::guard::guard;
+use super::make_way::{ROUNDS_MAX, make_way};
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -70,7 +72,7 @@ impl Current {
         Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
     }
 
-    fn into_before(self) -> Before {
+    pub(super) fn into_before(self) -> Before {
         Before::Read { version: self.version, value: self.value, text: self.text }
     }
 
@@ -112,19 +114,25 @@ pub(crate) fn key_of_values(collection: &Collection, values: &[&Value]) -> Resul
         .map_err(|refusal| refusal.into_error().with("collection", &collection.name))
 }
 
-/// Commits changes under the schema that they were made with.
+/// Commits changes under the schema that they were made with. Expired records make way.
 pub(crate) async fn commit(
     session: &Session,
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Option<Refused>> {
-    let mut assembled = assemble(session, loaded, work)?;
-    guard(session, loaded, work.changes, &mut assembled).await?;
-    let Assembled { batch, roles } = assembled;
-    match session.engine.commit(batch).await? {
-        Outcome::Committed(_) => Ok(None),
-        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
+    let asked = work.changes;
+    let mut changes = Cow::Borrowed(asked);
+    for round in 1.. {
+        let mut assembled = assemble(session, loaded, Work { changes: &changes, ..work })?;
+        guard(session, loaded, &changes, &mut assembled).await?;
+        let Assembled { batch, roles } = assembled;
+        let Outcome::Rejected(rejection) = session.engine.commit(batch).await? else { break };
+        match make_way(session, asked, &changes, &roles, &rejection).await? {
+            Some(grown) if round < ROUNDS_MAX => changes = Cow::Owned(grown),
+            _ => return Ok(Some(explain(&roles, &changes, &rejection))),
+        }
     }
+    Ok(None)
 }
 
 /// Creates a record without reading anything.
@@ -309,7 +317,7 @@ pub(crate) fn expect(
     }
 }
 
-/// Reads one record.
+/// Reads one record; one that has expired is absent.
 pub(crate) async fn read(
     session: &Session,
     collection: &Collection,
@@ -317,7 +325,8 @@ pub(crate) async fn read(
 ) -> Result<Option<Current>> {
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
-    cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+    let current = cell.map(|cell| Current::from_cell(key, &cell)).transpose()?;
+    Ok(current.filter(|current| !collection.is_expired(&current.value, session.now())))
 }
 
 /// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`

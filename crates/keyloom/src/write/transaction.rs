@@ -26,19 +26,45 @@ use crate::session::Session;
 pub struct Transaction {
     session: Session,
     loaded: Arc<Loaded>,
+    /// The time of the whole attempt, so that no record expires between two of its reads.
+    now: u64,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Records as they were when first read; `None` for those that were not there.
-    records: BTreeMap<Address, Option<Current>>,
+    /// Records as they were when first read.
+    records: BTreeMap<Address, Seen>,
     /// Unique claims that were looked up, by their stamps.
     claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
     writes: BTreeMap<Address, Write>,
     /// Whether two reads are known to be of different moments, so that no commit can succeed.
     is_torn: bool,
+}
+
+/// What was found where a record was looked for.
+enum Seen {
+    Absent,
+    There(Current),
+    /// It is absent to the transaction, which rests on its still being the same.
+    Expired(Current),
+}
+
+impl Seen {
+    fn visible(&self) -> Option<&Current> {
+        match self {
+            Seen::There(current) => Some(current),
+            Seen::Absent | Seen::Expired(_) => None,
+        }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Seen::There(current) | Seen::Expired(current) => Some(current.version.stamp()),
+            Seen::Absent => None,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -76,6 +102,7 @@ where
         let transaction = Transaction {
             session: session.clone(),
             loaded: session.loaded().await?,
+            now: session.now(),
             state: Arc::default(),
         };
         let answer = closure(transaction.clone()).await;
@@ -246,9 +273,16 @@ impl Transaction {
             .await?
             .pop()
             .flatten();
-        let current = cell.map(|cell| Current::from_cell(key, &cell)).transpose()?;
-        self.state().records.insert(address, current.clone());
-        Ok(current)
+        let seen = match cell.map(|cell| Current::from_cell(key, &cell)).transpose()? {
+            None => Seen::Absent,
+            Some(current) if collection.is_expired(&current.value, self.now) => {
+                Seen::Expired(current)
+            }
+            Some(current) => Seen::There(current),
+        };
+        let visible = seen.visible().cloned();
+        self.state().records.insert(address, seen);
+        Ok(visible)
     }
 
     /// The record of this transaction's own writes that has the claim, if one does.
@@ -338,14 +372,14 @@ impl State {
                 value: after.value.clone(),
                 text: after.text.clone(),
             })),
-            None => self.records.get(address).cloned(),
+            None => self.records.get(address).map(|seen| seen.visible().cloned()),
         }
     }
 
     /// The version of the record once the transaction commits: one more than what was read,
     /// however often it is written in between.
     fn next_version(&self, address: &Address) -> Version {
-        if let Some(Some(read)) = self.records.get(address) {
+        if let Some(Seen::There(read)) = self.records.get(address) {
             return read.version.next();
         }
         let written = self.writes.get(address).and_then(|write| write.after.as_ref());
@@ -362,19 +396,14 @@ impl State {
                 key: address.key.clone(),
                 before: match self.records.get(address) {
                     None => Before::Absent,
-                    Some(None) => Before::SeenAbsent,
-                    Some(Some(read)) => Before::Read {
-                        version: read.version,
-                        value: read.value.clone(),
-                        text: read.text.clone(),
-                    },
+                    Some(Seen::Absent) => Before::SeenAbsent,
+                    Some(Seen::There(read)) => read.clone().into_before(),
+                    Some(Seen::Expired(read)) => Before::Expired(read.clone()),
                 },
                 after: write.after.clone(),
             })
             .collect();
-        let records = self.records.iter().map(|(address, read)| {
-            (address.clone(), read.as_ref().map(|read| read.version.stamp()))
-        });
+        let records = self.records.iter().map(|(address, seen)| (address.clone(), seen.stamp()));
         let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
         (changes, records.chain(claims).collect())
     }

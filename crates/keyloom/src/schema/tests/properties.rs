@@ -99,20 +99,15 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     (
         name(),
         prop_oneof![Just(String::new()), name()],
+        option::of(name()),
         btree_map(name(), field(), 0..4),
         indexes(),
         indexes(),
         indexes(),
         option::of(body),
     )
-        .prop_map(|(key, area, fields, index, unique, geo, body)| CollectionDeclaration {
-            key,
-            area,
-            fields,
-            index,
-            unique,
-            geo,
-            body,
+        .prop_map(|(key, area, expires_at, fields, index, unique, geo, body)| {
+            CollectionDeclaration { key, area, expires_at, fields, index, unique, geo, body }
         })
 }
 

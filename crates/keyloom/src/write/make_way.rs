@@ -1,0 +1,108 @@
+//! Expired records make way for writes that they would reject.
+//!
+//! To everybody who reads, an expired record is absent; in the store it lies until it is swept,
+//! with its key and its claims. A write takes it for absent too, and learns otherwise only when the
+//! engine rejects the batch. Then the batch grows: it also removes the expired record with all
+//! that belongs to it, on the condition that it is still the same.
+
+use bytes::Bytes;
+
+use super::assemble::{Before, Change, Role};
+use super::entries::entry_keys_of;
+use super::operations::Current;
+use crate::engine::{Address, Cause, Cell, EngineExt, Rejection};
+use crate::error::Result;
+use crate::schema::{Collection, Index, record_key_of};
+use crate::session::Session;
+
+/// How often a batch grows before it counts as contended. A record may hold some claims, and
+/// another expired record may be in the way of each.
+pub(super) const ROUNDS_MAX: usize = 64;
+
+/// The changes that were asked for, with what expired records need to make way for them, after a
+/// rejection of those that were tried; `None` when the rejection stands. The first changes are
+/// always those that were asked for, in their order.
+pub(super) async fn make_way(
+    session: &Session,
+    asked: &[Change],
+    tried: &[Change],
+    roles: &[Role],
+    rejection: &Rejection,
+) -> Result<Option<Vec<Change>>> {
+    let Cause::Condition { entry } = rejection.cause else { return Ok(None) };
+    let mut changes = tried.to_vec();
+    match &roles[entry] {
+        // Somebody else removed it meanwhile.
+        Role::Record(place) if *place >= asked.len() => drop(changes.remove(*place)),
+        Role::Record(place) => {
+            let Some(before) =
+                before(session, &asked[*place], &tried[*place], rejection.found.as_ref())
+            else {
+                return Ok(None);
+            };
+            changes[*place].before = before;
+        }
+        Role::Entry(place, index, key) => {
+            let collection = &tried[*place].collection;
+            let value = rejection.found.as_ref().and_then(Cell::bytes);
+            let holder = value.and_then(|value| record_key_of(collection, index, key, value));
+            let Some(holder) = holder.filter(|holder| !has(tried, collection, holder)) else {
+                return Ok(None);
+            };
+            let Some(current) = expired_holder(session, collection, index, key, &holder).await?
+            else {
+                return Ok(None);
+            };
+            changes.push(Change::expiry(collection, holder, current));
+        }
+        Role::Read => return Ok(None),
+    }
+    Ok(Some(changes))
+}
+
+/// What a record was before the change, now that something else was found there.
+fn before(
+    session: &Session,
+    asked: &Change,
+    tried: &Change,
+    found: Option<&Cell>,
+) -> Option<Before> {
+    if !matches!(asked.before, Before::Absent | Before::SeenAbsent) {
+        return None;
+    }
+    let current = found.and_then(|cell| Current::from_cell(&asked.key, cell).ok());
+    match current {
+        Some(current) if asked.collection.is_expired(&current.value, session.now()) => {
+            Some(Before::Expired(current))
+        }
+        // What had expired is no longer there; whatever is now speaks for itself.
+        _ if matches!(tried.before, Before::Expired(_)) => Some(asked.before.clone()),
+        _ => None,
+    }
+}
+
+fn has(changes: &[Change], collection: &Collection, key: &Bytes) -> bool {
+    changes.iter().any(|change| change.collection.name == collection.name && change.key == *key)
+}
+
+/// The record that holds the key of an index, if it has expired.
+async fn expired_holder(
+    session: &Session,
+    collection: &Collection,
+    index: &Index,
+    key: &Bytes,
+    holder: &Bytes,
+) -> Result<Option<Current>> {
+    if collection.expiry.is_none() {
+        return Ok(None);
+    }
+    let address = Address::new(collection.area.clone(), holder.clone());
+    let Some(cell) = session.engine.get_one(&session.space, &address).await? else {
+        return Ok(None);
+    };
+    // One that cannot be read is nobody's to remove.
+    let Ok(current) = Current::from_cell(holder, &cell) else { return Ok(None) };
+    let is_its =
+        entry_keys_of(collection, index, &current.value).is_ok_and(|keys| keys.contains(key));
+    Ok((is_its && collection.is_expired(&current.value, session.now())).then_some(current))
+}
