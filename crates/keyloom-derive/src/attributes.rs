@@ -7,11 +7,13 @@ use syn::{Attribute, Ident, LitStr, Result, Token};
 
 use crate::literals::{Scalar, comma, flag, number, text, texts};
 
-/// `#[record(key = "…", collection = "…", area = "…")]`.
+/// `#[record(key = "…", collection = "…", area = "…", expires_at = "…")]`.
 pub(crate) struct RecordAttribute {
     pub(crate) key: LitStr,
     pub(crate) collection: Option<LitStr>,
     pub(crate) area: Option<LitStr>,
+    /// The path of the field that says when a record ends.
+    pub(crate) expires_at: Option<LitStr>,
     /// An expression that gives the text of a JSON Schema.
     pub(crate) body: Option<syn::Expr>,
 }
@@ -77,24 +79,29 @@ impl RecordAttribute {
 
 impl Parse for RecordAttribute {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let (mut key, mut collection, mut area, mut body) = (None, None, None, None);
+        let (mut key, mut collection, mut area, mut expires_at, mut body) =
+            (None, None, None, None, None);
         while !input.is_empty() {
             let option: Ident = input.call(Ident::parse_any)?;
             match option.to_string().as_str() {
                 "key" => key = Some(text(input)?),
                 "collection" => collection = Some(text(input)?),
                 "area" => area = Some(text(input)?),
+                "expires_at" => expires_at = Some(text(input)?),
                 "body" => {
                     input.parse::<Token![=]>()?;
                     body = Some(input.parse()?);
                 }
-                _ => return Err(unknown(&option, "`key`, `collection`, `area` and `body`")),
+                _ => {
+                    let known = "`key`, `collection`, `area`, `expires_at` and `body`";
+                    return Err(unknown(&option, known));
+                }
             }
             comma(input)?;
         }
         let key =
             key.ok_or_else(|| syn::Error::new(Span::call_site(), "#[record] needs `key = \"…\"`"))?;
-        Ok(RecordAttribute { key, collection, area, body })
+        Ok(RecordAttribute { key, collection, area, expires_at, body })
     }
 }
 

@@ -22,7 +22,7 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
-pub use due::{SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
+pub use due::{Due, DueItem, Lease, SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
@@ -37,7 +37,7 @@ pub use schema::{
 };
 pub use session::Clock;
 pub use store::{
-    Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
+    Collection, KeyFields, Leased, Listed, Listing, Plain, Store, Stored, TransactionCollection,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};

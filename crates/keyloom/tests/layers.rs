@@ -79,7 +79,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["query/cursor.rs"]),
+    ("sha2",        &["query/cursor.rs", "due/lease.rs"]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),
 ];

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::sweep_leases::sweep_leases;
 use crate::engine::{Address, Direction, EngineExt, Range, Row};
 use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
@@ -36,6 +37,8 @@ impl Default for SweepOptions {
 pub struct Swept {
     /// How many expired records were removed.
     pub records: u64,
+    /// How many leases were removed whose work is gone.
+    pub leases: u64,
     /// The collections whose records expire, by name.
     pub collections: Vec<SweptCollection>,
     /// Why it ended: nothing is left that had expired when it began, or it reached its limit.
@@ -69,9 +72,10 @@ pub(crate) async fn sweep(
         let until = swept_until(session, &loaded, collection).await?.unwrap_or_default();
         collections.push(SweptCollection { collection: collection.name.clone(), records, until });
     }
+    let leases = sweep_leases(session, goes_on).await?;
     let records = collections.iter().map(|swept| swept.records).sum();
     let stopped = if pass.is_over() { Stopped::Limit } else { Stopped::End };
-    Ok(Swept { records, collections, stopped })
+    Ok(Swept { records, leases, collections, stopped })
 }
 
 struct Pass<'p> {

@@ -16,6 +16,8 @@ pub struct SweeperReport {
     pub passes: u64,
     /// How many records they removed.
     pub records: u64,
+    /// How many leases they removed.
+    pub leases: u64,
     /// How many passes failed.
     pub failures: u64,
     /// Why the last of them failed.
@@ -78,7 +80,10 @@ async fn run(
         reporter.send_modify(|report| {
             report.passes += 1;
             match outcome {
-                Ok(swept) => report.records += swept.records,
+                Ok(swept) => {
+                    report.records += swept.records;
+                    report.leases += swept.leases;
+                }
                 Err(error) => {
                     report.failures += 1;
                     report.last_failure = Some(error.to_string());

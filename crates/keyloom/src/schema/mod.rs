@@ -35,7 +35,7 @@ pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
     condition::Condition,
-    expiry::EXPIRY_INDEX,
+    expiry::{EXPIRY_INDEX, MomentForm},
     live::{Live, Loaded},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},

@@ -6,6 +6,7 @@ mod collection;
 mod fields;
 mod finite;
 mod in_transaction;
+mod leased;
 mod maintenance;
 mod plain;
 mod stored;
@@ -13,6 +14,7 @@ mod stored;
 pub use collection::Collection;
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;
+pub use leased::Leased;
 pub use plain::{Listed, Listing, Plain};
 pub use stored::Stored;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, LeaseHold, beside};
 use super::entries::{EntryStep, Image, entries, taken};
 use super::operations::Current;
 use crate::engine::{
@@ -102,12 +102,14 @@ pub(crate) struct Work<'w> {
     /// Cells that must still be as they were read; those that a change writes itself are covered
     /// by the change.
     pub(crate) reads: &'w [(Address, Option<Stamp>)],
+    /// The leases under which it is done.
+    pub(crate) leases: &'w [LeaseHold],
 }
 
 impl<'w> Work<'w> {
     /// Changes that rest on nothing but what they know of their own records.
     pub(crate) fn of(changes: &'w [Change]) -> Self {
-        Work { changes, reads: &[] }
+        Work { changes, reads: &[], leases: &[] }
     }
 }
 
@@ -120,6 +122,8 @@ pub(crate) enum Role {
     Entry(usize, Arc<Index>, Bytes),
     /// Something that was read and must not have changed.
     Read,
+    /// That lease of the work.
+    Lease(usize),
 }
 
 /// A batch with the role of each of its entries.
@@ -130,7 +134,7 @@ pub(crate) struct Assembled {
 
 /// Builds the batch.
 pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
-    let Work { changes, reads } = work;
+    let Work { changes, reads, .. } = work;
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
@@ -247,7 +251,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read => String::new(),
+                    Role::Read | Role::Lease(_) => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, &rival))
             }
@@ -276,7 +280,8 @@ pub(crate) enum Refused {
 }
 
 /// Explains a rejection.
-pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection) -> Refused {
+pub(crate) fn explain(roles: &[Role], work: Work<'_>, rejection: &Rejection) -> Refused {
+    let changes = work.changes;
     let Cause::Condition { entry } = rejection.cause else {
         return match rejection.cause {
             Cause::Fence => Refused::StaleSchema,
@@ -287,6 +292,7 @@ pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection)
         };
     };
     match &roles[entry] {
+        Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

@@ -55,7 +55,7 @@ pub(super) async fn make_way(
             };
             changes.push(Change::expiry(collection, holder, current));
         }
-        Role::Read => return Ok(None),
+        Role::Read | Role::Lease(_) => return Ok(None),
     }
     Ok(Some(changes))
 }

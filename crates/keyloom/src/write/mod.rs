@@ -11,6 +11,7 @@ mod transaction;
 mod update;
 
 pub(crate) use assemble::{Change, Refused, Work};
+pub(crate) use beside::LeaseHold;
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
 pub(crate) use operations::{
     Current, commit, delete, insert, key_of_values, record_key, replace, upsert,

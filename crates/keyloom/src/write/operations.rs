@@ -123,13 +123,14 @@ pub(crate) async fn commit(
     let asked = work.changes;
     let mut changes = Cow::Borrowed(asked);
     for round in 1.. {
-        let mut assembled = assemble(session, loaded, Work { changes: &changes, ..work })?;
+        let work = Work { changes: &changes, ..work };
+        let mut assembled = assemble(session, loaded, work)?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
         let Outcome::Rejected(rejection) = session.engine.commit(batch).await? else { break };
         match make_way(session, asked, &changes, &roles, &rejection).await? {
             Some(grown) if round < ROUNDS_MAX => changes = Cow::Owned(grown),
-            _ => return Ok(Some(explain(&roles, &changes, &rejection))),
+            _ => return Ok(Some(explain(&roles, work, &rejection))),
         }
     }
     Ok(None)

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{After, Before, Change, Refused, Work};
+use super::beside::LeaseHold;
 use super::entries::entry_keys_of;
 use super::operations::{
     Current, Overwrite, Written, commit, expect, is_settled, may_draw_again, overwrite, record_key,
@@ -39,6 +40,8 @@ struct State {
     claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
     writes: BTreeMap<Address, Write>,
+    /// The leases under which the transaction is done, by their cells.
+    leases: BTreeMap<Address, LeaseHold>,
     /// Whether two reads are known to be of different moments, so that no commit can succeed.
     is_torn: bool,
 }
@@ -131,6 +134,11 @@ impl Transaction {
 
     pub(crate) fn declared(&self, name: &str) -> Result<Arc<Collection>> {
         self.loaded.schema.collection(name).cloned()
+    }
+
+    /// Has the commit rest on a lease.
+    pub(crate) fn rest_on(&self, lease: LeaseHold) {
+        self.state().leases.insert(lease.address.clone(), lease);
     }
 
     /// Reads a record, or sees what the transaction wrote itself.
@@ -316,11 +324,12 @@ impl Transaction {
 
     async fn commit(&self) -> Result<Option<Refused>> {
         let (changes, reads) = self.state().settle();
-        if changes.is_empty() && reads.is_empty() {
+        let leases: Vec<LeaseHold> = self.state().leases.values().cloned().collect();
+        if changes.is_empty() && reads.is_empty() && leases.is_empty() {
             return Ok(None);
         }
-        let refused =
-            commit(&self.session, &self.loaded, Work { changes: &changes, reads: &reads }).await?;
+        let work = Work { changes: &changes, reads: &reads, leases: &leases };
+        let refused = commit(&self.session, &self.loaded, work).await?;
         Ok(refused.map(|refused| match refused {
             // The transaction looked, saw the value free, and lost it to another: worth a retry,
             // in which it will see who has it.

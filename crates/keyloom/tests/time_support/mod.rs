@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use keyloom::engine::{
-    Area, Direction, Embedded, EmbeddedOptions, Engine, EngineExt, Memory, Range, Space, Torn,
+    Address, Area, Batch, Direction, Effect, Embedded, EmbeddedOptions, Engine, EngineExt, Memory,
+    Outcome, Range, Space, Stamp, Torn,
 };
 use keyloom::{Clock, Schema, Store};
 
@@ -94,4 +95,13 @@ pub async fn keys_of(engine: &Arc<dyn Engine>, area: Area) -> Vec<String> {
 
 fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Puts a key behind the back of every collection.
+pub async fn plant(engine: &Arc<dyn Engine>, area: Area, key: &str, value: &str) {
+    let stamp = Stamp([7; Stamp::BYTES]);
+    let put = Effect::Put { stamp, bytes: Bytes::copy_from_slice(value.as_bytes()) };
+    let mut batch = Batch::new(Space::main());
+    batch.push(Address::new(area, key.to_owned()), None, Some(put));
+    assert!(matches!(engine.commit(batch).await.unwrap(), Outcome::Committed(_)));
 }
