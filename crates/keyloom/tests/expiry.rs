@@ -9,7 +9,9 @@
 
 mod time_support;
 
-use keyloom::{Collection, Counted, Error, ErrorKind, Near, Order, Query, Stopped, SweepOptions};
+use keyloom::{
+    Collection, Counted, Effect, Error, ErrorKind, Near, Order, Query, Stopped, SweepOptions,
+};
 use serde_json::{Value, json};
 use time_support::{START, Subject};
 
@@ -152,5 +154,170 @@ async fn a_sweep_leaves_nothing_of_expired_records() {
             .await
             .unwrap();
         assert_eq!(subject.keys().await, [""; 0], "{}", subject.name);
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_an_expired_record_rejects_removes_it_in_the_same_batch() {
+    for subject in Subject::all(SCHEMA).await {
+        let sessions = sessions(&subject).await;
+        sessions.insert(&session("old", "ana@x", 10)).await.unwrap();
+        sessions.insert(&session("live", "bob@x", 999)).await.unwrap();
+        let old = sessions.get("old").await.unwrap().unwrap();
+        let code = old["code"].as_str().unwrap().to_owned();
+        assert!(sessions.insert(&session("new", "ana@x", 999)).await.is_err());
+        subject.clock.pass(10);
+
+        // Its e-mail, without a read more than the rejection needs.
+        sessions.insert(&session("new", "ana@x", 999)).await.unwrap();
+        assert_eq!(sessions.get_by("email", "ana@x").await.unwrap().unwrap()["id"], "new");
+        assert!(subject.keys().await.iter().all(|key| !key.contains("old")), "{}", subject.name);
+        // A record that lives is in the way as ever.
+        let error = sessions.insert(&session("x", "bob@x", 999)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UniqueConflict);
+        let error = sessions.insert(&session("live", "y@x", 999)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        // Its code.
+        let mut coded = session("coded", "c@x", 999);
+        coded["code"] = json!(code);
+        sessions.insert(&coded).await.unwrap();
+        subject.assert_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn every_way_to_write_takes_an_expired_record_for_absent() {
+    for subject in Subject::all(SCHEMA).await {
+        let sessions = sessions(&subject).await;
+        let ids =
+            ["insert", "upsert", "upsert_with", "replace", "update", "modify", "rename", "delete"];
+        let mut versions = std::collections::BTreeMap::new();
+        for id in ids {
+            let document = sessions.insert(&session(id, &format!("{id}@x"), 10)).await.unwrap();
+            versions.insert(id, document.version());
+        }
+        subject.clock.pass(10);
+        let anew = |id: &str| {
+            let mut record = session(id, &format!("{id}@x"), 999);
+            record["tags"] = json!(["anew"]);
+            record
+        };
+        // Creation: another incarnation, from its first revision.
+        let inserted = sessions.insert(&anew("insert")).await.unwrap().version();
+        let upserted = sessions.upsert(&anew("upsert")).await.unwrap();
+        assert_eq!(upserted.effect, Effect::Created);
+        let with =
+            sessions.upsert_with(&anew("upsert_with"), |_| panic!("it is absent")).await.unwrap();
+        assert_eq!(with.effect, Effect::Created);
+        for (id, version) in
+            [("insert", inserted), ("upsert", upserted.version()), ("upsert_with", with.version())]
+        {
+            assert_eq!(version.revision(), 1);
+            assert_ne!(version, versions[id]);
+            assert_eq!(sessions.get(id).await.unwrap().unwrap()["tags"], json!(["anew"]));
+        }
+        // Changes: there is nothing to change, and nothing to prolong.
+        let prolong = json!({ "life": { "ends": START + 999 } });
+        let missing = |error: Error| assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        missing(sessions.replace(&anew("replace")).await.unwrap_err());
+        missing(sessions.replace_if(&anew("replace"), versions["replace"]).await.unwrap_err());
+        missing(sessions.update("update", &prolong, versions["update"]).await.unwrap_err());
+        missing(sessions.update_with_retry("update", &prolong).await.unwrap_err());
+        missing(sessions.modify("modify", |_| Ok(())).await.unwrap_err());
+        missing(sessions.delete_if("delete", versions["delete"]).await.unwrap_err());
+        assert!(sessions.delete("delete").await.unwrap().is_none());
+        assert!(!subject.store.plain().delete("session:delete").await.unwrap());
+        // A move to the key, and to the e-mail, of expired records.
+        let moved = sessions.rename("insert", |record| {
+            record["id"] = json!("rename");
+            record["email"] = json!("replace@x");
+            Ok(())
+        });
+        assert_eq!(moved.await.unwrap().effect, Effect::Replaced);
+        assert_eq!(sessions.get_by("email", "replace@x").await.unwrap().unwrap()["id"], "rename");
+        let raw: Vec<String> = subject.keys().await;
+        assert!(
+            raw.iter().all(|key| !key.ends_with(":replace") && !key.ends_with("rename@x")),
+            "{raw:?}"
+        );
+        subject.assert_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn several_claims_of_several_expired_records_make_way_together() {
+    for subject in Subject::all(SCHEMA).await {
+        let sessions = sessions(&subject).await;
+        let mut own = session("own", "own@x", 10);
+        own["code"] = json!("A-22");
+        let mut by_code = session("by-code", "y@x", 10);
+        by_code["code"] = json!("A-33");
+        let by_email = session("by-email", "ana@x", 10);
+        for record in [&own, &by_code, &by_email] {
+            sessions.insert(record).await.unwrap();
+        }
+        subject.clock.pass(10);
+        let mut record = session("own", "ana@x", 999);
+        record["code"] = json!("A-33");
+        sessions.insert(&record).await.unwrap();
+        assert_eq!(sessions.get("own").await.unwrap().unwrap()["email"], "ana@x");
+        let left = subject.keys().await;
+        assert!(left.iter().all(|key| !key.contains("by-") && !key.contains("A-22")), "{left:?}");
+        subject.assert_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn transactions_take_expired_records_for_absent() {
+    for subject in Subject::all(SCHEMA).await {
+        let sessions = sessions(&subject).await;
+        for id in ["a", "b", "c", "d"] {
+            sessions.insert(&session(id, &format!("{id}@x"), 10)).await.unwrap();
+        }
+        subject.clock.pass(10);
+        let done = subject.store.transaction(async |transaction| {
+            let sessions = transaction.documents("session")?;
+            assert!(sessions.get("a").await?.is_none());
+            assert!(sessions.get_by("email", "b@x").await?.is_none());
+            assert!(!sessions.delete("c").await?);
+            // Over one that was seen, by the claim of one that was seen, and of one that was not.
+            sessions.insert(&session("a", "b@x", 999))?;
+            sessions.upsert(&session("e", "d@x", 999)).await?;
+            assert!(sessions.get_by("email", "b@x").await?.is_some());
+            Ok::<_, Error>(())
+        });
+        done.await.unwrap();
+        let by_user = ids(&sessions, &by_user()).await;
+        assert_eq!(by_user, ["a", "e"], "{}", subject.name);
+        // One that only looks commits too.
+        let looked = subject.store.transaction(async |transaction| {
+            Ok::<_, Error>(transaction.documents("session")?.get("c").await?.is_none())
+        });
+        assert!(looked.await.unwrap());
+        subject.assert_sound().await;
+        assert_eq!(subject.store.sweep(&SweepOptions::default()).await.unwrap().records, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_record_may_be_written_with_its_end_in_the_past() {
+    for subject in Subject::all(SCHEMA).await {
+        let sessions = sessions(&subject).await;
+        subject.clock.pass(100);
+        sessions.insert(&session("a", "a@x", 10)).await.unwrap();
+        assert!(sessions.get("a").await.unwrap().is_none());
+        sessions.insert(&session("a", "a@x", 200)).await.unwrap();
+        let version = sessions.get("a").await.unwrap().unwrap().version;
+        sessions.update("a", &json!({ "life": { "ends": START } }), version).await.unwrap();
+        assert!(sessions.get("a").await.unwrap().is_none(), "it ended with the update");
+        // Prolonging one that lives, and taking its end away.
+        sessions.insert(&session("b", "b@x", 200)).await.unwrap();
+        sessions.update_with_retry("b", &json!({ "life": { "ends": START + 300 } })).await.unwrap();
+        subject.clock.pass(100);
+        sessions.update_with_retry("b", &json!({ "life": null })).await.unwrap();
+        subject.clock.pass(1_000_000);
+        assert!(sessions.get("b").await.unwrap().is_some());
+        assert_eq!(subject.store.sweep(&SweepOptions::default()).await.unwrap().records, 1);
+        subject.assert_sound().await;
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::{Address, Batch, Cell, Condition, Direction, EngineExt, Outco
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::query::has_entry;
-use crate::record::{Document, Version};
+use crate::record::{Document, Version, random_fraction};
 use crate::schema::{Collection, Index, Loaded, MomentForm, record_key_of};
 use crate::session::Session;
 
@@ -165,6 +165,12 @@ impl Plan {
     }
 }
 
+/// A number by chance, below this.
+fn random_below(bound: usize) -> usize {
+    let place = (random_fraction() * bound as f64) as usize;
+    place.min(bound.saturating_sub(1))
+}
+
 /// An entry that nobody has.
 struct Candidate {
     entry: Bytes,
@@ -192,9 +198,7 @@ impl Taker<'_> {
             BATCH_ITEMS_MAX.min(self.session.engine.capabilities().batch_entries_max / 2);
         while items.len() < wanted && losses < LOSSES_MAX {
             let size = (wanted - items.len()).min(batch_max.max(1));
-            while self.waiting.len() < size && self.look_at_more(size.max(CHUNK)).await? {}
-            let candidates: Vec<Candidate> =
-                self.waiting.drain(..size.min(self.waiting.len())).collect();
+            let candidates = self.choose(size, losses).await?;
             if candidates.is_empty() {
                 break;
             }
@@ -216,7 +220,19 @@ impl Taker<'_> {
                 }
             }
         }
+        items.sort_by_key(|item| item.due_at);
         Ok(items)
+    }
+
+    /// The next candidates, or fewer when there are no more. One who lost to others chooses by
+    /// chance among more and more, so that all who look at the same entries do not meet again and
+    /// again.
+    async fn choose(&mut self, size: usize, losses: usize) -> Result<Vec<Candidate>> {
+        let among = size << losses.min(5);
+        while self.waiting.len() < among && self.look_at_more(among.max(CHUNK)).await? {}
+        let spare = among.min(self.waiting.len()).saturating_sub(size);
+        let start = random_below(spare + 1);
+        Ok(self.waiting.drain(start..(start + size).min(self.waiting.len())).collect())
     }
 
     /// Looks at the next entries; `false` when there are no more.

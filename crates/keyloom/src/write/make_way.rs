@@ -7,12 +7,13 @@
 
 use bytes::Bytes;
 
-use super::assemble::{Before, Change, Role};
+use super::assemble::{Before, Change, Role, Work, assemble};
 use super::entries::entry_keys_of;
+use super::guard::guard;
 use super::operations::Current;
-use crate::engine::{Address, Cause, Cell, EngineExt, Rejection};
-use crate::error::Result;
-use crate::schema::{Collection, Index, record_key_of};
+use crate::engine::{Address, Batch, Cause, Cell, EngineExt, Rejection};
+use crate::error::{ErrorKind, Result};
+use crate::schema::{Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
 
 /// How often a batch grows before it counts as contended. A record may hold some claims, and
@@ -58,6 +59,28 @@ pub(super) async fn make_way(
         Role::Read | Role::Lease(_) => return Ok(None),
     }
     Ok(Some(changes))
+}
+
+/// Whether a batch that grew exceeds what the engine takes.
+pub(super) fn is_too_large(session: &Session, batch: &Batch) -> bool {
+    let checked = batch.check(session.engine.capabilities());
+    checked.is_err_and(|error| error.kind() == ErrorKind::LimitExceeded)
+}
+
+/// Removes expired records each by itself, where one batch cannot hold them and the write too.
+/// Nobody sees a difference: they are absent already. One that changed meanwhile is let be.
+pub(super) async fn step_aside(
+    session: &Session,
+    loaded: &Loaded,
+    expired: &[Change],
+) -> Result<()> {
+    for change in expired {
+        let changes = std::slice::from_ref(change);
+        let mut assembled = assemble(session, loaded, Work::of(changes))?;
+        guard(session, loaded, changes, &mut assembled).await?;
+        session.engine.commit(assembled.batch).await?;
+    }
+    Ok(())
 }
 
 /// What a record was before the change, now that something else was found there.

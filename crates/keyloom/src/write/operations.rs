@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
 use super::guard::guard;
-use super::make_way::{ROUNDS_MAX, make_way};
+use super::make_way::{ROUNDS_MAX, is_too_large, make_way, step_aside};
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -127,6 +127,11 @@ pub(crate) async fn commit(
         let mut assembled = assemble(session, loaded, work)?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
+        if changes.len() > asked.len() && is_too_large(session, &batch) {
+            step_aside(session, loaded, &changes[asked.len()..]).await?;
+            changes.to_mut().truncate(asked.len());
+            continue;
+        }
         let Outcome::Rejected(rejection) = session.engine.commit(batch).await? else { break };
         match make_way(session, asked, &changes, &roles, &rejection).await? {
             Some(grown) if round < ROUNDS_MAX => changes = Cow::Owned(grown),
