@@ -9,11 +9,16 @@
 
 mod time_support;
 
+use std::sync::Arc;
+
+use keyloom::engine::{Memory, Metered};
 use keyloom::{
-    Collection, Counted, Effect, Error, ErrorKind, Near, Order, Query, Stopped, SweepOptions,
+    Collection, Counted, Effect, Error, ErrorKind, Near, Order, Query, Record, Stopped, Store,
+    SweepOptions, Timestamp,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use time_support::{START, Subject};
+use time_support::{START, Subject, TestClock};
 
 const SCHEMA: &str = r#"
 [collection.session]
@@ -320,4 +325,105 @@ async fn a_record_may_be_written_with_its_end_in_the_past() {
         assert_eq!(subject.store.sweep(&SweepOptions::default()).await.unwrap().records, 1);
         subject.assert_sound().await;
     }
+}
+
+#[tokio::test]
+async fn a_creation_reads_nothing_unless_it_is_rejected() {
+    let metered = Arc::new(Metered::new(Arc::new(Memory::new())));
+    let subject = Subject::on("metered", metered.clone(), SCHEMA).await;
+    let sessions = sessions(&subject).await;
+    metered.take();
+    sessions.insert(&session("a", "a@x", 10)).await.unwrap();
+    let usage = metered.take();
+    assert_eq!((usage.reads(), usage.commits), (0, 1));
+    subject.clock.pass(10);
+    sessions.insert(&session("a", "a@x", 20)).await.unwrap();
+    let usage = metered.take();
+    assert_eq!((usage.reads(), usage.commits), (0, 2), "the rejection shows what is in the way");
+    subject.clock.pass(10);
+    sessions.insert(&session("b", "a@x", 30)).await.unwrap();
+    let usage = metered.take();
+    assert_eq!((usage.reads(), usage.commits), (1, 2), "the holder of a claim is read");
+}
+
+#[tokio::test]
+async fn a_key_that_leaves_no_room_for_its_end_is_refused_before_anything_is_written() {
+    let subject = Subject::on("memory", Arc::new(Memory::new()), SCHEMA).await;
+    let sessions = sessions(&subject).await;
+    // `session:` and the id; an entry has `expiry:session:`, 13 digits and `:` before that.
+    let longest = 900 - "expiry:session:".len() - 14 - "session:".len();
+    let refused = sessions.insert(&session(&"x".repeat(longest + 1), "a@x", 10)).await.unwrap_err();
+    assert_eq!(refused.context_value("index"), Some("expires_at"), "{refused}");
+    assert_eq!(subject.keys().await, [""; 0]);
+    let bare = json!({ "id": "x".repeat(longest), "life": { "ends": START } });
+    sessions.insert(&bare).await.unwrap();
+    // One that never ends has no such entry.
+    sessions.insert(&json!({ "id": "y".repeat(880) })).await.unwrap();
+}
+
+#[tokio::test]
+async fn records_may_expire_by_a_date_time() {
+    let schema = SCHEMA.replace("\"life.ends\" = \"timestamp\"", "\"life.ends\" = \"datetime\"");
+    for subject in Subject::all(&schema).await {
+        let sessions = sessions(&subject).await;
+        // START is 2023-11-14T22:13:20.000Z.
+        for (id, ends) in [
+            ("a", "2023-11-14T22:13:20.001Z"),
+            ("b", "2023-11-14T22:13:20.002Z"),
+            ("c", "1969-12-31T23:59:59.999Z"),
+            ("d", "9999-12-31T23:59:59.999Z"),
+        ] {
+            let record = json!({ "id": id, "user": "ana", "at": START, "life": { "ends": ends } });
+            sessions.insert(&record).await.unwrap();
+        }
+        assert_eq!(ids(&sessions, &by_user()).await, ["a", "b", "d"]);
+        let keys = sessions.keys(&by_user()).await.unwrap();
+        assert_eq!(keys.swept_until, Some(0), "one ended before 1970");
+        subject.clock.pass(1);
+        assert_eq!(ids(&sessions, &by_user()).await, ["b", "d"]);
+        let swept = subject.store.sweep(&SweepOptions::default()).await.unwrap();
+        assert_eq!((swept.records, swept.collections[0].until), (2, START + 1));
+        assert_eq!(ids(&sessions, &by_user()).await, ["b", "d"]);
+        subject.assert_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_due_to_expire_can_be_asked_for() {
+    let subject = Subject::on("memory", Arc::new(Memory::new()), SCHEMA).await;
+    let sessions = sessions(&subject).await;
+    for (id, ends) in [("a", 30), ("b", 10), ("c", 20)] {
+        sessions.insert(&session(id, &format!("{id}@x"), ends)).await.unwrap();
+    }
+    subject.clock.pass(10);
+    let soon = Query::new().range("life.ends", ..START + 25).order("life.ends", Order::Ascending);
+    assert_eq!(ids(&sessions, &soon).await, ["c"]);
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
+#[record(key = "ticket:{id}", expires_at = "valid_until")]
+#[unique(seat = "ticket-seat:{seat}")]
+struct Ticket {
+    id: String,
+    seat: String,
+    valid_until: Option<Timestamp>,
+}
+
+#[tokio::test]
+async fn a_rust_type_may_expire_too() {
+    let clock = TestClock::new();
+    let store = Store::open("memory:").await.unwrap().with_clock(clock.clock());
+    let tickets = store.collection::<Ticket>().await.unwrap();
+    let ticket = |id: &str, after: Option<i64>| Ticket {
+        id: id.to_owned(),
+        seat: format!("seat of {id}"),
+        valid_until: after.map(|after| Timestamp::from(START as i64 + after)),
+    };
+    tickets.insert(&ticket("a", Some(10))).await.unwrap();
+    tickets.insert(&ticket("b", None)).await.unwrap();
+    clock.pass(10);
+    assert!(tickets.get("a").await.unwrap().is_none());
+    assert!(tickets.get_by("seat", "seat of a").await.unwrap().is_none());
+    assert!(tickets.get("b").await.unwrap().is_some());
+    assert_eq!(store.sweep(&SweepOptions::default()).await.unwrap().records, 1);
 }
