@@ -10,10 +10,11 @@
 mod time_support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keyloom::engine::{Memory, Metered};
 use keyloom::{
-    Collection, Counted, Effect, Error, ErrorKind, Near, Order, Query, Record, Stopped, Store,
+    Collection, Counted, Due, Effect, Error, ErrorKind, Near, Order, Query, Record, Stopped, Store,
     SweepOptions, Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -389,15 +390,18 @@ async fn records_may_expire_by_a_date_time() {
 }
 
 #[tokio::test]
-async fn what_is_due_to_expire_can_be_asked_for() {
+async fn no_question_goes_by_the_index_over_the_ends() {
     let subject = Subject::on("memory", Arc::new(Memory::new()), SCHEMA).await;
     let sessions = sessions(&subject).await;
-    for (id, ends) in [("a", 30), ("b", 10), ("c", 20)] {
-        sessions.insert(&session(id, &format!("{id}@x"), ends)).await.unwrap();
-    }
-    subject.clock.pass(10);
-    let soon = Query::new().range("life.ends", ..START + 25).order("life.ends", Order::Ascending);
-    assert_eq!(ids(&sessions, &soon).await, ["c"]);
+    let soon = Query::new().range("life.ends", ..START + 25);
+    let error = sessions.page(&soon).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoIndex);
+    assert!(!error.to_string().contains("expiry:"), "{error}");
+    let error = sessions.page(&soon.clone().index("expires_at")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidQuery);
+    let due = Due::new("expires_at");
+    let error = sessions.lease(&due, "w", Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidQuery);
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]

@@ -124,7 +124,7 @@ struct Plan {
 impl Plan {
     fn new(loaded: &Loaded, name: &str, due: &Due, now: u64) -> Result<Self> {
         let collection = loaded.schema.collection(name)?;
-        let index = collection.index(&due.index)?;
+        let index = collection.asked_index(&due.index)?;
         loaded.check_readable(collection, index)?;
         let refused = |message| {
             Error::new(ErrorKind::InvalidQuery, message)
