@@ -5,6 +5,7 @@ use std::ops::Bound;
 use serde_json::Value;
 
 use super::model::Collection;
+use super::probe::value_at;
 use crate::key::{Kind, Path, Span, datetime_of, millis_of};
 
 /// The name of the index that Keyloom keeps over the field by which records expire.
@@ -64,22 +65,24 @@ fn signed(millis: u64) -> i64 {
     i64::try_from(millis).unwrap_or(i64::MAX)
 }
 
+impl Expiry {
+    fn is_past(&self, value: Option<&Value>, now: u64) -> bool {
+        value.and_then(|value| self.form.millis(value)).is_some_and(|end| end <= signed(now))
+    }
+}
+
 impl Collection {
     /// Whether a record of this collection has expired at this time. One without a moment, or with
     /// something else in its place, never does.
     pub(crate) fn is_expired(&self, record: &Value, now: u64) -> bool {
-        self.expiry.as_ref().is_some_and(|Expiry { path, form }| {
-            self.value(path, record)
-                .and_then(|value| form.millis(value))
-                .is_some_and(|end| end <= signed(now))
-        })
+        self.expiry.as_ref().is_some_and(|expiry| expiry.is_past(expiry.path.get(record), now))
     }
 
     /// As [`is_expired`](Self::is_expired), of a record's text. One that cannot be read is there:
     /// whoever reads it shall hear of it.
     pub(crate) fn is_text_expired(&self, text: &[u8], now: u64) -> bool {
-        self.expiry.is_some()
-            && serde_json::from_slice::<Value>(text)
-                .is_ok_and(|record| self.is_expired(&record, now))
+        self.expiry
+            .as_ref()
+            .is_some_and(|expiry| expiry.is_past(value_at(text, &expiry.path).as_ref(), now))
     }
 }

@@ -14,6 +14,7 @@ mod json;
 mod live;
 mod load;
 mod model;
+mod probe;
 mod problem;
 mod read;
 mod suggest;

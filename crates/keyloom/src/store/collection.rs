@@ -180,8 +180,7 @@ impl<T> Collection<T> {
     }
 
     fn unless_expired(&self, declared: &Declared, document: Document) -> Option<Document> {
-        let is_expired = declared.expiry.is_some()
-            && declared.is_text_expired(document.text(), self.session.now());
+        let is_expired = declared.is_text_expired(document.text(), self.session.now());
         (!is_expired).then_some(document)
     }
 }

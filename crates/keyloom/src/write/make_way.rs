@@ -11,7 +11,7 @@ use super::assemble::{Before, Change, Role, Work, assemble};
 use super::entries::entry_keys_of;
 use super::guard::guard;
 use super::operations::Current;
-use crate::engine::{Address, Batch, Cause, Cell, EngineExt, Rejection};
+use crate::engine::{Address, Batch, Cause, Cell, Reading, Rejection};
 use crate::error::{ErrorKind, Result};
 use crate::schema::{Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
@@ -45,16 +45,14 @@ pub(super) async fn make_way(
         }
         Role::Entry(place, index, key) => {
             let collection = &tried[*place].collection;
-            let value = rejection.found.as_ref().and_then(Cell::bytes);
-            let holder = value.and_then(|value| record_key_of(collection, index, key, value));
-            let Some(holder) = holder.filter(|holder| !has(tried, collection, holder)) else {
-                return Ok(None);
-            };
-            let Some(current) = expired_holder(session, collection, index, key, &holder).await?
-            else {
-                return Ok(None);
-            };
-            changes.push(Change::expiry(collection, holder, current));
+            let claim = Claim { collection, index, key };
+            match claim.holder(session, tried, rejection.found.as_ref()).await? {
+                Holder::Stands => return Ok(None),
+                Holder::Expired(key, record) => {
+                    changes.push(Change::expiry(collection, key, record));
+                }
+                Holder::Unsettled => {}
+            }
         }
         Role::Read | Role::Lease(_) => return Ok(None),
     }
@@ -108,24 +106,61 @@ fn has(changes: &[Change], collection: &Collection, key: &Bytes) -> bool {
     changes.iter().any(|change| change.collection.name == collection.name && change.key == *key)
 }
 
-/// The record that holds the key of an index, if it has expired.
-async fn expired_holder(
-    session: &Session,
-    collection: &Collection,
-    index: &Index,
-    key: &Bytes,
-    holder: &Bytes,
-) -> Result<Option<Current>> {
-    if collection.expiry.is_none() {
-        return Ok(None);
+/// A key of an index that only one record can have.
+struct Claim<'c> {
+    collection: &'c Collection,
+    index: &'c Index,
+    key: &'c Bytes,
+}
+
+/// Who has a claim.
+enum Holder {
+    /// Somebody who keeps it.
+    Stands,
+    /// This record, which has expired.
+    Expired(Bytes, Current),
+    /// It changed hands since the rejection.
+    Unsettled,
+}
+
+impl Claim<'_> {
+    /// Who has the claim that was found in the way of the changes that were tried.
+    async fn holder(
+        &self,
+        session: &Session,
+        tried: &[Change],
+        found: Option<&Cell>,
+    ) -> Result<Holder> {
+        let Claim { collection, index, key } = self;
+        let value = found.and_then(Cell::bytes);
+        let holder = value.and_then(|value| record_key_of(collection, index, key, value));
+        let (Some(holder), Some(found), Some(_)) = (holder, found, &collection.expiry) else {
+            return Ok(Holder::Stands);
+        };
+        if has(tried, collection, &holder) {
+            return Ok(Holder::Stands);
+        }
+        let both = [
+            Address::new(index.area.clone(), (*key).clone()),
+            Address::new(collection.area.clone(), holder.clone()),
+        ];
+        let mut cells = session.engine.get(&session.space, &both).await?.into_iter();
+        let claim = cells.next().flatten();
+        // One that cannot be read is nobody's to remove.
+        let record = cells.next().flatten().map(|cell| Current::from_cell(&holder, &cell));
+        let Some(record) =
+            record.transpose().unwrap_or_default().filter(|record| self.is_of(record))
+        else {
+            let is_settled = claim.is_some_and(|claim| claim.stamp == found.stamp)
+                && session.engine.capabilities().reading == Reading::Snapshot;
+            return Ok(if is_settled { Holder::Stands } else { Holder::Unsettled });
+        };
+        let is_expired = collection.is_expired(&record.value, session.now());
+        Ok(if is_expired { Holder::Expired(holder, record) } else { Holder::Stands })
     }
-    let address = Address::new(collection.area.clone(), holder.clone());
-    let Some(cell) = session.engine.get_one(&session.space, &address).await? else {
-        return Ok(None);
-    };
-    // One that cannot be read is nobody's to remove.
-    let Ok(current) = Current::from_cell(holder, &cell) else { return Ok(None) };
-    let is_its =
-        entry_keys_of(collection, index, &current.value).is_ok_and(|keys| keys.contains(key));
-    Ok((is_its && collection.is_expired(&current.value, session.now())).then_some(current))
+
+    fn is_of(&self, record: &Current) -> bool {
+        entry_keys_of(self.collection, self.index, &record.value)
+            .is_ok_and(|keys| keys.contains(self.key))
+    }
 }
