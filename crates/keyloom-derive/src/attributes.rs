@@ -7,7 +7,8 @@ use syn::{Attribute, Ident, LitStr, Result, Token};
 
 use crate::literals::{Scalar, comma, flag, number, text, texts};
 
-/// `#[record(key = "…", collection = "…", area = "…", access = "owned", owner = "…")]`.
+/// `#[record(key = "…", collection = "…", area = "…", access = "owned", owner = "…",
+/// expires_at = "…")]`.
 pub(crate) struct RecordAttribute {
     pub(crate) key: LitStr,
     pub(crate) collection: Option<LitStr>,
@@ -15,6 +16,8 @@ pub(crate) struct RecordAttribute {
     /// The variant of `keyloom::Access`.
     pub(crate) access: Option<Ident>,
     pub(crate) owner: Option<LitStr>,
+    /// The path of the field that says when a record ends.
+    pub(crate) expires_at: Option<LitStr>,
     /// An expression that gives the text of a JSON Schema.
     pub(crate) body: Option<syn::Expr>,
 }
@@ -81,7 +84,7 @@ impl RecordAttribute {
 impl Parse for RecordAttribute {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (mut key, mut collection, mut area, mut body) = (None, None, None, None);
-        let (mut access, mut owner) = (None, None);
+        let (mut access, mut owner, mut expires_at) = (None, None, None);
         while !input.is_empty() {
             let option: Ident = input.call(Ident::parse_any)?;
             match option.to_string().as_str() {
@@ -90,12 +93,14 @@ impl Parse for RecordAttribute {
                 "area" => area = Some(text(input)?),
                 "access" => access = Some(access_variant(&text(input)?)?),
                 "owner" => owner = Some(text(input)?),
+                "expires_at" => expires_at = Some(text(input)?),
                 "body" => {
                     input.parse::<Token![=]>()?;
                     body = Some(input.parse()?);
                 }
                 _ => {
-                    let known = "`key`, `collection`, `area`, `access`, `owner` and `body`";
+                    let known =
+                        "`key`, `collection`, `area`, `access`, `owner`, `expires_at` and `body`";
                     return Err(unknown(&option, known));
                 }
             }
@@ -103,7 +108,7 @@ impl Parse for RecordAttribute {
         }
         let key =
             key.ok_or_else(|| syn::Error::new(Span::call_site(), "#[record] needs `key = \"…\"`"))?;
-        Ok(RecordAttribute { key, collection, area, access, owner, body })
+        Ok(RecordAttribute { key, collection, area, access, owner, expires_at, body })
     }
 }
 

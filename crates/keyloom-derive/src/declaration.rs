@@ -17,19 +17,22 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
     let area = record.attribute.area.iter();
     let (access, owner) = (record.attribute.access.iter(), record.attribute.owner.iter());
+    let expires_at = record.attribute.expires_at.iter();
     let body = record.attribute.body.iter();
     Ok(quote! {
         #(collection.area = ::std::string::String::from(#area);)*
         #(collection.access = ::std::option::Option::Some(::keyloom::Access::#access);)*
         #(collection.owner = ::std::option::Option::Some(::std::string::String::from(#owner));)*
+        #(collection.expires_at =
+            ::std::option::Option::Some(::std::string::String::from(#expires_at));)*
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*
     })
 }
 
-/// Which fields are declared: those in templates, those with `#[field]`, those in conditions
-/// that are fields of the struct, and choices, whose transitions must never go unguarded.
+/// Which fields are declared: those in templates, those with `#[field]`, those in conditions and
+/// that by which records expire if they are fields of the struct, and choices, whose transitions must never go unguarded.
 fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     let fields = &record.fields;
     let mut statements = Vec::new();
@@ -73,7 +76,7 @@ fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     Ok(statements)
 }
 
-/// The paths in templates and conditions, each with the literal that has it.
+/// The paths in templates, in conditions and of the end of a record, each with the literal that has it.
 fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     let templates = std::iter::once(&record.key).chain(record.indexes.iter().map(|(_, key)| key));
     let in_templates = templates.flat_map(|template| {
@@ -84,7 +87,10 @@ fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     let conditions = record.indexes.iter().flat_map(|(attribute, _)| &attribute.condition);
     let in_conditions = conditions
         .filter_map(|(literal, _)| Some((literal.clone(), Path::parse(&literal.value()).ok()?)));
-    in_templates.chain(in_conditions).collect()
+    let expiry = record.attribute.expires_at.iter();
+    let in_expiry =
+        expiry.filter_map(|literal| Some((literal.clone(), Path::parse(&literal.value()).ok()?)));
+    in_templates.chain(in_conditions).chain(in_expiry).collect()
 }
 
 /// `steps.*.timeoutAt` is declared by its path; that `steps` is a map is known from its type.

@@ -6,6 +6,7 @@ use syn::{DeriveInput, Result};
 
 use crate::attributes::{IndexAttribute, RecordAttribute};
 use crate::fields::Fields;
+use crate::key::Path;
 use crate::names::snake_case;
 use crate::templates::Template;
 use crate::{declaration, ways};
@@ -35,6 +36,11 @@ impl<'i> Record<'i> {
             .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
             .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
             .collect::<Result<_>>()?;
+        if let Some(expires_at) = &attribute.expires_at {
+            let path = Path::parse(&expires_at.value())
+                .map_err(|reason| syn::Error::new(expires_at.span(), reason))?;
+            fields.resolve(&path, expires_at.span())?;
+        }
         Ok(Record { input, attribute, fields, key, indexes })
     }
 }

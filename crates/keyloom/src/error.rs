@@ -42,6 +42,8 @@ pub enum ErrorKind {
     UniqueConflict,
     /// The record changed since it was read.
     VersionConflict,
+    /// A worker's lease ran out and the work was given to another, or it is done already.
+    LeaseLost,
     /// A declared transition does not allow this change.
     IllegalTransition,
     /// An addition would overflow, or leave the bounds that were declared for it.

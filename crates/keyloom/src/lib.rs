@@ -1,6 +1,7 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod access;
+mod due;
 mod error;
 mod index;
 mod json;
@@ -24,6 +25,7 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
+pub use due::{Due, DueItem, Lease, SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
 pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
@@ -31,7 +33,7 @@ pub use index::{
     Verifier, VerifyOptions,
 };
 pub use json::read_json;
-pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{Counted, Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
     Access, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
@@ -40,8 +42,8 @@ pub use schema::{
 };
 pub use session::Clock;
 pub use store::{
-    Became, Changes, Collection, KeyFields, Listed, Listing, Logged, LoggedChange, Plain, Replayed,
-    Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
+    Became, Changes, Collection, KeyFields, Leased, Listed, Listing, Logged, LoggedChange, Plain,
+    Replayed, Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};

@@ -4,13 +4,17 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::engine::{Batch, Cause, Outcome, Rejection};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Author;
+use crate::log::{Author, Note};
 use crate::record::now_ms;
 use crate::schema::{Applied, Live, Schema};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
+
+/// How often a write is tried again because the schema changed meanwhile.
+const SCHEMA_ATTEMPTS: usize = 16;
 
 /// A space with its schema, as one caller sees it. It derefs to the space.
 #[derive(Clone)]
@@ -66,6 +70,23 @@ impl Session {
     /// Makes the stored schema contain the declared one.
     pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
         self.program()?.apply(declared, &self.author()).await
+    }
+
+    /// Commits a batch that means the same under every schema, and logs it where the space keeps a
+    /// log.
+    pub(crate) async fn commit_under_any_schema(&self, batch: Batch) -> Result<Outcome> {
+        for _ in 0..SCHEMA_ATTEMPTS {
+            let loaded = self.loaded().await?;
+            let fenced = Batch { fence: loaded.fence(), ..batch.clone() };
+            let note = || Note { author: self.author(), changes: Vec::new() };
+            match self.live.commit(&loaded, fenced, note).await? {
+                Outcome::Rejected(Rejection { cause: Cause::Fence, .. }) => {
+                    self.reload().await?;
+                }
+                outcome => return Ok(outcome),
+            }
+        }
+        Err(Error::new(ErrorKind::Contention, "the schema kept changing during a write"))
     }
 
     /// The space as it is, for what only the program itself may do.

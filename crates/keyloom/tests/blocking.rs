@@ -10,9 +10,12 @@
 mod typed_support;
 
 use std::sync::Barrier;
+use std::time::Duration;
 
 use keyloom::blocking::Store;
-use keyloom::{Error, ErrorKind, Near, Query, Record, Retry, Schema, WatchOptions};
+use keyloom::{
+    Due, Error, ErrorKind, Near, Query, Record, Retry, Schema, SweepOptions, WatchOptions,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use typed_support::approvals::{Approval, Status};
@@ -246,4 +249,37 @@ fn changes_are_read_watched_and_replayed() {
     let half = Store::open("memory:").unwrap();
     half.replay_until(&store, end).unwrap();
     assert_eq!(half.collection::<Account>().unwrap().scan().count().wait().unwrap(), 1);
+}
+
+#[test]
+fn what_expires_and_what_is_due_waits_too() {
+    let schema = r#"
+        [collection.job]
+        key = "job:{id}"
+        expires_at = "ends"
+        fields = { id = "text", at = "timestamp", ends = "timestamp" }
+        index.due = { key = "job-due:{at}:{id}" }
+    "#;
+    let store = Store::open("memory:").unwrap();
+    store.apply(&Schema::from_toml(schema).unwrap()).unwrap();
+    let jobs = store.documents("job").unwrap();
+    jobs.insert(&json!({ "id": "over", "at": 1, "ends": 2 })).unwrap();
+    jobs.insert(&json!({ "id": "due", "at": 1 })).unwrap();
+    assert!(jobs.get("over").unwrap().is_none());
+    assert_eq!(jobs.count_entries(&Query::new().scan()).unwrap().swept_until, Some(2));
+    assert_eq!(store.sweep(&SweepOptions::default()).unwrap().records, 1);
+    let (due, hour) = (Due::new("due").take(9), Duration::from_secs(3_600));
+    let mut leased = jobs.lease(&due, "w", hour).unwrap();
+    assert!(jobs.lease_documents(&due, "w", hour).unwrap().items.is_empty());
+    let item = &mut leased.items[0];
+    store.run(item.lease.extend(hour)).unwrap();
+    let finish = || {
+        store.transaction(|transaction| {
+            transaction.documents("job")?.delete("due")?;
+            transaction.complete(&item.lease);
+            Ok::<_, Error>(())
+        })
+    };
+    finish().unwrap();
+    assert_eq!(finish().unwrap_err().kind(), ErrorKind::LeaseLost);
 }

@@ -6,8 +6,10 @@
     reason = "tests fail by panicking"
 )]
 
+use std::time::Duration;
+
 use keyloom::engine::{Address, Area, Cell, Direction, EngineExt, Position, Range, Space};
-use keyloom::{Clock, Schema, Store};
+use keyloom::{Clock, Due, Schema, Store};
 use serde_json::{Value, json};
 
 const POSTS: &str = r#"
@@ -153,4 +155,52 @@ async fn an_entry_of_the_log_has_every_cell() {
         b"\x01\x04note\x01\x02\x00",
     ];
     assert_eq!(entries[1].bytes, replaced.concat());
+}
+
+const RUNS: &str = r#"
+[collection.run]
+key        = "run:{flow}:{id}"
+expires_at = "ends"
+
+[collection.run.fields]
+flow = "text"
+id   = "text"
+ends = "timestamp"
+due  = "timestamp"
+
+[collection.run.index.due]
+key = "run-due:{due}:{flow}:{id}"
+"#;
+
+#[tokio::test]
+async fn ends_and_leases_lie_in_the_area_of_keyloom() {
+    let store = Store::open("memory:").await.unwrap();
+    let store = store.with_clock(Clock::new(|| 1_700_000_000_000));
+    store.apply(&Schema::from_toml(RUNS).unwrap()).await.unwrap();
+    let runs = store.documents("run").await.unwrap();
+    let run = json!({ "flow": "f", "id": "r1", "ends": 1_700_000_060_000_u64, "due": 7 });
+    runs.insert(&run).await.unwrap();
+    runs.insert(&json!({ "flow": "f", "id": "without" })).await.unwrap();
+    let leased = runs.lease(&Due::new("due"), "worker-1", Duration::from_secs(30)).await.unwrap();
+    assert_eq!(leased.items.len(), 1);
+    let own = Range::all(Area::own());
+    let rows = store.engine().scan(&Space::main(), &[own], 100, Direction::Forward).await.unwrap();
+    let shown: Vec<(String, String)> = rows[0]
+        .rows
+        .iter()
+        .map(|row| (row.key.to_vec(), row.cell.bytes().unwrap().to_vec()))
+        .map(|(key, value)| (String::from_utf8(key).unwrap(), String::from_utf8(value).unwrap()))
+        .filter(|(key, _)| key != "catalog" && key != "epoch")
+        .collect();
+    // printf run-due:0000000000007:f:r1 | sha256sum
+    let hash = "e2021a3103094d2d71ccea5079eb4f24584fc0554e0894d62259e484e899399b";
+    let lease =
+        r#"{"entry":"run-due:0000000000007:f:r1","owner":"worker-1","until":1700000030000}"#;
+    assert_eq!(
+        shown,
+        [
+            ("expiry:run:1700000060000:run:f:r1".to_owned(), r#""run:f:r1""#.to_owned()),
+            (format!("lease:run:due:{hash}"), lease.to_owned()),
+        ]
+    );
 }

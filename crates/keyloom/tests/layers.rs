@@ -40,6 +40,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
+    // What time brings about: sweeps and leases.
+    ("due",      "due"),
     ("store",    "store"),
     ("blocking", "blocking"),
     ("typed",    "typed"),
@@ -83,9 +85,9 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["query/cursor.rs"]),
+    ("sha2",        &["query/cursor.rs", "due/lease.rs"]),
     ("getrandom",   &["record/random.rs"]),
-    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "blocking"]),
+    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),
 ];
 
 #[test]

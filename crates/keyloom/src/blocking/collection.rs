@@ -1,6 +1,7 @@
 //! A collection that waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,10 +9,11 @@ use serde_json::Value;
 
 use super::runtime::Runtime;
 use super::waits;
+use crate::due::Due;
 use crate::error::Result;
-use crate::query::{Near, Nearby, Page, Query};
+use crate::query::{Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
-use crate::store::{KeyFields, Stored};
+use crate::store::{KeyFields, Leased, Stored};
 use crate::write::{Retry, Written};
 
 /// A [`Collection`](crate::Collection) for programs without an async runtime.
@@ -59,7 +61,10 @@ impl<T> Collection<T> {
         fn keys(&self, query: &Query) -> Result<Page<String>>;
         fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;
         fn count(&self, query: &Query) -> Result<usize>;
+        fn count_entries(&self, query: &Query) -> Result<Counted>;
         fn explain(&self, query: &Query) -> Result<String>;
+        fn lease_documents(&self, due: &Due, worker: &str, duration: Duration)
+            -> Result<Leased<Document>>;
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
         fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
         fn update_with(&self, key: impl KeyFields, patch: &Value, retry: Retry) -> Result<Written>;
@@ -74,6 +79,7 @@ impl<T: DeserializeOwned> Collection<T> {
         fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>>;
         fn page(&self, query: &Query) -> Result<Page<Stored<T>>>;
         fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>>;
+        fn lease(&self, due: &Due, worker: &str, duration: Duration) -> Result<Leased<Stored<T>>>;
     }
 }
 

@@ -10,6 +10,7 @@ use super::runtime::Runtime;
 use super::transaction::{self, Transaction};
 use super::waits;
 use super::watch::Watch;
+use crate::due::{SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
@@ -77,6 +78,7 @@ impl Store {
         fn changes(&self, from: Position, limit: usize) -> Result<Changes>;
         fn log_bounds(&self) -> Result<LogBounds>;
         fn trim_log(&self) -> Result<Trimmed>;
+        fn sweep(&self, options: &SweepOptions) -> Result<Swept>;
         fn close(&self) -> Result<()>;
     }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::runtime::Runtime;
 use super::waits;
+use crate::due::Lease;
 use crate::error::{Error, Result};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
@@ -97,6 +98,16 @@ impl Transaction {
     pub fn collection<T: Record>(&self) -> Result<TransactionCollection<T>> {
         let inner = self.inner.collection()?;
         Ok(TransactionCollection { inner, runtime: self.runtime.clone() })
+    }
+
+    /// As [`Transaction::complete`](crate::Transaction::complete).
+    pub fn complete(&self, lease: &Lease) {
+        self.inner.complete(lease);
+    }
+
+    /// As [`Transaction::hold`](crate::Transaction::hold).
+    pub fn hold(&self, lease: &Lease) {
+        self.inner.hold(lease);
     }
 
     /// As [`Transaction::documents`](crate::Transaction::documents).

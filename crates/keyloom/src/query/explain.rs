@@ -95,7 +95,7 @@ pub(super) fn no_index(
         error = error.with("note", note);
     }
     error = error.with("there is", &collection.key.source);
-    for index in collection.indexes.values() {
+    for index in collection.asked_indexes() {
         let state = loaded.state(&collection.name, &index.name);
         error =
             error.with("there is", format_args!("{} ({}, {state})", index.key.source, index.name));

@@ -1,18 +1,23 @@
 //! One question becomes records.
 
+mod count;
 mod cursor;
 mod explain;
 mod geo;
 mod page;
 mod plan;
 mod predicate;
+mod swept;
 mod walk;
 
+pub use count::Counted;
+pub(crate) use count::{count, count_entries};
 pub use cursor::Cursor;
 pub(crate) use cursor::{Asked, Binding, Position};
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
 pub use page::{Page, Problem, ProblemKind, Stopped};
-pub(crate) use page::{count, documents, has_entry, keys, planned, unreadable};
+pub(crate) use page::{documents, has_entry, keys, planned, unreadable};
 pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};
+pub(crate) use swept::swept_until;

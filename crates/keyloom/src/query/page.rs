@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
+use super::swept::swept_until;
 use super::walk::{Followed, Found, Walk, Want};
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,9 +30,6 @@ const RECHECK_PAUSE: Duration = Duration::from_micros(500);
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
 
-/// The most entries that are read at once when they are only counted.
-const CHUNK_COUNTED: usize = 1_000;
-
 /// One page of an answer.
 #[derive(Clone, Debug)]
 pub struct Page<R> {
@@ -47,6 +45,10 @@ pub struct Page<R> {
     pub read: usize,
     /// What could not be read, apart from the records that could.
     pub problems: Vec<Problem>,
+    /// For keys alone, of a collection whose records expire: those that expired before this
+    /// moment, in milliseconds since 1970, are not among them; later ones may be, until they are
+    /// swept. `None` in all other answers, which hold no expired record.
+    pub swept_until: Option<u64>,
 }
 
 /// Why a page ended.
@@ -100,8 +102,8 @@ impl<R> Page<R> {
                 Err(problem) => problems.push(problem),
             }
         }
-        let Page { next, previous, stopped, read, .. } = self;
-        Page { records, next, previous, stopped, read, problems }
+        let Page { next, previous, stopped, read, swept_until, .. } = self;
+        Page { records, next, previous, stopped, read, problems, swept_until }
     }
 }
 
@@ -123,7 +125,16 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
         )
         .with("collection", name));
     }
-    run(session, name, query, Want::Entries).await
+    // Looked up first: what is swept meanwhile is missing from the page, and not in it.
+    let swept_until = swept(session, name).await?;
+    let page = run(session, name, query, Want::Entries).await?;
+    Ok(Page { swept_until, ..page })
+}
+
+pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> {
+    let find = |loaded: &Arc<Loaded>| Ok((loaded.clone(), loaded.schema.collection(name)?.clone()));
+    let (loaded, collection) = session.decide(find).await?;
+    swept_until(session, &loaded, &collection).await
 }
 
 /// How the query would be answered, from the start.
@@ -131,41 +142,6 @@ pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Res
     session
         .decide(|loaded| plan(session, loaded, loaded.schema.collection(name)?, query, None))
         .await
-}
-
-/// How many records answer the query, and whether all were counted within its limit.
-pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
-    let mut reads = 0;
-    loop {
-        match count_once(session, name, query).await {
-            Err(error) => session.read_again_after(error, &mut reads).await?,
-            counted => return counted,
-        }
-    }
-}
-
-async fn count_once(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
-    let plan = planned(session, name, query).await?;
-    let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
-    let mut walk = Walk::new(session, &plan, want, None)?;
-    let reader = Reader { session, plan: &plan };
-    let limit = query.limit.unwrap_or(usize::MAX);
-    let (mut counted, mut read) = (0, 0);
-    while let Some(found) = walk.next(CHUNK_COUNTED.min(limit.saturating_add(1))).await? {
-        if read == limit {
-            return Ok((counted, false));
-        }
-        read += 1;
-        let counts = match want {
-            Want::Entries => true,
-            Want::Records => match reader.resolve(found).await? {
-                Resolved::Record(document) => reader.passes(&document)?,
-                Resolved::Gone | Resolved::Problem(_) => false,
-            },
-        };
-        counted += usize::from(counts);
-    }
-    Ok((counted, true))
 }
 
 async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
@@ -239,7 +215,7 @@ async fn gather(
     want: Want,
     position: Option<&Position>,
 ) -> Result<Gathered> {
-    let reader = Reader { session, plan };
+    let reader = Reader::new(session, plan);
     let mut walk = Walk::new(session, plan, want, position)?;
     let limit = query.limit.unwrap_or(usize::MAX);
     let mut all = Gathered {
@@ -252,7 +228,8 @@ async fn gather(
     loop {
         // One entry more than the page takes tells whether there is a next page.
         let left = (query.take - all.records.len()).saturating_add(1);
-        let ahead = if plan.filters.is_empty() { left } else { left.max(CHUNK_FILTERED) };
+        let drops = !plan.filters.is_empty() || all.read > all.records.len();
+        let ahead = if drops { left.max(CHUNK_FILTERED) } else { left };
         if walk.is_hungry() {
             walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
         }
@@ -319,14 +296,14 @@ impl Gathered {
             self.problems.reverse();
         }
         let Gathered { records, problems, stopped, read, .. } = self;
-        Page { records, next, previous, stopped, read, problems }
+        Page { records, next, previous, stopped, read, problems, swept_until: None }
     }
 }
 
 /// Where an entry led in the end.
 pub(super) enum Resolved {
     Record(Document),
-    /// The entry is no more, or never was whole.
+    /// The entry is no more, or never was whole, or its record has expired.
     Gone,
     Problem(Problem),
 }
@@ -341,12 +318,18 @@ struct Doubt<'f> {
 
 /// Gets from what a walk finds to records.
 pub(super) struct Reader<'p> {
-    pub(super) session: &'p Session,
-    pub(super) plan: &'p Plan,
+    session: &'p Session,
+    plan: &'p Plan,
+    /// The time of the whole answer: what has expired by then is not in it.
+    now: u64,
 }
 
-impl Reader<'_> {
-    fn passes(&self, document: &Document) -> Result<bool> {
+impl<'p> Reader<'p> {
+    pub(super) fn new(session: &'p Session, plan: &'p Plan) -> Self {
+        Reader { session, plan, now: session.now() }
+    }
+
+    pub(super) fn passes(&self, document: &Document) -> Result<bool> {
         if self.plan.filters.is_empty() {
             return Ok(true);
         }
@@ -376,6 +359,17 @@ impl Reader<'_> {
         }
     }
 
+    fn record(&self, key: Bytes, cell: &Cell) -> Resolved {
+        match cell.bytes() {
+            Some(text) if self.plan.collection.is_text_expired(text, self.now) => Resolved::Gone,
+            Some(text) if std::str::from_utf8(&key).is_ok() => {
+                let version = Version::from_stamp(cell.stamp);
+                Resolved::Record(Document::new(key, version, text.clone()))
+            }
+            _ => Resolved::Problem(unreadable(&key, "it is not a record")),
+        }
+    }
+
     fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
         let target = followed_key_of(&self.plan.collection, index, key, value?);
         target.filter(|key| self.admits(key))
@@ -399,7 +393,7 @@ impl Reader<'_> {
     fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
         let Found { branch, entry, followed, .. } = found;
         let Some(index) = &branch.index else {
-            return Ok(record(entry.key, Some(entry.cell)));
+            return Ok(self.record(entry.key, &entry.cell));
         };
         let Followed { target, record: cell, in_one_call } = followed.unwrap_or_else(|| Followed {
             target: self.target(index, &entry.key, entry.cell.bytes()),
@@ -410,12 +404,12 @@ impl Reader<'_> {
             return Ok(Resolved::Problem(malformed(&entry.key)));
         };
         if index.holds == Holds::Record {
-            return Ok(record(key, Some(entry.cell)));
+            return Ok(self.record(key, &entry.cell));
         }
         let together =
             in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
         match cell {
-            Some(cell) if together => Ok(record(key, Some(cell))),
+            Some(cell) if together => Ok(self.record(key, &cell)),
             None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
             cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
         }
@@ -428,7 +422,7 @@ impl Reader<'_> {
         let (collection, entry) = (&self.plan.collection, &entry);
         for recheck in 0..=RECHECKS {
             if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
-                return Ok(record(key, Some(cell)));
+                return Ok(self.record(key, &cell));
             }
             if recheck == RECHECKS {
                 break;
@@ -469,15 +463,6 @@ pub(crate) fn has_entry(
     value.is_some_and(|value| {
         entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
     })
-}
-
-fn record(key: Bytes, cell: Option<Cell>) -> Resolved {
-    match cell.as_ref().and_then(|cell| Some((cell.stamp, cell.bytes()?.clone()))) {
-        Some((stamp, text)) if std::str::from_utf8(&key).is_ok() => {
-            Resolved::Record(Document::new(key, Version::from_stamp(stamp), text))
-        }
-        _ => Resolved::Problem(unreadable(&key, "it is not a record")),
-    }
 }
 
 fn malformed(entry: &[u8]) -> Problem {

@@ -213,7 +213,7 @@ fn fits(
     asked: &Asked,
 ) -> Result<Vec<Fit>> {
     if let Some(name) = &query.index {
-        let index = collection.index(name)?;
+        let index = collection.asked_index(name)?;
         session.check_readable(loaded, collection, index)?;
         session.confine(collection, Some(index))?;
         refuse_places(collection, index, asked)?;
@@ -224,7 +224,7 @@ fn fits(
     }
     let mut fits: Vec<Fit> = fit(collection, None, asked).into_iter().collect();
     let mut unreadable = None;
-    for index in collection.indexes.values().filter(|index| index.kind != IndexKind::Geo) {
+    for index in collection.asked_indexes().filter(|index| index.kind != IndexKind::Geo) {
         // It has a record once for each element, which is an answer to no other question.
         if index.star.is_some() && !asked.is_about_elements() {
             continue;

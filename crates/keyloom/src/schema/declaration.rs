@@ -56,6 +56,10 @@ pub struct CollectionDeclaration {
     /// one, which `access` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// The field, a timestamp or a date-time, that says when a record ends. Records without a value
+    /// there never do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
     /// The declared fields by their paths. Others are free.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, FieldDeclaration>,

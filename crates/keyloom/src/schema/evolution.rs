@@ -47,6 +47,7 @@ pub(crate) enum Subject {
     Area { collection: String },
     Access { collection: String },
     Body { collection: String },
+    ExpiresAt { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
     Log,
@@ -75,6 +76,7 @@ impl fmt::Display for Subject {
             Subject::Area { collection } => vec![collection, "area"],
             Subject::Access { collection } => vec![collection, "access"],
             Subject::Body { collection } => vec![collection, "body"],
+            Subject::ExpiresAt { collection } => vec![collection, "expires_at"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
             Subject::Index { collection, section, index } => vec![collection, section, index],
             Subject::Log => return f.write_str("log"),
@@ -159,6 +161,7 @@ impl Walk<'_> {
             area: stored.area.clone(),
             access,
             owner,
+            expires_at: self.expires_at(),
             fields,
             index: self.indexes("index", &stored.index, &declared.index),
             unique: self.indexes("unique", &stored.unique, &declared.unique),
@@ -215,6 +218,28 @@ impl Walk<'_> {
         let (collection, merged) = (self.name(), (kept.access, kept.owner.clone()));
         self.add(Subject::Access { collection }, class, sentence);
         merged
+    }
+
+    /// An older process must not forget that records expire, and the index over one field does not
+    /// serve another.
+    fn expires_at(&mut self) -> Option<String> {
+        let stored = self.stored.declaration.expires_at.clone();
+        let declared = self.declared.declaration.expires_at.clone();
+        let (class, sentence) = match (&stored, &declared) {
+            _ if stored == declared => return stored,
+            (_, None) => (Class::Kept, "is in the store only; it stays".to_owned()),
+            (None, Some(_)) => (
+                Class::NeedsBuild,
+                "is new; its index must be built before records are swept".into(),
+            ),
+            (Some(stored), Some(declared)) => (
+                Class::Incompatible,
+                format!("the records expire by `{stored}`, not by `{declared}`"),
+            ),
+        };
+        let collection = self.name();
+        self.add(Subject::ExpiresAt { collection }, class, sentence);
+        stored.or(declared)
     }
 
     /// The body is checked when a record is written and decides no key. Records that are there

@@ -9,10 +9,12 @@ mod compile;
 mod condition;
 mod declaration;
 mod evolution;
+mod expiry;
 mod json;
 mod live;
 mod load;
 mod model;
+mod probe;
 mod problem;
 mod read;
 mod suggest;
@@ -34,6 +36,7 @@ pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
     condition::Condition,
+    expiry::{EXPIRY_INDEX, MomentForm},
     live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::body::BodySchema;
 use super::condition::Condition;
 use super::declaration::{Access, CollectionDeclaration, LogDeclaration, SchemaDeclaration};
+use super::expiry::Expiry;
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -42,10 +43,12 @@ pub(crate) struct Collection {
     pub(crate) owner: Option<Path>,
     /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
-    /// Indexes of all kinds.
+    /// Indexes of all kinds, and the one that Keyloom keeps for itself where records expire.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
     /// Whether keys of another template may lie between those of the records.
     pub(crate) interleaved: bool,
+    /// When its records end, if they do. There is an index over it, in Keyloom's own area.
+    pub(crate) expiry: Option<Expiry>,
     pub(crate) body: Option<BodySchema>,
     pub(crate) declaration: CollectionDeclaration,
 }
@@ -224,6 +227,23 @@ impl Collection {
         })
     }
 
+    /// The index of that name, for a question.
+    pub(crate) fn asked_index(&self, name: &str) -> Result<&Arc<Index>> {
+        let index = self.index(name)?;
+        if index.is_own() {
+            let message = "Keyloom keeps this index for itself; declare one over the same field";
+            return Err(Error::new(ErrorKind::InvalidQuery, message)
+                .with("collection", &self.name)
+                .with("index", name));
+        }
+        Ok(index)
+    }
+
+    /// The indexes that questions may go by.
+    pub(crate) fn asked_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.values().filter(|index| !index.is_own())
+    }
+
     /// The value that a key is made of, at a path without `*`. `None` when it is missing or
     /// `null`: the record has no such value.
     pub(crate) fn value<'v>(&self, path: &Path, record: &'v Value) -> Option<&'v Value> {
@@ -235,6 +255,12 @@ impl Collection {
 }
 
 impl Index {
+    /// Whether Keyloom keeps it for itself: its entries lie where no declared one's can. It leads
+    /// to records of all owners, so that no question goes by it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.area == Area::own()
+    }
+
     /// The range that all entries lie in, maybe among keys of other templates.
     pub(crate) fn entry_range(&self) -> Result<Range> {
         range_of(&self.key, &self.area)

@@ -57,6 +57,7 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         area: table.text("area", problems).unwrap_or_default(),
         access: access(&mut table, problems),
         owner: table.text("owner", problems),
+        expires_at: table.text("expires_at", problems),
         fields: fields(&mut table, problems),
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),

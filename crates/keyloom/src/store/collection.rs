@@ -14,7 +14,7 @@ use super::stored::Stored;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
-use crate::query::{self, Near, Nearby, Page, Query};
+use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
 use crate::session::Session;
@@ -127,11 +127,8 @@ impl<T> Collection<T> {
                     || query::has_entry(declared, index, &claim.key, &found))
                 && let Some(text) = found.bytes()
             {
-                return Ok(Some(Document::new(
-                    key,
-                    Version::from_stamp(found.stamp),
-                    text.clone(),
-                )));
+                let version = Version::from_stamp(found.stamp);
+                return Ok(self.unless_expired(declared, Document::new(key, version, text.clone())));
             }
             if !retry.pause(reads).await {
                 break;
@@ -151,7 +148,8 @@ impl<T> Collection<T> {
         query::documents(&self.session, &self.name, query).await
     }
 
-    /// A page of the records' keys, from the index entries alone: the records are not read.
+    /// A page of the records' keys, from the index entries alone: the records are not read. Where
+    /// records expire, the page says up to when the collection was swept.
     pub async fn keys(&self, query: &Query) -> Result<Page<String>> {
         let page = query::keys(&self.session, &self.name, query).await?;
         Ok(page.map(|document| Ok(document.key().to_owned())))
@@ -163,19 +161,17 @@ impl<T> Collection<T> {
     }
 
     /// How many records all pages of the query would give, whatever its page and its cursor are: a
-    /// range over elements gives a record once for each of its entries. Reads every entry;
-    /// a query with a `limit` that is too small for it is an error, so that no wrong number is
-    /// ever given.
+    /// range over elements gives a record once for each of its entries. Reads every entry, and
+    /// where records expire, every record; a query with a `limit` that is too small for it is an
+    /// error, so that no wrong number is ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
-        match query::count(&self.session, &self.name, query).await? {
-            (counted, true) => Ok(counted),
-            (counted, false) => Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "there is more to count than the limit allows",
-            )
-            .with("collection", &self.name)
-            .with("counted", counted)),
-        }
+        query::count(&self.session, &self.name, query).await
+    }
+
+    /// As [`count`](Self::count), from the index entries alone, also where records expire. The
+    /// answer then says up to when the collection was swept.
+    pub async fn count_entries(&self, query: &Query) -> Result<Counted> {
+        query::count_entries(&self.session, &self.name, query).await
     }
 
     /// How the query would be answered, in words.
@@ -205,9 +201,15 @@ impl<T> Collection<T> {
                         .with("key", ShowKey(key))
                 })?;
                 let version = Version::from_stamp(cell.stamp);
-                Ok(Some(Document::new(key.clone(), version, text.clone())))
+                let document = Document::new(key.clone(), version, text.clone());
+                Ok(self.unless_expired(declared, document))
             })
             .collect()
+    }
+
+    fn unless_expired(&self, declared: &Declared, document: Document) -> Option<Document> {
+        let is_expired = declared.is_text_expired(document.text(), self.session.now());
+        (!is_expired).then_some(document)
     }
 }
 

@@ -1,6 +1,10 @@
-//! What an operator does to a store: build, verify and repair its indexes.
+//! What an operator does to a store: build, verify and repair its indexes, and sweep what has
+//! expired.
+
+use std::time::Duration;
 
 use super::Store;
+use crate::due::{self, SweepOptions, Sweeper, Swept};
 use crate::error::Result;
 use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
 use crate::schema::IndexState;
@@ -52,5 +56,20 @@ impl Store {
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
         index::repair(self.session().program()?, options).await
+    }
+
+    /// Removes the records of this space that have expired, each with every key that it owns, in
+    /// bounded batches. Writers may go on meanwhile, and several may sweep at once. A sweep that
+    /// was interrupted leaves nothing half done; the next one goes on.
+    pub async fn sweep(&self, options: &SweepOptions) -> Result<Swept> {
+        self.session().program()?;
+        due::sweep(self.session(), options, &|| true).await
+    }
+
+    /// Sweeps at once, and again after each pause, until the answer is stopped or dropped. Runs on
+    /// the caller's async runtime.
+    pub fn sweep_every(&self, pause: Duration, options: SweepOptions) -> Result<Sweeper> {
+        self.session().program()?;
+        Sweeper::start(self.session().clone(), pause, options)
     }
 }

@@ -20,7 +20,7 @@ use crate::json;
 use crate::log::Note;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
-use crate::schema::{Collection, Index, Loaded, Schema};
+use crate::schema::{Collection, Holds, Index, Loaded, Schema};
 use crate::session::Session;
 use crate::write;
 
@@ -65,6 +65,34 @@ impl Store {
     }
 }
 
+/// Tells which keys hold records that have expired.
+struct Expired {
+    /// `None` when no record of the schema ever expires.
+    keyspace: Option<Keyspace>,
+    now: u64,
+}
+
+impl Expired {
+    async fn of(session: &Session) -> Result<Self> {
+        let loaded = session.loaded().await?;
+        let expires = loaded.schema.collections.values().any(|found| found.expiry.is_some());
+        let keyspace = expires.then(|| Keyspace::of(&loaded.schema)).transpose()?;
+        Ok(Expired { keyspace, now: session.now() })
+    }
+
+    /// Whether a key holds an expired record: at its own key, or in an entry that carries it.
+    fn has(&self, area: &Area, key: &[u8], value: &[u8]) -> bool {
+        let Some(keyspace) = &self.keyspace else { return false };
+        match keyspace.place(area, key) {
+            Place::Record(collection) => collection.is_text_expired(value, self.now),
+            Place::Entry(collection, index) if index.holds == Holds::Record => {
+                collection.is_text_expired(value, self.now)
+            }
+            Place::Entry(..) | Place::Stray(_) | Place::Free => false,
+        }
+    }
+}
+
 /// What a key is, and what may be written there.
 enum Kind {
     /// A record.
@@ -84,9 +112,9 @@ impl Plain {
     }
 
     /// What is at a key: the JSON text of a record, the value of an index entry, or whatever was
-    /// put there. An acting user sees the records that they may read, with the entries of indexes
-    /// that they may read along; all other keys of collections are not there, and keys of no
-    /// template are refused.
+    /// put there. A record that has expired is not there. An acting user sees the records that
+    /// they may read, with the entries of indexes that they may read along; all other keys of
+    /// collections are not there, and keys of no template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
         let loaded = self.session.loaded().await?;
@@ -94,8 +122,11 @@ impl Plain {
             self.place(&loaded, &address)?;
             return Ok(None);
         }
+        let expired = Expired::of(&self.session).await?;
         let cell = self.session.engine.get_one(&self.session.space, &address).await?;
-        cell.map(|cell| bytes_of(&address.key, &cell).cloned()).transpose()
+        let Some(cell) = cell else { return Ok(None) };
+        let value = bytes_of(&address.key, &cell)?;
+        Ok((!expired.has(&self.area, &address.key, value)).then(|| value.clone()))
     }
 
     /// Puts a value at a key, whatever was there.
@@ -165,7 +196,8 @@ impl Plain {
     }
 
     /// The keys that begin with a prefix, in order, `limit` at most, from the start or from where
-    /// a cursor of the same prefix points.
+    /// a cursor of the same prefix points. Records that have expired are left out; entries of theirs
+    /// may be among the keys until they are swept.
     pub async fn list(
         &self,
         prefix: impl AsRef<[u8]>,
@@ -200,6 +232,7 @@ impl Plain {
             stopped: Stopped::End,
             problems: Vec::new(),
         };
+        let expired = Expired::of(&self.session).await?;
         while let Some(part) = sight.first_part(&left) {
             // One key more than the listing takes tells whether there is more.
             let wanted = limit - listing.entries.len() + 1;
@@ -214,6 +247,11 @@ impl Plain {
                 }
                 if !sight.shows(&row.key) {
                     left = sight.skip(&left, &row.key);
+                    continue;
+                }
+                let is_hidden = |value: &Bytes| expired.has(&self.area, &row.key, value);
+                if row.cell.bytes().is_some_and(is_hidden) {
+                    left = left.after(&row.key, Direction::Forward);
                     continue;
                 }
                 if listing.entries.len() == limit {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, LeaseHold, beside};
 use super::entries::{EntryStep, Image, entries, taken};
+use super::operations::Current;
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
 };
@@ -33,6 +34,20 @@ pub(crate) enum Before {
         /// Its JSON text.
         text: Bytes,
     },
+    /// It was read in this state, had expired, and must still be in it. To everybody it is absent:
+    /// with the change it ends, and what comes after it, if anything, is another record.
+    Expired(Current),
+}
+
+impl Before {
+    /// What lies in the store, if anything does.
+    fn there(&self) -> Option<(Version, &Value, &Bytes)> {
+        match self {
+            Before::Absent | Before::SeenAbsent => None,
+            Before::Read { version, value, text }
+            | Before::Expired(Current { version, value, text }) => Some((*version, value, text)),
+        }
+    }
 }
 
 /// One record that changes: with an `after` it is written, without it is deleted.
@@ -76,6 +91,17 @@ pub(crate) fn record_text(value: &Value) -> Bytes {
 }
 
 impl Change {
+    /// Whether it only removes a record that has expired.
+    pub(crate) fn is_expiry(&self) -> bool {
+        matches!((&self.before, &self.after), (Before::Expired(_), None))
+    }
+
+    /// The end of a record that has expired.
+    pub(crate) fn expiry(collection: &Arc<Collection>, key: Bytes, record: Current) -> Self {
+        let collection = collection.clone();
+        Change { collection, key, before: Before::Expired(record), after: None }
+    }
+
     /// The version after the change, if the record is there then.
     pub(crate) fn version(&self) -> Option<Version> {
         self.after.as_ref().map(|after| after.version)
@@ -90,12 +116,14 @@ pub(crate) struct Work<'w> {
     /// Cells that must still be as they were read; those that a change writes itself are covered
     /// by the change.
     pub(crate) reads: &'w [(Address, Option<Stamp>)],
+    /// The leases under which it is done.
+    pub(crate) leases: &'w [LeaseHold],
 }
 
 impl<'w> Work<'w> {
     /// Changes that rest on nothing but what they know of their own records.
     pub(crate) fn of(changes: &'w [Change]) -> Self {
-        Work { changes, reads: &[] }
+        Work { changes, reads: &[], leases: &[] }
     }
 }
 
@@ -108,6 +136,8 @@ pub(crate) enum Role {
     Entry(usize, Arc<Index>, Bytes),
     /// Something that was read and must not have changed.
     Read,
+    /// That lease of the work.
+    Lease(usize),
 }
 
 /// A batch with the role of each of its entries.
@@ -118,8 +148,9 @@ pub(crate) struct Assembled {
 
 /// Builds the batch.
 pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
-    let Work { changes, reads } = work;
-    for change in changes {
+    let Work { changes, reads, .. } = work;
+    // What has expired makes way for anybody.
+    for change in changes.iter().filter(|change| !change.is_expiry()) {
         session.check_write(&change.collection, &change.key)?;
     }
     let mut builder = Builder::new(&session.space, loaded.fence());
@@ -127,10 +158,8 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
         builder.add_record(place, change);
     }
     for (place, change) in changes.iter().enumerate() {
-        let before = match &change.before {
-            Before::Read { value, text, .. } => Some(Image { key: &change.key, value, text }),
-            Before::Absent | Before::SeenAbsent => None,
-        };
+        let before = change.before.there();
+        let before = before.map(|(_, value, text)| Image { key: &change.key, value, text });
         let after = change.after.as_ref().map(|after| Image {
             key: &change.key,
             value: &after.value,
@@ -210,17 +239,16 @@ impl Builder {
     }
 
     fn add_record(&mut self, place: usize, change: &Change) {
-        let condition = match &change.before {
-            Before::Absent | Before::SeenAbsent => Condition::Absent,
-            Before::Read { version, .. } => Condition::Unchanged(version.stamp()),
-        };
-        let effect = match (&change.before, &change.after) {
+        let there = change.before.there();
+        let condition =
+            there.map_or(Condition::Absent, |(version, ..)| Condition::Unchanged(version.stamp()));
+        let effect = match (there, &change.after) {
             (_, Some(after)) => {
                 Some(Effect::Put { stamp: after.version.stamp(), bytes: after.text.clone() })
             }
-            (Before::Read { .. }, None) => Some(Effect::Delete),
+            (Some(_), None) => Some(Effect::Delete),
             // A record that came and went within one transaction leaves no trace.
-            (Before::Absent | Before::SeenAbsent, None) => None,
+            (None, None) => None,
         };
         let address = Address::new(change.collection.area.clone(), change.key.clone());
         self.push(Role::Record(place), address, Some(condition), effect);
@@ -271,7 +299,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read => String::new(),
+                    Role::Read | Role::Lease(_) => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, Some(&rival)))
             }
@@ -303,9 +331,10 @@ pub(crate) enum Refused {
 pub(crate) fn explain(
     session: &Session,
     roles: &[Role],
-    changes: &[Change],
+    work: Work<'_>,
     rejection: &Rejection,
 ) -> Refused {
+    let changes = work.changes;
     let Cause::Condition { entry } = rejection.cause else {
         return match rejection.cause {
             Cause::Fence => Refused::StaleSchema,
@@ -316,6 +345,7 @@ pub(crate) fn explain(
         };
     };
     match &roles[entry] {
+        Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",
@@ -337,11 +367,11 @@ pub(crate) fn explain(
                     ErrorKind::VersionConflict,
                     "the record was created since it was looked for",
                 )),
-                (Before::Read { .. }, Some(found)) => Refused::Changed(
+                (Before::Read { .. } | Before::Expired(_), Some(found)) => Refused::Changed(
                     about(ErrorKind::VersionConflict, "the record changed since it was read")
                         .with("version", Version::from_stamp(found.stamp)),
                 ),
-                (Before::Read { .. }, None) => Refused::Changed(about(
+                (Before::Read { .. } | Before::Expired(_), None) => Refused::Changed(about(
                     ErrorKind::VersionConflict,
                     "the record was deleted since it was read",
                 )),

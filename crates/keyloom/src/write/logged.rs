@@ -14,6 +14,8 @@ pub(super) fn note(session: &Session, work: &Work<'_>) -> Note {
 fn told(change: &Change) -> Option<Told> {
     let before = match &change.before {
         Before::Read { version, .. } => Some(*version),
+        // It was there until now, for all who read the log.
+        Before::Expired(current) => Some(current.version),
         // A record that came and went within one transaction was never there.
         Before::Absent | Before::SeenAbsent if change.after.is_none() => return None,
         Before::Absent | Before::SeenAbsent => None,

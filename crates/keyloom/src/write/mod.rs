@@ -5,15 +5,18 @@ mod beside;
 mod entries;
 mod guard;
 mod logged;
+mod make_way;
 mod operations;
 mod retry;
 mod transaction;
 mod update;
 
+pub(crate) use assemble::{Change, Refused, Work};
+pub(crate) use beside::LeaseHold;
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
 pub(crate) use operations::{
-    Current, delete, discard, insert, key_of_values, not_found, read_record, record_key, replace,
-    upsert,
+    Current, commit, delete, discard, insert, key_of_values, not_found, read_record, record_key,
+    replace, upsert,
 };
 pub use operations::{Effect, Written};
 pub use retry::Retry;

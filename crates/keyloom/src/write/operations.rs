@@ -1,5 +1,6 @@
 //! Writes of one record: each one batch, each with its promise.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use super::assemble::{
 };
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
+use super::make_way::{ROUNDS_MAX, is_too_large, make_way, step_aside};
 use super::retry::Retry;
 use crate::engine::{Address, Cell, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,7 +77,7 @@ impl Current {
         Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
     }
 
-    fn into_before(self) -> Before {
+    pub(super) fn into_before(self) -> Before {
         Before::Read { version: self.version, value: self.value, text: self.text }
     }
 
@@ -137,24 +139,37 @@ pub(crate) fn key_of_values(collection: &Collection, values: &[&Value]) -> Resul
         .map_err(|refusal| refusal.into_error().with("collection", &collection.name))
 }
 
-/// Commits changes under the schema that they were made with.
+/// Commits changes under the schema that they were made with. Expired records make way.
 pub(crate) async fn commit(
     session: &Session,
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Option<Refused>> {
-    let mut assembled = assemble(session, loaded, work)?;
-    guard(session, loaded, work.changes, &mut assembled).await?;
-    let Assembled { batch, roles } = assembled;
-    match session.commit(loaded, batch, || note(session, &work)).await? {
-        Outcome::Committed(committed) => {
-            keep_log_short(session, loaded, &committed).await;
-            Ok(None)
+    let asked = work.changes;
+    let mut changes = Cow::Borrowed(asked);
+    for round in 1.. {
+        let work = Work { changes: &changes, ..work };
+        let mut assembled = assemble(session, loaded, work)?;
+        guard(session, loaded, &changes, &mut assembled).await?;
+        let Assembled { batch, roles } = assembled;
+        if changes.len() > asked.len() && is_too_large(session, &batch) {
+            step_aside(session, loaded, &changes[asked.len()..]).await?;
+            changes.to_mut().truncate(asked.len());
+            continue;
         }
-        Outcome::Rejected(rejection) => {
-            Ok(Some(explain(session, &roles, work.changes, &rejection)))
+        let rejection = match session.commit(loaded, batch, || note(session, &work)).await? {
+            Outcome::Committed(committed) => {
+                keep_log_short(session, loaded, &committed).await;
+                break;
+            }
+            Outcome::Rejected(rejection) => rejection,
+        };
+        match make_way(session, asked, &changes, &roles, &rejection).await? {
+            Some(grown) if round < ROUNDS_MAX => changes = Cow::Owned(grown),
+            _ => return Ok(Some(explain(session, &roles, work, &rejection))),
         }
     }
+    Ok(None)
 }
 
 /// Creates a record without reading anything.
@@ -377,7 +392,7 @@ pub(crate) fn not_found(name: &str, key: &Bytes) -> Error {
         .with("key", ShowKey(key))
 }
 
-/// Reads one record, if the caller may read it.
+/// Reads one record, if the caller may read it; one that has expired is absent.
 pub(crate) async fn read(
     session: &Session,
     collection: &Collection,
@@ -388,7 +403,8 @@ pub(crate) async fn read(
     }
     let address = Address::new(collection.area.clone(), key.clone());
     let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
-    cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()
+    let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
+    Ok(current.filter(|current| !collection.is_expired(&current.value, session.now())))
 }
 
 /// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`

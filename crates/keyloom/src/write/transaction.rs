@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{After, Before, Change, Refused, Work};
+use super::beside::LeaseHold;
 use super::entries::entry_keys_of;
 use super::operations::{
     Current, Overwrite, Written, commit, complete, expect, is_settled, may_draw_again, overwrite,
@@ -30,22 +31,50 @@ const SCHEMAS: usize = 16;
 pub struct Transaction {
     session: Session,
     loaded: Arc<Loaded>,
+    /// The time of the whole attempt, so that no record expires between two of its reads.
+    now: u64,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Records as they were when first read; `None` for those that were not there.
-    records: BTreeMap<Address, Option<Current>>,
+    /// Records as they were when first read.
+    records: BTreeMap<Address, Seen>,
     /// Unique claims that were looked up, by their stamps.
     claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
     writes: BTreeMap<Address, Write>,
+    /// The leases under which the transaction is done, by their cells.
+    leases: BTreeMap<Address, LeaseHold>,
     /// Whether two reads are known to be of different moments, so that no commit can succeed.
     is_torn: bool,
     /// Whether the closure was refused something, or shown something, that a schema which has
     /// changed since might not refuse or show.
     rests_on_schema: bool,
+}
+
+/// What was found where a record was looked for.
+enum Seen {
+    Absent,
+    There(Current),
+    /// It is absent to the transaction, which rests on its still being the same.
+    Expired(Current),
+}
+
+impl Seen {
+    fn visible(&self) -> Option<&Current> {
+        match self {
+            Seen::There(current) => Some(current),
+            Seen::Absent | Seen::Expired(_) => None,
+        }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Seen::There(current) | Seen::Expired(current) => Some(current.version.stamp()),
+            Seen::Absent => None,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -83,6 +112,7 @@ where
         let transaction = Transaction {
             session: session.clone(),
             loaded: session.loaded().await?,
+            now: session.now(),
             state: Arc::default(),
         };
         let answer = closure(transaction.clone()).await;
@@ -133,6 +163,11 @@ impl Transaction {
         let rests_on_schema = self.state().rests_on_schema;
         rests_on_schema
             && self.session.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &self.loaded))
+    }
+
+    /// Has the commit rest on a lease.
+    pub(crate) fn rest_on(&self, lease: LeaseHold) {
+        self.state().leases.insert(lease.address.clone(), lease);
     }
 
     /// Reads a record, or sees what the transaction wrote itself.
@@ -280,8 +315,16 @@ impl Transaction {
             .pop()
             .flatten();
         let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
-        self.state().records.insert(address, current.clone());
-        Ok(current)
+        let seen = match current {
+            None => Seen::Absent,
+            Some(current) if collection.is_expired(&current.value, self.now) => {
+                Seen::Expired(current)
+            }
+            Some(current) => Seen::There(current),
+        };
+        let visible = seen.visible().cloned();
+        self.state().records.insert(address, seen);
+        Ok(visible)
     }
 
     /// The record of this transaction's own writes that has the claim, if one does.
@@ -315,11 +358,12 @@ impl Transaction {
 
     async fn commit(&self) -> Result<Option<Refused>> {
         let (changes, reads) = self.state().settle();
-        if changes.is_empty() && reads.is_empty() {
+        let leases: Vec<LeaseHold> = self.state().leases.values().cloned().collect();
+        if changes.is_empty() && reads.is_empty() && leases.is_empty() {
             return Ok(None);
         }
-        let refused =
-            commit(&self.session, &self.loaded, Work { changes: &changes, reads: &reads }).await?;
+        let work = Work { changes: &changes, reads: &reads, leases: &leases };
+        let refused = commit(&self.session, &self.loaded, work).await?;
         Ok(refused.map(|refused| match refused {
             // The transaction looked, saw the value free, and lost it to another: worth a retry,
             // in which it will see who has it.
@@ -371,7 +415,7 @@ impl State {
                 value: after.value.clone(),
                 text: after.text.clone(),
             })),
-            None => self.records.get(address).cloned(),
+            None => self.records.get(address).map(|seen| seen.visible().cloned()),
         }
     }
 
@@ -381,7 +425,7 @@ impl State {
     fn next_version(&self, address: &Address) -> Version {
         match (self.writes.get(address), self.records.get(address)) {
             (Some(Write { after: Some(written), .. }), _) => written.version,
-            (None, Some(Some(read))) => read.version.next(),
+            (None, Some(Seen::There(read))) => read.version.next(),
             (Some(Write { after: None, .. }), _) | (None, _) => Version::first(),
         }
     }
@@ -396,19 +440,14 @@ impl State {
                 key: address.key.clone(),
                 before: match self.records.get(address) {
                     None => Before::Absent,
-                    Some(None) => Before::SeenAbsent,
-                    Some(Some(read)) => Before::Read {
-                        version: read.version,
-                        value: read.value.clone(),
-                        text: read.text.clone(),
-                    },
+                    Some(Seen::Absent) => Before::SeenAbsent,
+                    Some(Seen::There(read)) => read.clone().into_before(),
+                    Some(Seen::Expired(read)) => Before::Expired(read.clone()),
                 },
                 after: write.after.clone(),
             })
             .collect();
-        let records = self.records.iter().map(|(address, read)| {
-            (address.clone(), read.as_ref().map(|read| read.version.stamp()))
-        });
+        let records = self.records.iter().map(|(address, seen)| (address.clone(), seen.stamp()));
         let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
         (changes, records.chain(claims).collect())
     }

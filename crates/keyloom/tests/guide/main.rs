@@ -9,6 +9,7 @@
 )]
 
 mod changes;
+mod expiry;
 mod getting_started;
 mod owners;
 mod queries;

@@ -311,6 +311,7 @@ impl<'s> Search<'s> {
             stopped: Stopped::End,
             read: 0,
             problems: Vec::new(),
+            swept_until: None,
         };
         let mut last: Option<Rank> = None;
         let mut inner = after.as_ref().map_or(0.0, |after| after.distance_m);
@@ -365,7 +366,7 @@ impl<'s> Search<'s> {
     /// may be halved.
     async fn ring(&self, inner_m: f64, outer_m: f64, may_halve: bool) -> Result<Option<Ring>> {
         let plan = self.plan(ring(self.near.place, inner_m, outer_m, self.chars))?;
-        let reader = Reader { session: self.session, plan: &plan };
+        let reader = Reader::new(self.session, &plan);
         let mut walk = Walk::new(self.session, &plan, Want::Records, None)?;
         let mut ring = Ring { found: Vec::new(), problems: Vec::new(), read: 0 };
         while let Some(entry) = walk.next(CHUNK).await? {

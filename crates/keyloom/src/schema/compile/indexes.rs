@@ -59,7 +59,7 @@ pub(super) fn compile(
 }
 
 /// The index, if it can be used for further checks.
-fn index(
+pub(super) fn index(
     name: &str,
     kind: IndexKind,
     declaration: &IndexDeclaration,

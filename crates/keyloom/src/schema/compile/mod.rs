@@ -6,6 +6,7 @@
 mod access;
 mod clashes;
 mod conditions;
+mod expiry;
 mod fields;
 mod holds;
 mod indexes;
@@ -100,7 +101,9 @@ fn collection(
     let (access, owner) = access::compile(declaration, trail, key.as_ref(), &fields, problems);
     let surroundings =
         indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
-    let indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    let mut indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    let expiry =
+        expiry::compile(name, declaration, trail, &fields, key.as_ref(), &mut indexes, problems);
     inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
     let key = key?;
     Some(Collection {
@@ -113,6 +116,7 @@ fn collection(
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
         interleaved: true,
+        expiry,
         body,
         declaration: declaration.clone(),
     })

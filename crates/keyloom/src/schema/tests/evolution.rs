@@ -67,6 +67,36 @@ fn indexes_come_and_stay() {
 }
 
 #[test]
+fn the_field_by_which_records_expire_comes_and_stays() {
+    let (before, after) =
+        ("[collection.approval]\n", "[collection.approval]\nexpires_at = \"created_at\"\n");
+    check(
+        (before, after),
+        &["NeedsBuild collection.approval.expires_at: is new; \
+           its index must be built before records are swept"],
+        &["Kept collection.approval.expires_at: is in the store only; it stays"],
+    );
+    takes_effect((before, after));
+    let expiring = |field: &str| {
+        let text = SYSTEMS[0].replace(
+            "created_at   = \"timestamp\"",
+            "created_at = \"timestamp\"\nends = \"timestamp\"",
+        );
+        compiled(
+            &text.replace(before, &format!("[collection.approval]\nexpires_at = \"{field}\"\n")),
+        )
+    };
+    let evolution = evolve(&expiring("created_at"), &expiring("ends"));
+    assert_eq!(
+        lines(&evolution),
+        [
+            "Incompatible collection.approval.expires_at: the records expire by `created_at`, not by `ends`"
+        ]
+    );
+    assert_eq!(evolution.merged, expiring("created_at").declaration());
+}
+
+#[test]
 fn fields_come_and_stay() {
     let edit = ("approver_id  = \"text\"", "approver_id  = \"text\"\nreason = \"text\"");
     check(

@@ -99,16 +99,29 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     (
         name(),
         prop_oneof![Just(String::new()), name()],
-        (option::of(access()), option::of(name())),
+        (option::of(access()), option::of(name()), option::of(name())),
         btree_map(name(), field(), 0..4),
         indexes(),
         indexes(),
         indexes(),
         option::of(body),
     )
-        .prop_map(|(key, area, (access, owner), fields, index, unique, geo, body)| {
-            CollectionDeclaration { key, area, access, owner, fields, index, unique, geo, body }
-        })
+        .prop_map(
+            |(key, area, (access, owner, expires_at), fields, index, unique, geo, body)| {
+                CollectionDeclaration {
+                    key,
+                    area,
+                    access,
+                    owner,
+                    expires_at,
+                    fields,
+                    index,
+                    unique,
+                    geo,
+                    body,
+                }
+            },
+        )
 }
 
 fn access() -> impl Strategy<Value = Access> {

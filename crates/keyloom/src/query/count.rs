@@ -1,0 +1,87 @@
+//! How many records answer a query.
+
+use super::page::{Reader, Resolved, planned, swept};
+use super::plan::Plan;
+use super::predicate::Query;
+use super::walk::{Walk, Want};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Session;
+
+/// The most entries that are read at once.
+const CHUNK: usize = 1_000;
+
+/// How many records answer a query, as far as the entries of an index tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// How many.
+    pub records: usize,
+    /// For a collection whose records expire: those that expired before this moment, in
+    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    pub swept_until: Option<u64>,
+}
+
+/// How many records answer the query; an error if its limit does not allow to count them all.
+pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<usize> {
+    let mut reads = 0;
+    loop {
+        match count_once(session, name, query).await {
+            Err(error) => session.read_again_after(error, &mut reads).await?,
+            counted => return counted,
+        }
+    }
+}
+
+async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usize> {
+    let plan = planned(session, name, query).await?;
+    let expires = plan.collection.expiry.is_some();
+    let want = if plan.filters.is_empty() && !expires { Want::Entries } else { Want::Records };
+    count_as(session, &plan, query, want).await
+}
+
+/// As [`count`], from the entries alone, so that records which have expired and are not yet swept
+/// count too.
+pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) -> Result<Counted> {
+    let mut reads = 0;
+    loop {
+        match count_entries_once(session, name, query).await {
+            Err(error) => session.read_again_after(error, &mut reads).await?,
+            counted => return counted,
+        }
+    }
+}
+
+async fn count_entries_once(session: &Session, name: &str, query: &Query) -> Result<Counted> {
+    let swept_until = swept(session, name).await?;
+    let plan = planned(session, name, query).await?;
+    if !plan.filters.is_empty() {
+        let message = "entries alone cannot be filtered by what the records hold; use count";
+        return Err(Error::new(ErrorKind::InvalidQuery, message).with("collection", name));
+    }
+    let records = count_as(session, &plan, query, Want::Entries).await?;
+    Ok(Counted { records, swept_until })
+}
+
+async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> Result<usize> {
+    let mut walk = Walk::new(session, plan, want, None)?;
+    let reader = Reader::new(session, plan);
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let (mut counted, mut read) = (0, 0);
+    while let Some(found) = walk.next(CHUNK.min(limit.saturating_add(1))).await? {
+        if read == limit {
+            let message = "there is more to count than the limit allows";
+            return Err(Error::new(ErrorKind::LimitExceeded, message)
+                .with("collection", &plan.collection.name)
+                .with("counted", counted));
+        }
+        read += 1;
+        let counts = match want {
+            Want::Entries => true,
+            Want::Records => match reader.resolve(found).await? {
+                Resolved::Record(document) => reader.passes(&document)?,
+                Resolved::Gone | Resolved::Problem(_) => false,
+            },
+        };
+        counted += usize::from(counts);
+    }
+    Ok(counted)
+}

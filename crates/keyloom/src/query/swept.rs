@@ -1,0 +1,33 @@
+//! Up to when a collection is free of expired records.
+
+use crate::engine::{Direction, EngineExt};
+use crate::error::Result;
+use crate::schema::{Collection, EXPIRY_INDEX, Loaded};
+use crate::session::Session;
+
+/// The moment before which no record of the collection expired that is still in the store, in
+/// milliseconds since 1970; `None` for a collection whose records do not expire. Zero while the
+/// index that would tell is not complete.
+///
+/// Nothing has to be remembered for it: the index over the field lists records by their end, and
+/// what was swept is not in it.
+pub(crate) async fn swept_until(
+    session: &Session,
+    loaded: &Loaded,
+    collection: &Collection,
+) -> Result<Option<u64>> {
+    let Some(expiry) = &collection.expiry else { return Ok(None) };
+    let index = collection.index(EXPIRY_INDEX)?;
+    if loaded.check_readable(collection, index).is_err() {
+        return Ok(Some(0));
+    }
+    let now = session.now();
+    let first = session
+        .engine
+        .scan_one(&session.space, &index.entry_range()?, 1, Direction::Forward)
+        .await?;
+    let Some(row) = first.rows.first() else { return Ok(Some(now)) };
+    let ends = index.key.decode(&row.key).and_then(|values| expiry.form.millis(values.first()?));
+    // A key that cannot be read is one more thing that is not known.
+    Ok(Some(ends.map_or(0, |ends| u64::try_from(ends).unwrap_or(0).min(now))))
+}

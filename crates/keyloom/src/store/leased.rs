@@ -1,0 +1,57 @@
+//! Due work of a collection.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::collection::Collection;
+use super::stored::Stored;
+use crate::due::{self, Due, DueItem};
+use crate::error::Result;
+use crate::query::{self, Problem};
+use crate::record::Document;
+
+/// What a worker got.
+#[derive(Debug)]
+pub struct Leased<R> {
+    /// The work, earliest first. Nothing when nothing is due that nobody has.
+    pub items: Vec<DueItem<R>>,
+    /// Records that cannot be read. Their leases run out by themselves, so that they do not come
+    /// back at once.
+    pub problems: Vec<Problem>,
+}
+
+impl<T> Collection<T> {
+    /// As [`lease`](Self::lease), with the records as they lie in the store.
+    pub async fn lease_documents(
+        &self,
+        due: &Due,
+        worker: &str,
+        duration: Duration,
+    ) -> Result<Leased<Document>> {
+        let items = due::take(&self.session, &self.name, due, worker, duration).await?;
+        Ok(Leased { items, problems: Vec::new() })
+    }
+}
+
+impl<T: DeserializeOwned> Collection<T> {
+    /// Gives a worker what is due and nobody has, for so long. Nobody else gets it in that time;
+    /// then, unless the worker [extends](crate::Lease::extend) the lease or
+    /// [completes](crate::Transaction::complete) the work, somebody else may.
+    pub async fn lease(
+        &self,
+        due: &Due,
+        worker: &str,
+        duration: Duration,
+    ) -> Result<Leased<Stored<T>>> {
+        let Leased { items, mut problems } = self.lease_documents(due, worker, duration).await?;
+        let mut read = Vec::with_capacity(items.len());
+        for DueItem { record, due_at, values, lease } in items {
+            match Stored::read(&record) {
+                Ok(record) => read.push(DueItem { record, due_at, values, lease }),
+                Err(error) => problems.push(query::unreadable(record.key().as_bytes(), error)),
+            }
+        }
+        Ok(Leased { items: read, problems })
+    }
+}

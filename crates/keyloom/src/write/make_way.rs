@@ -1,0 +1,170 @@
+//! Expired records make way for writes that they would reject.
+//!
+//! To everybody who reads, an expired record is absent; in the store it lies until it is swept,
+//! with its key and its claims. A write takes it for absent too, and learns otherwise only when the
+//! engine rejects the batch. Then the batch grows: it also removes the expired record with all
+//! that belongs to it, on the condition that it is still the same.
+
+use bytes::Bytes;
+
+use super::assemble::{Before, Change, Role, Work, assemble};
+use super::entries::entry_keys_of;
+use super::guard::guard;
+use super::logged::note;
+use super::operations::Current;
+use crate::engine::{Address, Batch, Cause, Cell, Reading, Rejection};
+use crate::error::{ErrorKind, Result};
+use crate::schema::{Collection, Index, Loaded, record_key_of};
+use crate::session::Session;
+
+/// How often a batch grows before it counts as contended. A record may hold some claims, and
+/// another expired record may be in the way of each.
+pub(super) const ROUNDS_MAX: usize = 64;
+
+/// The changes that were asked for, with what expired records need to make way for them, after a
+/// rejection of those that were tried; `None` when the rejection stands. The first changes are
+/// always those that were asked for, in their order.
+pub(super) async fn make_way(
+    session: &Session,
+    asked: &[Change],
+    tried: &[Change],
+    roles: &[Role],
+    rejection: &Rejection,
+) -> Result<Option<Vec<Change>>> {
+    let Cause::Condition { entry } = rejection.cause else { return Ok(None) };
+    let mut changes = tried.to_vec();
+    match &roles[entry] {
+        // Somebody else removed it meanwhile.
+        Role::Record(place) if *place >= asked.len() => drop(changes.remove(*place)),
+        Role::Record(place) => {
+            let Some(before) =
+                before(session, &asked[*place], &tried[*place], rejection.found.as_ref())
+            else {
+                return Ok(None);
+            };
+            changes[*place].before = before;
+        }
+        Role::Entry(place, index, key) => {
+            let collection = &tried[*place].collection;
+            let claim = Claim { collection, index, key };
+            match claim.holder(session, tried, rejection.found.as_ref()).await? {
+                Holder::Stands => return Ok(None),
+                Holder::Expired(key, record) => {
+                    changes.push(Change::expiry(collection, key, record));
+                }
+                Holder::Unsettled => {}
+            }
+        }
+        Role::Read | Role::Lease(_) => return Ok(None),
+    }
+    Ok(Some(changes))
+}
+
+/// Whether a batch that grew exceeds what the engine takes.
+pub(super) fn is_too_large(session: &Session, batch: &Batch) -> bool {
+    let checked = batch.check(session.engine.capabilities());
+    checked.is_err_and(|error| error.kind() == ErrorKind::LimitExceeded)
+}
+
+/// Removes expired records each by itself, where one batch cannot hold them and the write too.
+/// Nobody sees a difference: they are absent already. One that changed meanwhile is let be.
+pub(super) async fn step_aside(
+    session: &Session,
+    loaded: &Loaded,
+    expired: &[Change],
+) -> Result<()> {
+    for change in expired {
+        let changes = std::slice::from_ref(change);
+        let work = Work::of(changes);
+        let mut assembled = assemble(session, loaded, work)?;
+        guard(session, loaded, changes, &mut assembled).await?;
+        session.commit(loaded, assembled.batch, || note(session, &work)).await?;
+    }
+    Ok(())
+}
+
+/// What a record was before the change, now that something else was found there.
+fn before(
+    session: &Session,
+    asked: &Change,
+    tried: &Change,
+    found: Option<&Cell>,
+) -> Option<Before> {
+    if !matches!(asked.before, Before::Absent | Before::SeenAbsent) {
+        return None;
+    }
+    let current =
+        found.and_then(|cell| Current::from_cell(&asked.collection, &asked.key, cell).ok());
+    match current {
+        Some(current) if asked.collection.is_expired(&current.value, session.now()) => {
+            Some(Before::Expired(current))
+        }
+        // What had expired is no longer there; whatever is now speaks for itself.
+        _ if matches!(tried.before, Before::Expired(_)) => Some(asked.before.clone()),
+        _ => None,
+    }
+}
+
+fn has(changes: &[Change], collection: &Collection, key: &Bytes) -> bool {
+    changes.iter().any(|change| change.collection.name == collection.name && change.key == *key)
+}
+
+/// A key of an index that only one record can have.
+struct Claim<'c> {
+    collection: &'c Collection,
+    index: &'c Index,
+    key: &'c Bytes,
+}
+
+/// Who has a claim.
+enum Holder {
+    /// Somebody who keeps it.
+    Stands,
+    /// This record, which has expired.
+    Expired(Bytes, Current),
+    /// It changed hands since the rejection.
+    Unsettled,
+}
+
+impl Claim<'_> {
+    /// Who has the claim that was found in the way of the changes that were tried.
+    async fn holder(
+        &self,
+        session: &Session,
+        tried: &[Change],
+        found: Option<&Cell>,
+    ) -> Result<Holder> {
+        let Claim { collection, index, key } = self;
+        let value = found.and_then(Cell::bytes);
+        let holder = value.and_then(|value| record_key_of(collection, index, key, value));
+        let (Some(holder), Some(found), Some(_)) = (holder, found, &collection.expiry) else {
+            return Ok(Holder::Stands);
+        };
+        if has(tried, collection, &holder) {
+            return Ok(Holder::Stands);
+        }
+        let both = [
+            Address::new(index.area.clone(), (*key).clone()),
+            Address::new(collection.area.clone(), holder.clone()),
+        ];
+        let mut cells = session.engine.get(&session.space, &both).await?.into_iter();
+        let claim = cells.next().flatten();
+        // One that cannot be read is nobody's to remove.
+        let record =
+            cells.next().flatten().map(|cell| Current::from_cell(collection, &holder, &cell));
+        let Some(record) =
+            record.transpose().unwrap_or_default().filter(|record| self.is_of(record))
+        else {
+            let is_settled = claim.is_some_and(|claim| claim.stamp == found.stamp)
+                && session.engine.capabilities().reading == Reading::Snapshot;
+            return Ok(if is_settled { Holder::Stands } else { Holder::Unsettled });
+        };
+        let is_expired = collection.is_expired(&record.value, session.now());
+        Ok(if is_expired { Holder::Expired(holder, record) } else { Holder::Stands })
+    }
+
+    fn is_of(&self, record: &Current) -> bool {
+        entry_keys_of(self.collection, self.index, &record.value)
+            .is_ok_and(|keys| keys.contains(self.key))
+    }
+}
