@@ -141,13 +141,9 @@ impl Store {
     }
 }
 
-/// What the schema says of the log; an error where there is none, and for acting users, since the
-/// log tells of the records of all.
+/// What the schema says of the log; an error where there is none.
 pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
-    if session.actor().is_some() {
-        let message = "the log tells of all records; read it without an acting user";
-        return Err(Error::new(ErrorKind::InvalidArgument, message));
-    }
+    refuse_acting_user(session)?;
     session
         .decide(|loaded| {
             loaded.schema.log.ok_or_else(|| {
@@ -157,6 +153,17 @@ pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
             })
         })
         .await
+}
+
+/// The log tells of the records of all users.
+pub(super) fn refuse_acting_user(session: &Session) -> Result<()> {
+    match session.actor() {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "the log tells of all records; use the store without an acting user",
+        )),
+    }
 }
 
 /// Entries from a position on, which must be one that the log keeps or its next one.

@@ -1,7 +1,7 @@
 //! A store from the log of another.
 
 use super::Store;
-use super::changes::{declared_log, read};
+use super::changes::{declared_log, read, refuse_acting_user};
 use crate::engine::{
     Address, Area, Batch, Condition, Direction, Effect, EngineExt, LogBounds, LogEntry, Outcome,
     Position, Range,
@@ -52,6 +52,7 @@ impl Store {
     }
 
     async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
+        refuse_acting_user(self.session())?;
         declared_log(log.session()).await?;
         // The schema as it is now names all areas that there ever were, since none is dropped.
         let schema = log.session().reload().await?.schema.clone();
