@@ -219,6 +219,8 @@ async fn only_an_empty_store_is_filled() {
         assert_eq!(everything(&target.store).await, before, "it was changed all the same");
     }
     refusal(source.store.replay(&source.store).await, ErrorKind::InvalidArgument);
+    let acting = Subject::memory().store.acting_as("ana").unwrap();
+    refusal(acting.replay(&source.store).await, ErrorKind::InvalidArgument);
 }
 
 #[tokio::test]

@@ -95,8 +95,8 @@ mod tests {
         let space = Space::main();
         let mut first = Box::pin(bells.wait::<()>(&space, || Ok(None)));
         let mut second = Box::pin(bells.wait::<()>(&space, || Ok(None)));
-        assert!(futures_poll(&mut first).await.is_none());
-        assert!(futures_poll(&mut second).await.is_none());
+        assert!(poll_once(&mut first).await.is_none());
+        assert!(poll_once(&mut second).await.is_none());
         drop(first);
         assert_eq!(bells.state().by_space.len(), 1);
         bells.end();
@@ -106,8 +106,22 @@ mod tests {
         assert_eq!(late.unwrap_err().kind(), ErrorKind::Closed);
     }
 
+    /// The ring comes after the look that missed it, and before the waiting.
+    #[tokio::test]
+    async fn a_ring_during_a_look_is_heard() {
+        let bells = Bells::default();
+        let space = Space::main();
+        let mut looks = 0;
+        let mut waiter = Box::pin(bells.wait(&space, || {
+            looks += 1;
+            bells.ring(&space);
+            Ok((looks == 3).then_some(looks))
+        }));
+        assert_eq!(poll_once(&mut waiter).await.unwrap().unwrap(), 3);
+    }
+
     /// Polls once, and says what came of it.
-    async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
                 std::task::Poll::Ready(output) => Some(output),

@@ -5,8 +5,13 @@
 //! byte: records, index entries, the catalog and whatever else was in it. So a replay needs to
 //! know nothing of what the cells are for.
 
+mod decode;
+mod encode;
 mod entry;
 mod keep;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use entry::{Author, Became, Entry, Note, Told, encode};
+pub(crate) use encode::encode;
+pub(crate) use entry::{Author, Became, Entry, Note, Told};
 pub(crate) use keep::{Step, trim_now_and_then, trim_step};

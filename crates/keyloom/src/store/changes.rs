@@ -141,8 +141,7 @@ impl Store {
     }
 }
 
-/// What the schema says of the log; an error where there is none, and for acting users, since the
-/// log tells of the records of all.
+/// What the schema says of the log; an error where there is none.
 pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
     session.program()?;
     session

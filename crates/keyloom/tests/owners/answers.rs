@@ -65,7 +65,7 @@ impl<R: Told> Told for Page<R> {
     fn told(&self) -> String {
         let Page { records, next, previous, stopped, read, problems, swept_until } = self;
         let cursors = (next.is_some(), previous.is_some());
-        format!("[{}] {cursors:?} {stopped:?} {read} {problems:?}", records.told())
+        format!("[{}] {cursors:?} {stopped:?} {read} {problems:?} {swept_until:?}", records.told())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The log of a space: one order, the order of commits, and whole batches only.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::Barrier;
@@ -291,6 +292,8 @@ async fn entries_and_cells_show_together(it: Subject) {
 /// Readers follow writers by waiting and reading, with different steps, while the log is trimmed
 /// behind the slowest of them.
 async fn readers_miss_and_repeat_nothing(it: Subject) {
+    /// The step of the reader that trims.
+    const TRIMMER: usize = 7;
     let total = (WRITERS * BATCHES * it.scale) as u64;
     let writers = at_once((0..WRITERS).map(|_| {
         let engine = it.engine.clone();
@@ -302,8 +305,10 @@ async fn readers_miss_and_repeat_nothing(it: Subject) {
             }
         }
     }));
-    let readers = at_once([1, 3, usize::MAX].map(|entries_max| {
-        let engine = it.engine.clone();
+    let places: Arc<[AtomicU64; 3]> = Arc::new(std::array::from_fn(|_| AtomicU64::new(1)));
+    let steps = [1, TRIMMER, usize::MAX].into_iter().enumerate();
+    let readers = at_once(steps.map(|(reader, entries_max)| {
+        let (engine, places) = (it.engine.clone(), places.clone());
         async move {
             let mut from = Position::FIRST;
             while from.number() <= total {
@@ -316,11 +321,18 @@ async fn readers_miss_and_repeat_nothing(it: Subject) {
                     assert_eq!(entry.position, from);
                     from = from.next();
                 }
+                places[reader].store(from.number(), Ordering::Release);
+                if entries_max == TRIMMER {
+                    let slowest = places.iter().map(|place| place.load(Ordering::Acquire)).min();
+                    let slowest = position(slowest.expect("there are readers"));
+                    let kept = engine.trim_log(&space(), slowest, 50).await;
+                    assert!(kept.expect("trimming succeeds").oldest <= slowest);
+                }
             }
         }
     }));
     tokio::join!(writers, readers);
-    assert_eq!(bounds(&it).await, (1, total + 1));
+    assert_eq!(bounds(&it).await.1, total + 1);
 }
 
 async fn waiting_ends_with_the_next_entry(it: Subject) {
