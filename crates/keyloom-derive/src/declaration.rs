@@ -6,7 +6,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{LitStr, Result};
 
-use crate::attributes::{FieldAttribute, IndexAttribute, IndexKind, TestAttribute};
+use crate::attributes::{
+    FieldAttribute, HistoryAttribute, IndexAttribute, IndexKind, TestAttribute,
+};
 use crate::fields::{Fields, Resolved, StructField};
 use crate::key::Path;
 use crate::record::Record;
@@ -17,12 +19,24 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
     let area = record.attribute.area.iter();
     let body = record.attribute.body.iter();
+    let history = record.attribute.history.iter().map(history);
     Ok(quote! {
+        #(#history)*
         #(collection.area = ::std::string::String::from(#area);)*
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*
     })
+}
+
+fn history(HistoryAttribute { versions, days }: &HistoryAttribute) -> TokenStream {
+    let (versions, days) = (optional(versions.as_ref()), optional(days.as_ref()));
+    quote! {
+        collection.history = ::std::option::Option::Some(::keyloom::HistoryDeclaration {
+            versions: #versions,
+            days: #days,
+        });
+    }
 }
 
 /// Which fields are declared: those in templates, those with `#[field]`, those in conditions
@@ -308,7 +322,7 @@ impl FieldAttribute {
     }
 }
 
-fn optional(number: Option<&u8>) -> TokenStream {
+fn optional(number: Option<&impl quote::ToTokens>) -> TokenStream {
     match number {
         Some(number) => quote!(::std::option::Option::Some(#number)),
         None => quote!(::std::option::Option::None),

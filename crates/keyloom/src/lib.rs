@@ -1,6 +1,7 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod error;
+mod history;
 mod index;
 mod key;
 mod query;
@@ -22,16 +23,19 @@ pub use keyloom_derive::Choice;
 pub use keyloom_derive::Record;
 
 pub use error::{Error, ErrorKind, Fate, Result};
+pub use history::{Difference, HistoryKind, SweepOptions, Swept};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
-pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{
+    Cursor, HistoryEntry, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped,
+};
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
-    TestDeclaration,
+    HistoryDeclaration, Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration,
+    Test, TestDeclaration,
 };
 pub use session::Clock;
 pub use store::{

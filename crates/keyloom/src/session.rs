@@ -48,13 +48,11 @@ impl Session {
     }
 
     /// Milliseconds since 1970, by the store's clock.
-    #[expect(dead_code, reason = "what depends on time comes next")]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
     /// The acting user, if the caller named one.
-    #[expect(dead_code, reason = "what depends on the acting user comes next")]
     pub(crate) fn actor(&self) -> Option<&str> {
         self.actor.as_deref()
     }

@@ -31,6 +31,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("live",     "schema/live"),
     // Who is asking, of which space.
     ("session",  "session"),
+    // What records were: its cells and their bounds.
+    ("history",  "history"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
@@ -64,7 +66,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
     ("record", "engine", &["ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
-    ("query", "write", &["entry_keys_of"]),
+    ("query", "write", &["Retry", "entry_keys_of"]),
 ];
 
 /// Who may use which dependency. All others, tests apart, are refused.
@@ -77,7 +79,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["query/cursor.rs"]),
+    ("sha2",        &["history/keys.rs", "query/cursor.rs"]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "blocking"]),
 ];

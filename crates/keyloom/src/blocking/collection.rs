@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::runtime::Runtime;
 use super::waits;
 use crate::error::Result;
-use crate::query::{Near, Nearby, Page, Query};
+use crate::query::{HistoryEntry, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
 use crate::write::{Retry, Written};
@@ -69,6 +69,10 @@ impl<T: DeserializeOwned> Collection<T> {
         fn get_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Stored<T>>>;
         fn page(&self, query: &Query) -> Result<Page<Stored<T>>>;
         fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>>;
+        fn history(&self, key: impl KeyFields, take: usize, cursor: Option<&str>)
+            -> Result<Page<HistoryEntry<T>>>;
+        fn get_version(&self, key: impl KeyFields, version: Version) -> Result<Option<Stored<T>>>;
+        fn get_as_of(&self, key: impl KeyFields, time_ms: u64) -> Result<Option<Stored<T>>>;
     }
 }
 

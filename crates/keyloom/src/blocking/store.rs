@@ -11,6 +11,7 @@ use super::transaction::{self, Transaction};
 use super::waits;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::history::{SweepOptions, Swept};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
 use crate::schema::{Applied, IndexState, Schema};
 use crate::typed::Record;
@@ -67,6 +68,7 @@ impl Store {
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn sweep_history(&self, options: &SweepOptions) -> Result<Swept>;
         fn close(&self) -> Result<()>;
     }
 

@@ -7,6 +7,7 @@
 
 mod build;
 mod finding;
+mod history;
 mod keyspace;
 mod mend;
 mod obstacle;

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingCounts, Tally};
+use super::history;
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
 use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::own_range;
 use crate::schema::{Collection, Index, Live, Loaded};
 use crate::write::{Image, Retry, entry_value};
 
@@ -176,7 +178,9 @@ impl Verifier {
 
     /// The first declared range that is not done, without its part that is.
     fn left(&self) -> Option<Range> {
-        let ranges = self.keyspace.ranges();
+        let mut ranges = self.keyspace.ranges();
+        // No declared area sorts after Keyloom's own.
+        ranges.push(own_range());
         let Some(done) = &self.done else { return ranges.into_iter().next() };
         ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
             std::cmp::Ordering::Less => None,
@@ -207,6 +211,11 @@ impl Verifier {
     }
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
+        if *area == Area::own() {
+            let witnesses = history::witnesses(&self.loaded, &row);
+            sorted.suspects.push(Suspect::History { witnesses });
+            return;
+        }
         match self.keyspace.place(area, &row.key) {
             Place::Record(collection) => {
                 sorted.records += 1;

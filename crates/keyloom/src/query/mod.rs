@@ -3,6 +3,7 @@
 mod cursor;
 mod explain;
 mod geo;
+mod history;
 mod page;
 mod plan;
 mod predicate;
@@ -12,6 +13,8 @@ pub use cursor::Cursor;
 pub(crate) use cursor::{Asked, Binding, Position};
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
+pub use history::HistoryEntry;
+pub(crate) use history::{as_of, at_version, history};
 pub use page::{Page, Problem, ProblemKind, Stopped};
 pub(crate) use page::{count, documents, has_entry, keys, planned, unreadable};
 pub(crate) use predicate::TAKE_MAX;

@@ -12,6 +12,9 @@ use crate::schema::{Collection, Field, FieldKind, Verdict};
 /// How deep a record's JSON may nest. A parser that reads it back must not run out of stack.
 const DEPTH_MAX: usize = 100;
 
+/// What the history writes about a version besides the record: two keys and a user, escaped.
+const HISTORY_BYTES: usize = 16 * 1024;
+
 /// What declared transitions say of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
@@ -89,8 +92,14 @@ fn check_field(field: &Field, record: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Refuses JSON text that is too large for a cell.
+/// Refuses JSON text that is too large for a cell, or for a cell of its history.
 pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
+    if collection.history.is_some() && text.len() > VALUE_BYTES_MAX - HISTORY_BYTES {
+        let message = "a record with a history has at most 372736 bytes (364 KiB) of JSON";
+        return Err(Error::new(ErrorKind::LimitExceeded, message)
+            .with("collection", &collection.name)
+            .with("bytes", text.len()));
+    }
     if text.len() <= VALUE_BYTES_MAX {
         return Ok(());
     }

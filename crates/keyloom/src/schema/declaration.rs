@@ -45,6 +45,20 @@ pub struct CollectionDeclaration {
     /// A JSON Schema that every record must meet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// How much of each record's past is kept; nothing when not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryDeclaration>,
+}
+
+/// How much of each record's past is kept. A version goes when either bound says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryDeclaration {
+    /// The most versions of one record: 1 to 1,000,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions: Option<usize>,
+    /// For how many days what was can be told: 1 to 36,500.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days: Option<usize>,
 }
 
 /// One field.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, SchemaDeclaration,
+    CollectionDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IndexDeclaration,
+    SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -45,6 +46,7 @@ pub(crate) enum Subject {
     Key { collection: String },
     Area { collection: String },
     Body { collection: String },
+    History { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
 }
@@ -71,6 +73,7 @@ impl fmt::Display for Subject {
             Subject::Key { collection } => vec![collection, "key"],
             Subject::Area { collection } => vec![collection, "area"],
             Subject::Body { collection } => vec![collection, "body"],
+            Subject::History { collection } => vec![collection, "history"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
             Subject::Index { collection, section, index } => vec![collection, section, index],
         };
@@ -132,6 +135,7 @@ impl Walk<'_> {
             unique: self.indexes("unique", &stored.unique, &declared.unique),
             geo: self.indexes("geo", &stored.geo, &declared.geo),
             body: self.body(),
+            history: self.history(),
         }
     }
 
@@ -174,6 +178,22 @@ impl Walk<'_> {
         };
         let collection = self.name();
         self.add(Subject::Body { collection }, class, sentence.to_owned());
+        declared.or(stored)
+    }
+
+    /// A history begins when it is declared. Another bound holds from the next write and the next
+    /// sweep on.
+    fn history(&mut self) -> Option<HistoryDeclaration> {
+        let stored = self.stored.declaration.history;
+        let declared = self.declared.declaration.history;
+        let (class, sentence) = match (stored, declared) {
+            _ if stored == declared => return stored,
+            (_, None) => (Class::Kept, "is in the store only; it stays"),
+            (None, Some(_)) => (Class::Safe, "is new; what changes from now on is kept"),
+            (Some(_), Some(_)) => (Class::Safe, "changed; it holds from now on"),
+        };
+        let collection = self.name();
+        self.add(Subject::History { collection }, class, sentence.to_owned());
         declared.or(stored)
     }
 

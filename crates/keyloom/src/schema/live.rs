@@ -131,8 +131,8 @@ impl Live {
         if Arc::ptr_eq(&known, &latest) { Err(refusal) } else { decide(&latest) }
     }
 
-    /// Makes the stored schema contain the declared one.
-    pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
+    /// Makes the stored schema contain the declared one, at this time.
+    pub(crate) async fn apply(&self, declared: &Schema, now: u64) -> Result<Applied> {
         declared.check_against(self.engine.capabilities())?;
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
@@ -152,6 +152,9 @@ impl Live {
             // that it lacks.
             for (collection, index) in new_indexes(&loaded.schema, &schema) {
                 catalog.set_state(&collection.name, &index.name, IndexState::Building);
+            }
+            for collection in new_histories(&loaded.schema, &schema) {
+                catalog.history_since.insert(collection.to_owned(), now);
             }
             if self.put_catalog(&loaded, catalog).await? {
                 self.remember(declared);
@@ -328,6 +331,21 @@ fn new_indexes<'s>(
             })
             .map(move |index| (collection, index))
     })
+}
+
+/// The collections whose history begins, or is kept by other bounds.
+fn new_histories<'s>(
+    stored: &'s Schema,
+    union: &'s Schema,
+) -> impl Iterator<Item = &'s str> + use<'s> {
+    let known = |name: &String| stored.collections.get(name).and_then(|known| known.history);
+    union
+        .collections
+        .iter()
+        .filter(move |(name, collection)| {
+            collection.history.is_some() && collection.history != known(name)
+        })
+        .map(|(name, _)| name.as_str())
 }
 
 pub(crate) fn catalog_address() -> Address {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::body::BodySchema;
 use super::condition::Condition;
-use super::declaration::{CollectionDeclaration, SchemaDeclaration};
+use super::declaration::{CollectionDeclaration, HistoryDeclaration, SchemaDeclaration};
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +40,8 @@ pub(crate) struct Collection {
     /// Whether keys of another template may lie between those of the records.
     pub(crate) interleaved: bool,
     pub(crate) body: Option<BodySchema>,
+    /// How much of each record's past is kept, if any of it is.
+    pub(crate) history: Option<HistoryDeclaration>,
     pub(crate) declaration: CollectionDeclaration,
 }
 
@@ -186,9 +188,15 @@ impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
     /// record and moves every entry.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        self.indexes
-            .values()
-            .fold(1, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
+        self.indexes.values().fold(1 + self.history_cells_worst(), |sum: usize, index| {
+            sum.saturating_add(index.max.saturating_mul(2))
+        })
+    }
+
+    /// The most cells of history that one change touches: a rename puts the new version and a
+    /// trace under the old key, and a count of versions removes the oldest.
+    fn history_cells_worst(&self) -> usize {
+        self.history.map_or(0, |history| 2 + usize::from(history.versions.is_some()))
     }
 
     /// The range that all records lie in, maybe among keys of other templates.

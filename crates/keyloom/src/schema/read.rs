@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration, Illegal,
+    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -46,8 +46,21 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         unique: table.tables("unique", problems, index),
         geo: table.tables("geo", problems, index),
         body: body(&mut table, problems),
+        history: history(&mut table, problems),
     };
     table.finish("a collection", problems);
+    Some(declaration)
+}
+
+/// `history = { versions = 20, days = 90 }`.
+fn history(table: &mut Table<'_>, problems: &mut Problems) -> Option<HistoryDeclaration> {
+    let value = table.take("history")?;
+    let mut table = Table::new(value, table.trail_of("history"), problems)?;
+    let declaration = HistoryDeclaration {
+        versions: table.number("versions", problems),
+        days: table.number("days", problems),
+    };
+    table.finish("a history", problems);
     Some(declaration)
 }
 

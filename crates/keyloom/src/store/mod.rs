@@ -5,6 +5,7 @@ mod change;
 mod collection;
 mod fields;
 mod finite;
+mod history;
 mod in_transaction;
 mod maintenance;
 mod plain;
@@ -85,7 +86,7 @@ impl Store {
     /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
     /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
-        self.session.apply(schema).await
+        self.session.apply(schema, self.session.now()).await
     }
 
     /// The schema in the store, as this process last saw it.

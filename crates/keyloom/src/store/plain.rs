@@ -222,7 +222,7 @@ impl Plain {
         if loaded.fence().is_some() {
             return Ok(loaded);
         }
-        self.session.apply(&Schema::default()).await?;
+        self.session.apply(&Schema::default(), self.session.now()).await?;
         self.session.loaded().await
     }
 

@@ -97,6 +97,8 @@ pub(crate) enum Role {
     Record(usize),
     /// An index key of that change.
     Entry(usize, Arc<Index>, Bytes),
+    /// A cell of a record's history, which has no condition.
+    History,
     /// Something that was read and must not have changed.
     Read,
 }
@@ -229,7 +231,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read => String::new(),
+                    Role::History | Role::Read => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, &rival))
             }
@@ -269,6 +271,9 @@ pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection)
         };
     };
     match &roles[entry] {
+        Role::History => {
+            Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
+        }
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

@@ -6,6 +6,7 @@
 mod clashes;
 mod conditions;
 mod fields;
+mod history;
 mod holds;
 mod indexes;
 mod templates;
@@ -72,6 +73,7 @@ fn collection(
 ) -> Option<Collection> {
     let area = area(&declaration.area, &under(trail, "area"), problems);
     let body = body(declaration, trail, problems);
+    let history = history::compile(declaration.history, &under(trail, "history"), problems);
     if fields_are_unreadable(declaration, trail, problems) {
         return None;
     }
@@ -94,6 +96,7 @@ fn collection(
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
         interleaved: true,
         body,
+        history,
         declaration: declaration.clone(),
     })
 }

@@ -12,8 +12,8 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
+    Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -104,16 +104,16 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
         indexes(),
         indexes(),
         option::of(body),
+        option::of(history()),
     )
-        .prop_map(|(key, area, fields, index, unique, geo, body)| CollectionDeclaration {
-            key,
-            area,
-            fields,
-            index,
-            unique,
-            geo,
-            body,
+        .prop_map(|(key, area, fields, index, unique, geo, body, history)| {
+            CollectionDeclaration { key, area, fields, index, unique, geo, body, history }
         })
+}
+
+fn history() -> impl Strategy<Value = HistoryDeclaration> {
+    let bound = || option::of(any::<u16>().prop_map(usize::from));
+    (bound(), bound()).prop_map(|(versions, days)| HistoryDeclaration { versions, days })
 }
 
 fn declaration() -> impl Strategy<Value = SchemaDeclaration> {

@@ -1,6 +1,8 @@
 //! What a commit writes besides records and index entries, in Keyloom's own area. Each subject has
 //! a file that turns the work of a commit into the cells it needs; this one puts them together.
 
+mod history;
+
 use super::assemble::{Role, Work};
 use crate::engine::{Address, Condition, Effect};
 use crate::error::Result;
@@ -18,6 +20,6 @@ pub(super) struct Beside {
 }
 
 /// Everything that a commit writes besides records and index entries.
-pub(super) fn beside(_: &Session, _: &Loaded, _: &Work<'_>) -> Result<Vec<Beside>> {
-    Ok(Vec::new())
+pub(super) fn beside(session: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
+    Ok(history::cells(session, work.changes))
 }
