@@ -2,6 +2,7 @@
 
 mod error;
 mod history;
+mod idempotency;
 mod index;
 mod key;
 mod query;
@@ -11,6 +12,7 @@ mod record;
 mod schema;
 mod session;
 mod store;
+mod sweep;
 mod write;
 
 pub mod blocking;
@@ -23,7 +25,7 @@ pub use keyloom_derive::Choice;
 pub use keyloom_derive::Record;
 
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use history::{Difference, HistoryKind, SweepOptions, Swept};
+pub use history::{Difference, HistoryKind};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
@@ -34,13 +36,14 @@ pub use query::{
 pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    HistoryDeclaration, Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration,
-    Test, TestDeclaration,
+    HistoryDeclaration, IdempotencyDeclaration, Illegal, IndexDeclaration, IndexState, PointOf,
+    Schema, SchemaDeclaration, Test, TestDeclaration,
 };
 pub use session::Clock;
 pub use store::{
     Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
 };
+pub use sweep::{SweepOptions, Swept};
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Retry, Transaction, Written};
 

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::idempotency::{Claim, IdempotencyKey};
 use crate::record::now_ms;
 use crate::schema::Live;
 
@@ -17,12 +18,16 @@ pub(crate) struct Session {
     live: Arc<Live>,
     actor: Option<Arc<str>>,
     clock: Clock,
+    /// The key that the next write carries.
+    key: Option<IdempotencyKey>,
+    /// The attempt that the batch of the write has to settle.
+    claim: Option<Arc<Claim>>,
 }
 
 impl Session {
     /// The program itself, which acts for nobody in particular.
     pub(crate) fn new(live: Arc<Live>) -> Self {
-        Session { live, actor: None, clock: Clock::default() }
+        Session { live, actor: None, clock: Clock::default(), key: None, claim: None }
     }
 
     /// The same caller in another space.
@@ -45,6 +50,26 @@ impl Session {
     /// The same caller, by another clock.
     pub(crate) fn by_clock(&self, clock: Clock) -> Self {
         Session { clock, ..self.clone() }
+    }
+
+    /// The same caller, whose next write carries a key.
+    pub(crate) fn with_key(&self, key: &str) -> Result<Self> {
+        Ok(Session { key: Some(IdempotencyKey::new(key)?), ..self.clone() })
+    }
+
+    /// The key that the next write carries.
+    pub(crate) fn key(&self) -> Option<&IdempotencyKey> {
+        self.key.as_ref()
+    }
+
+    /// The same caller within one attempt at a write with a key.
+    pub(crate) fn claiming(&self, claim: Arc<Claim>) -> Self {
+        Session { claim: Some(claim), ..self.clone() }
+    }
+
+    /// The attempt that the batch of the write has to settle.
+    pub(crate) fn claim(&self) -> Option<&Arc<Claim>> {
+        self.claim.as_ref()
     }
 
     /// Milliseconds since 1970, by the store's clock.

@@ -29,8 +29,12 @@ const LAYERS: &[(&str, &str)] = &[
     ("record",   "record"),
     // The catalog in the store carries a record's version, and so lies above records.
     ("live",     "schema/live"),
+    // The answers that idempotency keys keep.
+    ("idempotency", "idempotency"),
     // Who is asking, of which space.
     ("session",  "session"),
+    // How cells that are no longer needed go.
+    ("sweep",    "sweep"),
     // What records were: its cells and their bounds.
     ("history",  "history"),
     ("write",    "write"),
@@ -79,7 +83,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["history/keys.rs", "query/cursor.rs"]),
+    ("sha2",        &["history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs"]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "blocking"]),
 ];

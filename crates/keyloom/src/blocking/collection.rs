@@ -45,6 +45,12 @@ impl<T> Collection<T> {
         self.inner.name()
     }
 
+    /// As [`Collection::with_idempotency_key`](crate::Collection::with_idempotency_key).
+    pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
+        let inner = self.inner.with_idempotency_key(key)?;
+        Ok(Collection { inner, runtime: self.runtime.clone() })
+    }
+
     waits! { "Collection":
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;

@@ -3,17 +3,19 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::collection::Collection;
 use super::runtime::Runtime;
-use super::transaction::{self, Transaction};
+use super::transaction::{Transaction, Turn};
 use super::waits;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::history::{SweepOptions, Swept};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
 use crate::schema::{Applied, IndexState, Schema};
+use crate::sweep::{SweepOptions, Swept};
 use crate::typed::Record;
 use crate::write::Retry;
 
@@ -68,6 +70,7 @@ impl Store {
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn sweep_idempotency_keys(&self, options: &SweepOptions) -> Result<Swept>;
         fn sweep_history(&self, options: &SweepOptions) -> Result<Swept>;
         fn close(&self) -> Result<()>;
     }
@@ -99,6 +102,20 @@ impl Store {
         F: FnMut(Transaction) -> Result<A, E>,
         E: From<Error>,
     {
-        transaction::run(&self.inner, &self.runtime, retry, closure)
+        let turn = Turn::default();
+        let transaction = self.inner.transaction_with(retry, |attempt| turn.hand_over(attempt));
+        turn.take_turns(&self.runtime, transaction, closure)
+    }
+
+    /// As [`Store::transaction_once`](crate::Store::transaction_once).
+    pub fn transaction_once<A, E, F>(&self, key: &str, closure: F) -> Result<A, E>
+    where
+        A: Serialize + DeserializeOwned,
+        F: FnMut(Transaction) -> Result<A, E>,
+        E: From<Error>,
+    {
+        let turn = Turn::default();
+        let transaction = self.inner.transaction_once(key, |attempt| turn.hand_over(attempt));
+        turn.take_turns(&self.runtime, transaction, closure)
     }
 }

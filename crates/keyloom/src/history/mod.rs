@@ -20,5 +20,4 @@ pub(crate) use keys::{
 };
 pub use past::HistoryKind;
 pub(crate) use past::Past;
-pub(crate) use sweep::sweep;
-pub use sweep::{SweepOptions, Swept};
+pub(crate) use sweep::sweep_history;

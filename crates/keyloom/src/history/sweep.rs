@@ -5,92 +5,29 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-
 use super::keys::{all_traces, all_versions, trace_of, version_address, version_of};
 use super::past::Past;
-use crate::engine::{
-    Address, Area, Batch, Cell, Direction, Effect, EngineExt, Outcome, Range, Row, successor,
-};
+use crate::engine::{Address, Area, Cell, Row};
 use crate::error::Result;
 use crate::record::Version;
 use crate::schema::{HistoryDeclaration, Loaded};
 use crate::session::Session;
-
-/// How many cells are read at once; a batch removes no more.
-const CHUNK_CELLS: usize = 64;
+use crate::sweep::{SweepOptions, Swept, sweep};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// How much one call of a sweep does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SweepOptions {
-    /// How many cells are looked at, at most, but a chunk of 64 at least.
-    pub cells_max: usize,
-    /// Where an earlier call stopped: its [`Swept::next`].
-    pub from: Option<Bytes>,
-}
-
-impl Default for SweepOptions {
-    /// Everything, from the start.
-    fn default() -> Self {
-        SweepOptions { cells_max: usize::MAX, from: None }
-    }
-}
-
-/// What a sweep did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// How many cells were looked at.
-    pub read: u64,
-    /// How many of them were removed.
-    pub removed: u64,
-    /// Where to go on; `None` when all was looked at.
-    pub next: Option<Bytes>,
-}
-
-pub(crate) async fn sweep(session: &Session, options: &SweepOptions) -> Result<Swept> {
-    let mut swept = Swept::default();
-    let mut from = options.from.clone();
+/// Removes what is over. No cell of a history ever changes, so that nothing has to hold for it.
+pub(crate) async fn sweep_history(session: &Session, options: &SweepOptions) -> Result<Swept> {
     // Versions go first: a trace ends with the version that it leads to.
-    for (pass, of_versions) in [(all_versions(), true), (all_traces(), false)] {
-        let Some(mut left) = left_of(&pass, from.as_ref()) else { continue };
-        from = None;
-        loop {
-            if swept.read >= u64::try_from(options.cells_max).unwrap_or(u64::MAX) {
-                swept.next = Some(left.start);
-                return Ok(swept);
-            }
-            let loaded = session.loaded().await?;
-            let engine = &session.engine;
-            let stretch =
-                engine.scan_one(&session.space, &left, CHUNK_CELLS, Direction::Forward).await?;
-            let Some(last) = stretch.rows.last() else { break };
-            let next = successor(&last.key);
-            let read = stretch.rows.len();
-            let removals = match of_versions {
-                true => versions_to_remove(session, &loaded, &stretch.rows).await?,
-                false => traces_to_remove(session, &loaded, &stretch.rows),
-            };
-            let Some(removed) = remove(session, &loaded, removals).await? else { continue };
-            swept.read += read as u64;
-            swept.removed += removed;
-            left.start = next;
-            if !stretch.more {
-                break;
-            }
-        }
-    }
-    Ok(swept)
-}
-
-/// What is left of a pass that starts from here; `None` when it is done.
-fn left_of(pass: &Range, from: Option<&Bytes>) -> Option<Range> {
-    match from {
-        None => Some(pass.clone()),
-        Some(from) if pass.contains(from) => Some(Range { start: from.clone(), ..pass.clone() }),
-        Some(_) => None,
-    }
+    let ranges = [all_versions(), all_traces()];
+    sweep(session, options, &ranges, async |place, loaded, rows| {
+        let gone = match place {
+            0 => versions_to_remove(session, loaded, rows).await?,
+            _ => traces_to_remove(session, loaded, rows),
+        };
+        Ok(gone.into_iter().map(|address| (address, None)).collect())
+    })
+    .await
 }
 
 /// The versions among these rows that no bound keeps.
@@ -169,24 +106,4 @@ async fn found(session: &Session, addresses: Vec<Address>) -> Result<BTreeMap<Ad
     }
     let cells = session.engine.get(&session.space, &addresses).await?;
     Ok(addresses.into_iter().zip(cells).filter_map(|(at, cell)| Some((at, cell?))).collect())
-}
-
-/// Removes cells under the schema that they were judged by, and tells how many; `None` when it
-/// changed, so that they must be judged again. No cell of a history ever changes, so that nothing
-/// else has to hold.
-async fn remove(session: &Session, loaded: &Loaded, gone: Vec<Address>) -> Result<Option<u64>> {
-    let removed = gone.len() as u64;
-    // Not every engine takes a whole chunk at once.
-    let most = session.engine.capabilities().batch_entries_max.max(1);
-    for part in gone.chunks(most) {
-        let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.space.clone()) };
-        for address in part {
-            batch.push(address.clone(), None, Some(Effect::Delete));
-        }
-        if let Outcome::Rejected(_) = session.engine.commit(batch).await? {
-            session.reload().await?;
-            return Ok(None);
-        }
-    }
-    Ok(Some(removed))
 }

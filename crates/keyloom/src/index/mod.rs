@@ -8,6 +8,7 @@
 mod build;
 mod finding;
 mod history;
+mod idempotency;
 mod keyspace;
 mod mend;
 mod obstacle;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
-use super::history;
 use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
+use super::{history, idempotency};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
 
@@ -23,6 +23,8 @@ pub(super) enum Suspect {
     Record { collection: Arc<Collection>, key: Bytes },
     /// A cell of a history that may be wrong, or that no record may lead to.
     History { witnesses: Vec<Address> },
+    /// The cell of an idempotency key that may not be one.
+    Idempotency { address: Address },
     /// A key that belongs to no template; near this one.
     Stray { area: Area, key: Bytes, template: String },
 }
@@ -41,6 +43,7 @@ impl Suspect {
                 vec![Address::new(collection.area.clone(), key.clone())]
             }
             Suspect::History { witnesses } => witnesses.clone(),
+            Suspect::Idempotency { address } => vec![address.clone()],
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
         }
     }
@@ -70,6 +73,7 @@ impl Suspect {
             Suspect::History { witnesses } => {
                 history::judge(loaded, &witnesses.first()?.key, cells)
             }
+            Suspect::Idempotency { address } => idempotency::judge(&address.key, &at(0)?),
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {
                 kind: FindingKind::Unknown,
                 collection: None,

@@ -19,6 +19,17 @@ pub struct SchemaDeclaration {
     /// Each collection by its name.
     #[serde(rename = "collection")]
     pub collections: BTreeMap<String, CollectionDeclaration>,
+    /// How the space treats writes with idempotency keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<IdempotencyDeclaration>,
+}
+
+/// How a space treats writes with idempotency keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IdempotencyDeclaration {
+    /// For how long the answer to a key is kept, such as `24 hours`: a whole number of seconds,
+    /// minutes, hours or days.
+    pub keep: String,
 }
 
 /// One collection: the records of one type.

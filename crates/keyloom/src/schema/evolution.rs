@@ -49,6 +49,7 @@ pub(crate) enum Subject {
     History { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
+    Idempotency,
 }
 
 /// What becomes of a stored schema.
@@ -69,6 +70,7 @@ impl fmt::Display for Change {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = match self {
+            Subject::Idempotency => return f.write_str("idempotency"),
             Subject::Collection { collection } => vec![collection],
             Subject::Key { collection } => vec![collection, "key"],
             Subject::Area { collection } => vec![collection, "area"],
@@ -102,6 +104,14 @@ pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
                 merged.collections.insert(name.clone(), walk.collection());
             }
         }
+    }
+    if stored.idempotency != declared.idempotency {
+        let (class, sentence) = match &declared.idempotency {
+            None => (Class::Kept, "is in the store only; it stays".to_owned()),
+            Some(idempotency) => (Class::Safe, format!("`keep` is now {}", idempotency.keep)),
+        };
+        changes.push(Change { subject: Subject::Idempotency, class, sentence });
+        merged.idempotency = declared.idempotency.clone().or(merged.idempotency);
     }
     for name in stored.collections.keys().filter(|name| !declared.collections.contains_key(*name)) {
         changes.push(Change {

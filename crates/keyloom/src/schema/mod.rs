@@ -26,8 +26,8 @@ mod transitions;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration, Illegal,
-    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
+    IdempotencyDeclaration, Illegal, IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::body::BodySchema;
+use super::compile::KEEP_MS_DEFAULT;
 use super::condition::Condition;
-use super::declaration::{CollectionDeclaration, HistoryDeclaration, SchemaDeclaration};
+use super::declaration::{
+    CollectionDeclaration, HistoryDeclaration, IdempotencyDeclaration, SchemaDeclaration,
+};
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,9 +21,23 @@ use crate::key::{Kind, Path, Template};
 pub(crate) const MAX_DEFAULT: usize = 16;
 
 /// A checked schema. Two schemas are equal when their declarations are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Schema {
     pub(crate) collections: BTreeMap<String, Arc<Collection>>,
+    pub(crate) idempotency: Option<IdempotencyDeclaration>,
+    /// For how long the answers to idempotency keys are kept.
+    pub(crate) idempotency_keep_ms: u64,
+}
+
+impl Default for Schema {
+    /// A schema without a collection.
+    fn default() -> Self {
+        Schema {
+            collections: BTreeMap::new(),
+            idempotency: None,
+            idempotency_keep_ms: KEEP_MS_DEFAULT,
+        }
+    }
 }
 
 /// One collection.
@@ -159,6 +176,7 @@ impl Schema {
                 .iter()
                 .map(|(name, collection)| (name.clone(), collection.declaration.clone()))
                 .collect(),
+            idempotency: self.idempotency.clone(),
         }
     }
 
@@ -186,9 +204,9 @@ impl PartialEq for Schema {
 
 impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record and moves every entry.
+    /// record, moves every entry and has an idempotency key.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        self.indexes.values().fold(1 + self.history_cells_worst(), |sum: usize, index| {
+        self.indexes.values().fold(2 + self.history_cells_worst(), |sum: usize, index| {
             sum.saturating_add(index.max.saturating_mul(2))
         })
     }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration, Illegal,
-    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
+    IdempotencyDeclaration, Illegal, IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -33,6 +33,7 @@ pub(crate) fn schema_as_far_as_possible(
     let mut declaration = SchemaDeclaration::default();
     let Some(mut root) = Table::new(value, Vec::new(), problems) else { return declaration };
     declaration.collections = root.tables("collection", problems, collection);
+    declaration.idempotency = idempotency(&mut root, problems);
     root.finish("a schema", problems);
     declaration
 }
@@ -50,6 +51,15 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
     };
     table.finish("a collection", problems);
     Some(declaration)
+}
+
+/// `[idempotency] keep = "24 hours"`.
+fn idempotency(root: &mut Table<'_>, problems: &mut Problems) -> Option<IdempotencyDeclaration> {
+    let value = root.take("idempotency")?;
+    let mut table = Table::new(value, root.trail_of("idempotency"), problems)?;
+    let keep = table.required_text("keep", problems);
+    table.finish("the setting of idempotency", problems);
+    keep.map(|keep| IdempotencyDeclaration { keep })
 }
 
 /// `history = { versions = 20, days = 90 }`.

@@ -7,10 +7,11 @@ use super::collection::{Collection, key_of};
 use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::Result;
-use crate::history::{self, SweepOptions, Swept};
+use crate::history;
 use crate::query::{self, HistoryEntry, Page};
 use crate::record::Version;
 use crate::schema::Collection as Declared;
+use crate::sweep::{SweepOptions, Swept};
 
 /// The past of records, in a collection that declares a `history`. All of it is reached by the
 /// key of a record, which need not be there any more.
@@ -62,6 +63,6 @@ impl Store {
     /// Removes what the histories of this space no longer have to keep: what days have ended, and
     /// what a lowered count leaves over. Writers may go on meanwhile, and it is safe to run twice.
     pub async fn sweep_history(&self, options: &SweepOptions) -> Result<Swept> {
-        history::sweep(self.session(), options).await
+        history::sweep_history(self.session(), options).await
     }
 }

@@ -4,6 +4,8 @@ use super::Store;
 use crate::error::Result;
 use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
 use crate::schema::IndexState;
+use crate::sweep::{SweepOptions, Swept};
+use crate::write::sweep_idempotency_keys;
 
 impl Store {
     /// The state of an index, as the store has it now.
@@ -27,6 +29,12 @@ impl Store {
     /// index no longer refuses duplicates. [`build`](Self::build) brings it back.
     pub async fn disable(&self, collection: &str, index: &str) -> Result<()> {
         self.session().live().set_state(collection, index, IndexState::Disabled).await
+    }
+
+    /// Removes the answers to idempotency keys whose time has passed, in this space. Writers may go
+    /// on meanwhile, and it is safe to run twice.
+    pub async fn sweep_idempotency_keys(&self, options: &SweepOptions) -> Result<Swept> {
+        sweep_idempotency_keys(self.session(), options).await
     }
 
     /// Looks at every record and every index entry of the space, and reports what is wrong.

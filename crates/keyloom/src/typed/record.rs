@@ -27,7 +27,10 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The schema that the type declares: its collection, checked.
     fn schema() -> Result<Schema> {
         let collections = [(Self::COLLECTION.to_owned(), Self::declaration()?)];
-        Schema::from_declaration(SchemaDeclaration { collections: collections.into() })
+        Schema::from_declaration(SchemaDeclaration {
+            collections: collections.into(),
+            ..SchemaDeclaration::default()
+        })
     }
 }
 

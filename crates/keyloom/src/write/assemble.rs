@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::beside::{Beside, beside};
 use super::entries::{EntryStep, Image, entries, taken};
+use super::once::came_first;
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
 };
@@ -99,6 +100,8 @@ pub(crate) enum Role {
     Entry(usize, Arc<Index>, Bytes),
     /// A cell of a record's history, which has no condition.
     History,
+    /// The answer to the idempotency key of the write.
+    Idempotency,
     /// Something that was read and must not have changed.
     Read,
 }
@@ -231,7 +234,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::History | Role::Read => String::new(),
+                    Role::History | Role::Idempotency | Role::Read => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, &rival))
             }
@@ -274,6 +277,7 @@ pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection)
         Role::History => {
             Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
         }
+        Role::Idempotency => Refused::Final(came_first()),
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

@@ -4,12 +4,16 @@ mod assemble;
 mod beside;
 mod entries;
 mod guard;
+mod once;
 mod operations;
 mod retry;
 mod transaction;
 mod update;
 
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
+pub(crate) use once::{
+    Begun, Failed, Json, Replay, Request, Sending, commit_claimed, once, sweep_idempotency_keys,
+};
 pub(crate) use operations::{Current, delete, insert, key_of_values, record_key, replace, upsert};
 pub use operations::{Effect, Written};
 pub use retry::Retry;

@@ -122,7 +122,10 @@ pub(crate) async fn commit(
     guard(session, loaded, work.changes, &mut assembled).await?;
     let Assembled { batch, roles } = assembled;
     match session.engine.commit(batch).await? {
-        Outcome::Committed(_) => Ok(None),
+        Outcome::Committed(_) => {
+            session.claim().inspect(|claim| claim.settle());
+            Ok(None)
+        }
         Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
     }
 }

@@ -8,8 +8,11 @@ mod conditions;
 mod fields;
 mod history;
 mod holds;
+mod idempotency;
 mod indexes;
 mod templates;
+
+pub(crate) use idempotency::KEEP_MS_DEFAULT;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +50,9 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
         .into_iter()
         .map(|(name, collection)| (name, Arc::new(prepared(collection, &inventory))))
         .collect();
-    Schema { collections }
+    let keep_ms = idempotency::compile(declaration.idempotency.as_ref(), problems);
+    let idempotency = declaration.idempotency.clone();
+    Schema { collections, idempotency, idempotency_keep_ms: keep_ms }
 }
 
 /// Works out, once for all queries, what reading needs to know of the collection's templates.

@@ -13,7 +13,8 @@ use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
     Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
-    Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    IdempotencyDeclaration, Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration,
+    TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -117,7 +118,11 @@ fn history() -> impl Strategy<Value = HistoryDeclaration> {
 }
 
 fn declaration() -> impl Strategy<Value = SchemaDeclaration> {
-    btree_map(name(), collection(), 0..3).prop_map(|collections| SchemaDeclaration { collections })
+    let keep = option::of(any::<u16>().prop_map(|n| format!("{n} hours")));
+    (btree_map(name(), collection(), 0..3), keep).prop_map(|(collections, keep)| {
+        let idempotency = keep.map(|keep| IdempotencyDeclaration { keep });
+        SchemaDeclaration { collections, idempotency }
+    })
 }
 
 /// A schema of one of the systems with some indexes left out and some rules turned around: all

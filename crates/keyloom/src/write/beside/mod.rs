@@ -2,6 +2,9 @@
 //! a file that turns the work of a commit into the cells it needs; this one puts them together.
 
 mod history;
+mod idempotency;
+
+pub(super) use idempotency::claim_entry;
 
 use super::assemble::{Role, Work};
 use crate::engine::{Address, Condition, Effect};
@@ -21,5 +24,7 @@ pub(super) struct Beside {
 
 /// Everything that a commit writes besides records and index entries.
 pub(super) fn beside(session: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
-    Ok(history::cells(session, work.changes))
+    let mut all = history::cells(session, work.changes);
+    all.extend(idempotency::cells(session, work.changes)?);
+    Ok(all)
 }
