@@ -151,7 +151,8 @@ impl<'s, E: Failure> Sending<'s, E> {
                 self.known = Some(now);
                 None
             }
-            Err(_) => Some(Err(self.for_certain(failure))),
+            // It may have been refused because it happened before.
+            Err(error) => self.try_again(error.into()).await.err().map(Err),
         }
     }
 
