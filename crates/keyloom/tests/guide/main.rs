@@ -9,6 +9,8 @@
 )]
 
 mod getting_started;
+mod history;
+mod idempotency;
 mod queries;
 mod schema;
 mod transactions;
