@@ -8,7 +8,7 @@ use syn::{Attribute, Ident, LitStr, Result, Token};
 use crate::literals::{Scalar, comma, flag, number, text, texts};
 
 /// `#[record(key = "…", collection = "…", area = "…", access = "owned", owner = "…",
-/// expires_at = "…")]`.
+/// expires_at = "…", history(versions = 20))]`.
 pub(crate) struct RecordAttribute {
     pub(crate) key: LitStr,
     pub(crate) collection: Option<LitStr>,
@@ -20,6 +20,14 @@ pub(crate) struct RecordAttribute {
     pub(crate) expires_at: Option<LitStr>,
     /// An expression that gives the text of a JSON Schema.
     pub(crate) body: Option<syn::Expr>,
+    pub(crate) history: Option<HistoryAttribute>,
+}
+
+/// `history(versions = 20, days = 90)`.
+#[derive(Default)]
+pub(crate) struct HistoryAttribute {
+    pub(crate) versions: Option<usize>,
+    pub(crate) days: Option<usize>,
 }
 
 /// The kinds of indexes, each an attribute.
@@ -84,7 +92,7 @@ impl RecordAttribute {
 impl Parse for RecordAttribute {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (mut key, mut collection, mut area, mut body) = (None, None, None, None);
-        let (mut access, mut owner, mut expires_at) = (None, None, None);
+        let (mut access, mut owner, mut expires_at, mut history) = (None, None, None, None);
         while !input.is_empty() {
             let option: Ident = input.call(Ident::parse_any)?;
             match option.to_string().as_str() {
@@ -98,9 +106,14 @@ impl Parse for RecordAttribute {
                     input.parse::<Token![=]>()?;
                     body = Some(input.parse()?);
                 }
+                "history" => {
+                    let bounds;
+                    syn::parenthesized!(bounds in input);
+                    history = Some(bounds.parse()?);
+                }
                 _ => {
-                    let known =
-                        "`key`, `collection`, `area`, `access`, `owner`, `expires_at` and `body`";
+                    let known = "`key`, `collection`, `area`, `access`, `owner`, `expires_at`, \
+                                 `body` and `history(…)`";
                     return Err(unknown(&option, known));
                 }
             }
@@ -108,7 +121,23 @@ impl Parse for RecordAttribute {
         }
         let key =
             key.ok_or_else(|| syn::Error::new(Span::call_site(), "#[record] needs `key = \"…\"`"))?;
-        Ok(RecordAttribute { key, collection, area, access, owner, expires_at, body })
+        Ok(RecordAttribute { key, collection, area, access, owner, expires_at, body, history })
+    }
+}
+
+impl Parse for HistoryAttribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut history = HistoryAttribute::default();
+        while !input.is_empty() {
+            let option: Ident = input.call(Ident::parse_any)?;
+            match option.to_string().as_str() {
+                "versions" => history.versions = Some(number(input)?),
+                "days" => history.days = Some(number(input)?),
+                _ => return Err(unknown(&option, "`versions` and `days`")),
+            }
+            comma(input)?;
+        }
+        Ok(history)
     }
 }
 

@@ -6,7 +6,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{LitStr, Result};
 
-use crate::attributes::{FieldAttribute, IndexAttribute, IndexKind, TestAttribute};
+use crate::attributes::{
+    FieldAttribute, HistoryAttribute, IndexAttribute, IndexKind, TestAttribute,
+};
 use crate::fields::{Fields, Resolved, StructField};
 use crate::key::Path;
 use crate::record::Record;
@@ -19,7 +21,9 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let (access, owner) = (record.attribute.access.iter(), record.attribute.owner.iter());
     let expires_at = record.attribute.expires_at.iter();
     let body = record.attribute.body.iter();
+    let history = record.attribute.history.iter().map(history);
     Ok(quote! {
+        #(#history)*
         #(collection.area = ::std::string::String::from(#area);)*
         #(collection.access = ::std::option::Option::Some(::keyloom::Access::#access);)*
         #(collection.owner = ::std::option::Option::Some(::std::string::String::from(#owner));)*
@@ -31,8 +35,19 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     })
 }
 
+fn history(HistoryAttribute { versions, days }: &HistoryAttribute) -> TokenStream {
+    let (versions, days) = (optional(versions.as_ref()), optional(days.as_ref()));
+    quote! {
+        collection.history = ::std::option::Option::Some(::keyloom::HistoryDeclaration {
+            versions: #versions,
+            days: #days,
+        });
+    }
+}
+
 /// Which fields are declared: those in templates, those with `#[field]`, those in conditions and
-/// that by which records expire if they are fields of the struct, and choices, whose transitions must never go unguarded.
+/// that by which records expire if they are fields of the struct, and choices, whose transitions
+/// must never go unguarded.
 fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     let fields = &record.fields;
     let mut statements = Vec::new();
@@ -326,7 +341,7 @@ impl FieldAttribute {
     }
 }
 
-fn optional(number: Option<&u8>) -> TokenStream {
+fn optional(number: Option<&impl quote::ToTokens>) -> TokenStream {
     match number {
         Some(number) => quote!(::std::option::Option::Some(#number)),
         None => quote!(::std::option::Option::None),

@@ -70,6 +70,10 @@ pub enum ErrorKind {
     Closed,
     /// The store cannot be reached, or failed to read or write.
     Unavailable,
+    /// The idempotency key belongs to another request.
+    IdempotencyConflict,
+    /// What was asked for is older than what is kept.
+    NotKept,
     /// The closure of a transaction gave up of its own accord.
     Aborted,
     /// A defect in Keyloom.

@@ -3,10 +3,13 @@
 mod access;
 mod due;
 mod error;
+mod history;
+mod idempotency;
 mod index;
 mod json;
 mod key;
 mod log;
+mod purge;
 mod query;
 #[cfg(doctest)]
 mod readme;
@@ -28,17 +31,21 @@ pub use keyloom_derive::Record;
 pub use due::{Due, DueItem, Lease, SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
 pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
+pub use history::{Difference, HistoryKind};
 pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
 pub use json::read_json;
-pub use query::{Counted, Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use purge::{PurgeOptions, Purged};
+pub use query::{
+    Counted, Cursor, HistoryEntry, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped,
+};
 pub use record::{Document, Version};
 pub use schema::{
     Access, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
-    Test, TestDeclaration,
+    HistoryDeclaration, IdempotencyDeclaration, Illegal, IndexDeclaration, IndexState,
+    LogDeclaration, PointOf, Schema, SchemaDeclaration, Test, TestDeclaration,
 };
 pub use session::Clock;
 pub use store::{

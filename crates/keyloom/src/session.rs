@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::{Batch, Cause, Outcome, Rejection};
 use crate::error::{Error, ErrorKind, Result};
+use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
 use crate::record::now_ms;
 use crate::schema::{Applied, Live, Schema};
@@ -22,12 +23,16 @@ pub(crate) struct Session {
     live: Arc<Live>,
     actor: Option<Arc<str>>,
     clock: Clock,
+    /// The key that the next write carries.
+    key: Option<IdempotencyKey>,
+    /// The attempt that the batch of the write has to settle.
+    claim: Option<Arc<Claim>>,
 }
 
 impl Session {
     /// The program itself, which acts for nobody in particular.
     pub(crate) fn new(live: Arc<Live>) -> Self {
-        Session { live, actor: None, clock: Clock::default() }
+        Session { live, actor: None, clock: Clock::default(), key: None, claim: None }
     }
 
     /// The same caller in another space.
@@ -52,6 +57,26 @@ impl Session {
         Session { clock, ..self.clone() }
     }
 
+    /// The same caller, whose next write carries a key.
+    pub(crate) fn with_key(&self, key: &str) -> Result<Self> {
+        Ok(Session { key: Some(IdempotencyKey::new(key)?), ..self.clone() })
+    }
+
+    /// The key that the next write carries.
+    pub(crate) fn key(&self) -> Option<&IdempotencyKey> {
+        self.key.as_ref()
+    }
+
+    /// The same caller within one attempt at a write with a key.
+    pub(crate) fn claiming(&self, claim: Arc<Claim>) -> Self {
+        Session { claim: Some(claim), ..self.clone() }
+    }
+
+    /// The attempt that the batch of the write has to settle.
+    pub(crate) fn claim(&self) -> Option<&Arc<Claim>> {
+        self.claim.as_ref()
+    }
+
     /// Milliseconds since 1970, by the store's clock.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
@@ -67,6 +92,11 @@ impl Session {
         Author { at: self.now(), by: self.actor().map(str::to_owned) }
     }
 
+    /// What the log is told of a commit that changes no record.
+    pub(crate) fn note(&self) -> Note {
+        Note { author: self.author(), changes: Vec::new() }
+    }
+
     /// Makes the stored schema contain the declared one.
     pub(crate) async fn apply(&self, declared: &Schema) -> Result<Applied> {
         self.program()?.apply(declared, &self.author()).await
@@ -78,8 +108,7 @@ impl Session {
         for _ in 0..SCHEMA_ATTEMPTS {
             let loaded = self.loaded().await?;
             let fenced = Batch { fence: loaded.fence(), ..batch.clone() };
-            let note = || Note { author: self.author(), changes: Vec::new() };
-            match self.live.commit(&loaded, fenced, note).await? {
+            match self.live.commit(&loaded, fenced, || self.note()).await? {
                 Outcome::Rejected(Rejection { cause: Cause::Fence, .. }) => {
                     self.reload().await?;
                 }

@@ -204,3 +204,90 @@ async fn ends_and_leases_lie_in_the_area_of_keyloom() {
         ]
     );
 }
+
+const NOTES: &str = r#"
+[collection.note]
+key     = "note:{id}"
+history = { days = 9 }
+fields  = { id = "text" }
+"#;
+
+/// A store whose time stands still, with some notes written by Ana and others.
+async fn notes() -> Store {
+    let store = Store::open("memory:").await.unwrap().with_clock(Clock::new(|| 1_700_000_000_000));
+    store.apply(&Schema::from_toml(NOTES).unwrap()).await.unwrap();
+    store
+}
+
+/// The keys and values of the own area that begin so.
+async fn own_cells(store: &Store, prefix: &'static str) -> Vec<(String, String)> {
+    let range = Range::prefix(Area::own(), prefix);
+    let found = store.engine().scan(&Space::main(), &[range], 100, Direction::Forward).await;
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let rows = found.unwrap().remove(0).rows;
+    rows.iter().map(|row| (text(&row.key), text(row.cell.bytes().unwrap()))).collect()
+}
+
+#[tokio::test]
+async fn histories_hold_what_the_page_says() {
+    let store = notes().await;
+    let by_ana = store.acting_as("ana").unwrap().documents("note").await.unwrap();
+    let made = by_ana.insert(&json!({ "id": "1", "text": "before" })).await.unwrap();
+    by_ana.update_with_retry("1", &json!({ "text": "after" })).await.unwrap();
+    let to = |note: &mut Value| {
+        note["id"] = json!("2");
+        Ok(())
+    };
+    let notes = store.documents("note").await.unwrap();
+    notes.rename("1", to).await.unwrap();
+    notes.delete("2").await.unwrap();
+
+    let version = made.version().to_string();
+    let (incarnation, _) = version.split_once('-').unwrap();
+    let line = |kind: &str, by: &str, rest: &str| {
+        format!("{{\"at\":1700000000000,{by}\"kind\":\"{kind}\",\"key\":{rest}}}")
+    };
+    let ana = "\"by\":\"ana\",";
+    let values = [
+        line("created", ana, "\"note:1\""),
+        line("updated", ana, "\"note:1\"") + "\n{\"id\":\"1\",\"text\":\"before\"}",
+        line("renamed", "", "\"note:2\",\"from\":\"note:1\"")
+            + "\n{\"id\":\"1\",\"text\":\"after\"}",
+        line("deleted", "", "\"note:2\"") + "\n{\"id\":\"2\",\"text\":\"after\"}",
+    ];
+    let expected: Vec<(String, String)> = (1..)
+        .zip(values)
+        .map(|(n, value)| (format!("history:version:note:{incarnation}:{n:020}"), value))
+        .collect();
+    assert_eq!(own_cells(&store, "history:version:").await, expected);
+    let trace = |id: u8, revision: u64| {
+        let key = format!("note%3A{id}:1700000000000:{incarnation}:{revision:020}");
+        (format!("history:left:note:{key}"), format!("\"note:{id}\""))
+    };
+    assert_eq!(own_cells(&store, "history:left:").await, [trace(1, 3), trace(2, 4)]);
+    let catalog = cell(&store, Area::own(), "catalog").await.unwrap();
+    let catalog: Value = serde_json::from_slice(catalog.bytes().unwrap()).unwrap();
+    assert_eq!(catalog["history_since"], json!({ "note": 1_700_000_000_000_u64 }));
+}
+
+#[tokio::test]
+async fn answers_to_keys_hold_what_the_page_says() {
+    let store = notes().await;
+    let notes = store.acting_as("a:na").unwrap().documents("note").await.unwrap();
+    let keyed = notes.with_idempotency_key("k%1").unwrap();
+    let made = keyed.insert(&json!({ "id": "1" })).await.unwrap();
+    let (key, value) = own_cells(&store, "idempotency:").await.remove(0);
+    assert_eq!(key, "idempotency:a%3Ana:k%251");
+    let (line, record) = value.split_once('\n').unwrap();
+    assert_eq!(record, r#"{"id":"1"}"#);
+    // `printf '["insert","note",{"id":"1"}]' | sha256sum`
+    let version = made.version();
+    let expected = json!({
+        "at": 1_700_000_000_000_u64,
+        "request": REQUEST,
+        "answer": { "record": { "key": "note:1", "version": version.to_string(), "effect": "created" } },
+    });
+    assert_eq!(line, expected.to_string());
+}
+
+const REQUEST: &str = "91e52f3d9594d06887b6afb1dc61f494944cd568e8315e7bd064ddef448bcc8b";

@@ -33,10 +33,16 @@ const LAYERS: &[(&str, &str)] = &[
     ("log",      "log"),
     // The catalog in the store carries a record's version, and so lies above records.
     ("live",     "schema/live"),
+    // The answers that idempotency keys keep.
+    ("idempotency", "idempotency"),
     // Who is asking, of which space.
     ("session",  "session"),
     // What they may read and write.
     ("access",   "access"),
+    // How cells that are no longer needed go.
+    ("purge",    "purge"),
+    // What records were: its cells and their bounds.
+    ("history",  "history"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
@@ -72,7 +78,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
     ("record", "engine", &["ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
-    ("query", "write", &["entry_keys_of"]),
+    ("query", "write", &["Retry", "entry_keys_of"]),
 ];
 
 /// Who may use which dependency. All others, tests apart, are refused.
@@ -85,7 +91,10 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["query/cursor.rs", "due/lease.rs"]),
+    ("sha2",        &[
+        "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
+        "due/lease.rs",
+    ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),
 ];

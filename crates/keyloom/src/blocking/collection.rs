@@ -11,7 +11,7 @@ use super::runtime::Runtime;
 use super::waits;
 use crate::due::Due;
 use crate::error::Result;
-use crate::query::{Counted, Near, Nearby, Page, Query};
+use crate::query::{Counted, HistoryEntry, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Leased, Stored};
 use crate::write::{Retry, Written};
@@ -52,6 +52,12 @@ impl<T> Collection<T> {
         self.inner.name()
     }
 
+    /// As [`Collection::with_idempotency_key`](crate::Collection::with_idempotency_key).
+    pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
+        let inner = self.inner.with_idempotency_key(key)?;
+        Ok(Collection { inner, runtime: self.runtime.clone() })
+    }
+
     waits! { "Collection":
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
@@ -80,6 +86,10 @@ impl<T: DeserializeOwned> Collection<T> {
         fn page(&self, query: &Query) -> Result<Page<Stored<T>>>;
         fn near(&self, near: &Near) -> Result<Page<Nearby<Stored<T>>>>;
         fn lease(&self, due: &Due, worker: &str, duration: Duration) -> Result<Leased<Stored<T>>>;
+        fn history(&self, key: impl KeyFields, take: usize, cursor: Option<&str>)
+            -> Result<Page<HistoryEntry<T>>>;
+        fn get_version(&self, key: impl KeyFields, version: Version) -> Result<Option<Stored<T>>>;
+        fn get_as_of(&self, key: impl KeyFields, time_ms: u64) -> Result<Option<Stored<T>>>;
     }
 }
 

@@ -3,17 +3,20 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::collection::Collection;
 use super::runtime::Runtime;
-use super::transaction::{self, Transaction};
+use super::transaction::{Transaction, Turn};
 use super::waits;
 use super::watch::Watch;
 use crate::due::{SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema};
 use crate::store::{Changes, Replayed, Trimmed, WatchOptions};
 use crate::typed::Record;
@@ -79,6 +82,8 @@ impl Store {
         fn log_bounds(&self) -> Result<LogBounds>;
         fn trim_log(&self) -> Result<Trimmed>;
         fn sweep(&self, options: &SweepOptions) -> Result<Swept>;
+        fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged>;
+        fn purge_history(&self, options: &PurgeOptions) -> Result<Purged>;
         fn close(&self) -> Result<()>;
     }
 
@@ -125,6 +130,20 @@ impl Store {
         F: FnMut(Transaction) -> Result<A, E>,
         E: From<Error>,
     {
-        transaction::run(&self.inner, &self.runtime, retry, closure)
+        let turn = Turn::default();
+        let transaction = self.inner.transaction_with(retry, |attempt| turn.hand_over(attempt));
+        turn.take_turns(&self.runtime, transaction, closure)
+    }
+
+    /// As [`Store::transaction_once`](crate::Store::transaction_once).
+    pub fn transaction_once<A, E, F>(&self, key: &str, closure: F) -> Result<A, E>
+    where
+        A: Serialize + DeserializeOwned,
+        F: FnMut(Transaction) -> Result<A, E>,
+        E: From<Error>,
+    {
+        let turn = Turn::default();
+        let transaction = self.inner.transaction_once(key, |attempt| turn.hand_over(attempt));
+        turn.take_turns(&self.runtime, transaction, closure)
     }
 }

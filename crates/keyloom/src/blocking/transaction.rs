@@ -5,7 +5,7 @@
 //! hands it the attempt and stands still; the closure runs outside; its answer is put where the
 //! transaction finds it when it is polled next.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
 use crate::typed::Record;
-use crate::write::{Retry, Written};
+use crate::write::Written;
 
 /// A [`Transaction`](crate::Transaction) for programs without an async runtime.
 #[derive(Clone)]
@@ -37,60 +37,71 @@ pub struct TransactionCollection<T> {
     runtime: Arc<Runtime>,
 }
 
-/// Where the transaction and the closure meet.
-struct Turn<A> {
-    attempt: Option<crate::Transaction>,
-    answer: Option<A>,
+/// Where the transaction and the closure meet: the attempt that the closure shall run on, and
+/// what it answered.
+pub(super) struct Turn<A> {
+    attempt: Mutex<Option<crate::Transaction>>,
+    answer: Mutex<Option<A>>,
+}
+
+impl<A> Default for Turn<A> {
+    fn default() -> Self {
+        Turn { attempt: Mutex::new(None), answer: Mutex::new(None) }
+    }
 }
 
 /// What the transaction stopped for.
-enum Stop<A, R> {
+enum Stop<R> {
     /// The closure shall run on this attempt.
     Attempt(crate::Transaction),
     /// It is over.
-    Over(Result<A, R>),
+    Over(R),
 }
 
-pub(super) fn run<A, E, F>(
-    store: &crate::Store,
-    runtime: &Arc<Runtime>,
-    retry: Retry,
-    mut closure: F,
-) -> Result<A, E>
-where
-    F: FnMut(Transaction) -> Result<A, E>,
-    E: From<Error>,
-{
-    let turn = Mutex::new(Turn { attempt: None, answer: None });
-    let mut transaction = pin!(store.transaction_with(retry, |attempt| {
-        locked(&turn).attempt = Some(attempt);
-        poll_fn(|_| match locked(&turn).answer.take() {
+impl<A, E: From<Error>> Turn<Result<A, E>> {
+    /// Hands an attempt over, and waits until the closure has answered.
+    pub(super) fn hand_over(
+        &self,
+        attempt: crate::Transaction,
+    ) -> impl Future<Output = Result<A, E>> {
+        *locked(&self.attempt) = Some(attempt);
+        poll_fn(|_| match locked(&self.answer).take() {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         })
-    }));
-    loop {
-        let stop = runtime.wait(poll_fn(|context| {
-            if let Poll::Ready(over) = transaction.as_mut().poll(context) {
-                return Poll::Ready(Stop::Over(over));
-            }
-            match locked(&turn).attempt.take() {
-                Some(attempt) => Poll::Ready(Stop::Attempt(attempt)),
-                None => Poll::Pending,
-            }
-        }))?;
-        match stop {
-            Stop::Over(over) => return over,
-            Stop::Attempt(inner) => {
-                let answer = closure(Transaction { inner, runtime: runtime.clone() });
-                locked(&turn).answer = Some(answer);
+    }
+
+    /// Runs the transaction, and the closure whenever the transaction wants it.
+    pub(super) fn take_turns(
+        &self,
+        runtime: &Arc<Runtime>,
+        transaction: impl Future<Output = Result<A, E>>,
+        mut closure: impl FnMut(Transaction) -> Result<A, E>,
+    ) -> Result<A, E> {
+        let mut transaction = pin!(transaction);
+        loop {
+            let stop = runtime.wait(poll_fn(|context| {
+                if let Poll::Ready(over) = transaction.as_mut().poll(context) {
+                    return Poll::Ready(Stop::Over(over));
+                }
+                match locked(&self.attempt).take() {
+                    Some(attempt) => Poll::Ready(Stop::Attempt(attempt)),
+                    None => Poll::Pending,
+                }
+            }))?;
+            match stop {
+                Stop::Over(over) => return over,
+                Stop::Attempt(inner) => {
+                    let answer = closure(Transaction { inner, runtime: runtime.clone() });
+                    *locked(&self.answer) = Some(answer);
+                }
             }
         }
     }
 }
 
-fn locked<A>(turn: &Mutex<Turn<A>>) -> MutexGuard<'_, Turn<A>> {
-    turn.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Transaction {

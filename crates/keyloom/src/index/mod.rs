@@ -10,6 +10,8 @@ mod build;
 mod delete;
 mod finding;
 mod group;
+mod history;
+mod idempotency;
 mod keyspace;
 mod mend;
 mod obstacle;

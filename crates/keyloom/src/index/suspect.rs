@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
+use super::{history, idempotency};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
 use crate::write::read_record;
@@ -21,6 +22,10 @@ pub(super) enum Suspect {
     Nameless { collection: Arc<Collection>, index: Arc<Index>, key: Bytes },
     /// A record that may not be one, or that may not fit an index.
     Record { collection: Arc<Collection>, key: Bytes },
+    /// A cell of a history that may be wrong, or that no record may lead to.
+    History { witnesses: Vec<Address> },
+    /// The cell of an idempotency key that may not be one.
+    Idempotency { address: Address },
     /// A key that belongs to no template; near this one.
     Stray { area: Area, key: Bytes, template: String },
 }
@@ -30,7 +35,11 @@ impl Suspect {
     pub(super) fn pair(&self) -> Option<&Pair> {
         match self {
             Suspect::Unmatched(pair) | Suspect::Stale(pair) => Some(pair),
-            Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => None,
+            Suspect::Nameless { .. }
+            | Suspect::Record { .. }
+            | Suspect::History { .. }
+            | Suspect::Idempotency { .. }
+            | Suspect::Stray { .. } => None,
         }
     }
 
@@ -46,6 +55,8 @@ impl Suspect {
             Suspect::Record { collection, key } => {
                 vec![Address::new(collection.area.clone(), key.clone())]
             }
+            Suspect::History { witnesses } => witnesses.clone(),
+            Suspect::Idempotency { address } => vec![address.clone()],
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
         }
     }
@@ -72,6 +83,10 @@ impl Suspect {
                 })
             }
             Suspect::Record { collection, key } => unfit(loaded, collection, key, &at(0)?),
+            Suspect::History { witnesses } => {
+                history::judge(loaded, &witnesses.first()?.key, cells)
+            }
+            Suspect::Idempotency { address } => idempotency::judge(&address.key, &at(0)?),
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {
                 kind: FindingKind::Unknown,
                 collection: None,

@@ -13,8 +13,11 @@ use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
 use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use super::suspect::{Suspect, complete_indexes};
+use super::{history, idempotency};
 use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::own_range as history_range;
+use crate::idempotency::own_range as idempotency_range;
 use crate::schema::{Collection, Index, Live, Loaded};
 use crate::write::{Image, Retry, entry_value, read_record};
 
@@ -176,7 +179,9 @@ impl Verifier {
 
     /// The first declared range that is not done, without its part that is.
     fn left(&self) -> Option<Range> {
-        let ranges = self.keyspace.ranges();
+        let mut ranges = self.keyspace.ranges();
+        // No declared area sorts after Keyloom's own.
+        ranges.extend([history_range(), idempotency_range()]);
         let Some(done) = &self.done else { return ranges.into_iter().next() };
         ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
             std::cmp::Ordering::Less => None,
@@ -207,6 +212,10 @@ impl Verifier {
     }
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
+        if *area == Area::own() {
+            sorted.suspects.extend(self.suspect_of_own(row));
+            return;
+        }
         match self.keyspace.place(area, &row.key) {
             Place::Record(collection) => {
                 sorted.records += 1;
@@ -226,6 +235,15 @@ impl Verifier {
             // A range is declared, so that something comes near each of its keys.
             Place::Free => {}
         }
+    }
+
+    /// What may be wrong with a cell of Keyloom's own area.
+    fn suspect_of_own(&self, row: Row) -> Option<Suspect> {
+        if history_range().contains(&row.key) {
+            return Some(Suspect::History { witnesses: history::witnesses(&self.loaded, &row) });
+        }
+        idempotency::judge(&row.key, &row.cell)
+            .map(|_| Suspect::Idempotency { address: Address::new(Area::own(), row.key) })
     }
 
     /// Looks at the suspects again; `None` when the schema changed, so that they may have been

@@ -8,6 +8,9 @@ use crate::json::DEPTH_MAX;
 use crate::key::{Kind, Template, shortened};
 use crate::schema::{Collection, Field, FieldKind, Verdict};
 
+/// What the history writes about a version besides the record: two keys and a user, escaped.
+const HISTORY_BYTES: usize = 16 * 1024;
+
 /// What declared transitions say of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
@@ -90,8 +93,14 @@ fn check_value(field: &Field, value: &Value) -> Result<()> {
     })
 }
 
-/// Refuses JSON text that is too large for a cell.
+/// Refuses JSON text that is too large for a cell, or for a cell of its history.
 pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
+    if collection.history.is_some() && text.len() > VALUE_BYTES_MAX - HISTORY_BYTES {
+        let message = "a record with a history has at most 372736 bytes (364 KiB) of JSON";
+        return Err(Error::new(ErrorKind::LimitExceeded, message)
+            .with("collection", &collection.name)
+            .with("bytes", text.len()));
+    }
     if text.len() <= VALUE_BYTES_MAX {
         return Ok(());
     }

@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::random::random_bytes;
@@ -31,7 +32,22 @@ impl Version {
         let mut incarnation = [0; 16];
         incarnation[..6].copy_from_slice(&now_ms().to_be_bytes()[2..]);
         incarnation[6..].copy_from_slice(&random_bytes::<10>());
-        Version { incarnation, revision: 1 }
+        Version { incarnation: above_the_last(incarnation), revision: 1 }
+    }
+
+    /// Another revision of the same incarnation.
+    pub(crate) fn at_revision(self, revision: u64) -> Self {
+        Version { revision, ..self }
+    }
+
+    /// Whether both are of one incarnation.
+    pub(crate) fn is_same_incarnation(self, other: Version) -> bool {
+        self.incarnation == other.incarnation
+    }
+
+    /// The incarnation as 32 lower-case hex digits.
+    pub(crate) fn incarnation_text(self) -> String {
+        self.incarnation.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The version after this one.
@@ -60,6 +76,18 @@ impl Version {
         revision.copy_from_slice(&stamp.0[16..]);
         Version { incarnation, revision: u64::from_be_bytes(revision) }
     }
+}
+
+/// A new incarnation, above the last that this process made if both are of one millisecond: of
+/// two incarnations of one record the later sorts higher, however fast they follow each other.
+fn above_the_last(drawn: [u8; 16]) -> [u8; 16] {
+    static LAST: Mutex<u128> = Mutex::new(0);
+    const RANDOM_BITS: u32 = 80;
+    let drawn = u128::from_be_bytes(drawn);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_behind = drawn <= *last && drawn >> RANDOM_BITS == *last >> RANDOM_BITS;
+    *last = if is_behind { last.saturating_add(1) } else { drawn };
+    last.to_be_bytes()
 }
 
 /// Milliseconds since 1970; a clock before that counts as 1970.
@@ -142,6 +170,14 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn incarnations_of_one_process_rise_within_a_millisecond() {
+        let made: Vec<Version> = (0..1_000).map(|_| Version::first()).collect();
+        let by_time = |version: &Version| version.incarnation[..6].to_vec();
+        let rises = |pair: &[Version]| pair[0] < pair[1] || by_time(&pair[0]) > by_time(&pair[1]);
+        assert!(made.windows(2).all(rises), "{made:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | `epoch` | counts the changes; every commit is fenced by it | `7` |
 //! | `cursor_secret` | 32 bytes that sign cursors, in hex | `"9f86d0…"` |
 //! | `schema` | the declaration, spelt as in a schema file | `{"collection": {…}}` |
+//! | `history_since` | by collection, since when its history is kept by its present bounds | `{"note": 1700000000000}` |
 //! | `states` | the state of each index, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
 
 use std::collections::BTreeMap;
@@ -30,6 +31,9 @@ pub(crate) struct Catalog {
     pub(crate) cursor_secret: CursorSecret,
     pub(crate) schema: SchemaDeclaration,
     pub(crate) states: BTreeMap<String, BTreeMap<String, IndexState>>,
+    /// By collection, since when its history is kept by its present bounds, in milliseconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) history_since: BTreeMap<String, u64>,
 }
 
 /// Whether an index may be read.
@@ -62,6 +66,7 @@ impl Catalog {
             cursor_secret,
             schema: SchemaDeclaration::default(),
             states: BTreeMap::new(),
+            history_since: BTreeMap::new(),
         }
     }
 

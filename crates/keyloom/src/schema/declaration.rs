@@ -26,6 +26,17 @@ pub struct SchemaDeclaration {
     /// Each collection by its name.
     #[serde(rename = "collection")]
     pub collections: BTreeMap<String, CollectionDeclaration>,
+    /// How the space treats writes with idempotency keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<IdempotencyDeclaration>,
+}
+
+/// How a space treats writes with idempotency keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IdempotencyDeclaration {
+    /// For how long the answer to a key is kept, such as `24 hours`: a whole number of seconds,
+    /// minutes, hours or days.
+    pub keep: String,
 }
 
 /// How much of a space's change log is kept: everything, unless bounded. A change goes when
@@ -75,6 +86,20 @@ pub struct CollectionDeclaration {
     /// A JSON Schema that every record must meet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// How much of each record's past is kept; nothing when not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistoryDeclaration>,
+}
+
+/// How much of each record's past is kept. A version goes when either bound says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryDeclaration {
+    /// The most versions of one record: 1 to 1,000,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions: Option<usize>,
+    /// For how many days what was can be told: 1 to 36,500.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days: Option<usize>,
 }
 
 /// What an acting user may do with the records of a collection. The program itself, which acts for

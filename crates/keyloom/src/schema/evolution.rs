@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    Access, CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, LogDeclaration,
-    SchemaDeclaration,
+    Access, CollectionDeclaration, FieldDeclaration, FieldType, HistoryDeclaration,
+    IndexDeclaration, LogDeclaration, SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -48,9 +48,11 @@ pub(crate) enum Subject {
     Access { collection: String },
     Body { collection: String },
     ExpiresAt { collection: String },
+    History { collection: String },
     Field { collection: String, field: String },
     Index { collection: String, section: &'static str, index: String },
     Log,
+    Idempotency,
 }
 
 /// What becomes of a stored schema.
@@ -71,12 +73,14 @@ impl fmt::Display for Change {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = match self {
+            Subject::Idempotency => return f.write_str("idempotency"),
             Subject::Collection { collection } => vec![collection],
             Subject::Key { collection } => vec![collection, "key"],
             Subject::Area { collection } => vec![collection, "area"],
             Subject::Access { collection } => vec![collection, "access"],
             Subject::Body { collection } => vec![collection, "body"],
             Subject::ExpiresAt { collection } => vec![collection, "expires_at"],
+            Subject::History { collection } => vec![collection, "history"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
             Subject::Index { collection, section, index } => vec![collection, section, index],
             Subject::Log => return f.write_str("log"),
@@ -106,6 +110,14 @@ pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
                 merged.collections.insert(name.clone(), walk.collection());
             }
         }
+    }
+    if stored.idempotency != declared.idempotency {
+        let (class, sentence) = match &declared.idempotency {
+            None => (Class::Kept, "is in the store only; it stays".to_owned()),
+            Some(idempotency) => (Class::Safe, format!("`keep` is now {}", idempotency.keep)),
+        };
+        changes.push(Change { subject: Subject::Idempotency, class, sentence });
+        merged.idempotency = declared.idempotency.clone().or(merged.idempotency);
     }
     for name in stored.collections.keys().filter(|name| !declared.collections.contains_key(*name)) {
         changes.push(Change {
@@ -167,6 +179,7 @@ impl Walk<'_> {
             unique: self.indexes("unique", &stored.unique, &declared.unique),
             geo: self.indexes("geo", &stored.geo, &declared.geo),
             body: self.body(),
+            history: self.history(),
         }
     }
 
@@ -257,6 +270,22 @@ impl Walk<'_> {
         };
         let collection = self.name();
         self.add(Subject::Body { collection }, class, sentence.to_owned());
+        declared.or(stored)
+    }
+
+    /// A history begins when it is declared. Another bound holds from the next write and the next
+    /// sweep on.
+    fn history(&mut self) -> Option<HistoryDeclaration> {
+        let stored = self.stored.declaration.history;
+        let declared = self.declared.declaration.history;
+        let (class, sentence) = match (stored, declared) {
+            _ if stored == declared => return stored,
+            (_, None) => (Class::Kept, "is in the store only; it stays"),
+            (None, Some(_)) => (Class::Safe, "is new; what changes from now on is kept"),
+            (Some(_), Some(_)) => (Class::Safe, "changed; it holds from now on"),
+        };
+        let collection = self.name();
+        self.add(Subject::History { collection }, class, sentence.to_owned());
         declared.or(stored)
     }
 

@@ -196,6 +196,9 @@ impl Live {
             for (collection, index) in new_indexes(&loaded.schema, &schema) {
                 catalog.set_state(&collection.name, &index.name, IndexState::Building);
             }
+            for collection in new_histories(&loaded.schema, &schema) {
+                catalog.history_since.insert(collection.to_owned(), author.at);
+            }
             if self.put_catalog(&loaded, catalog, author.clone()).await? {
                 self.remember(declared);
                 let to_build = self.settle_empty(author).await?;
@@ -427,6 +430,21 @@ fn new_indexes<'s>(
             })
             .map(move |index| (collection, index))
     })
+}
+
+/// The collections whose history begins, or is kept by other bounds.
+fn new_histories<'s>(
+    stored: &'s Schema,
+    union: &'s Schema,
+) -> impl Iterator<Item = &'s str> + use<'s> {
+    let known = |name: &String| stored.collections.get(name).and_then(|known| known.history);
+    union
+        .collections
+        .iter()
+        .filter(move |(name, collection)| {
+            collection.history.is_some() && collection.history != known(name)
+        })
+        .map(|(name, _)| name.as_str())
 }
 
 pub(crate) fn catalog_address() -> Address {

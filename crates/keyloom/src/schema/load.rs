@@ -12,6 +12,9 @@ use super::problem::{Places, Problems};
 use super::{json, read, toml};
 use crate::error::{Error, ErrorKind, Result};
 
+/// Where a schema says how idempotency keys are kept.
+const IDEMPOTENCY: &str = "idempotency";
+
 /// The language of a schema text.
 #[derive(Clone, Copy)]
 enum Language {
@@ -76,6 +79,14 @@ impl Schema {
                 }
             }
         }
+        match (&merged.idempotency, &other.idempotency) {
+            (Some(one), Some(another)) if one != another => {
+                problems
+                    .add(vec![IDEMPOTENCY.to_owned()], "is declared differently in two schemas");
+            }
+            (None, another) => merged.idempotency = another.clone(),
+            (Some(_), _) => {}
+        }
         if problems.is_empty() {
             Self::from_declaration(merged)
         } else {
@@ -129,6 +140,14 @@ impl Loader {
                 problems.add_to_name(trail, "is declared in another file already");
             }
             self.declaration.log = self.declaration.log.or(declaration.log);
+            match (&self.declaration.idempotency, declaration.idempotency) {
+                (Some(_), Some(_)) => problems.add_to_name(
+                    vec![IDEMPOTENCY.to_owned()],
+                    "is declared in another file already",
+                ),
+                (_, None) => {}
+                (None, declared) => self.declaration.idempotency = declared,
+            }
             // Located now, since another text may have something else at the same path.
             problems.locate(&places);
             self.places.extend(places);

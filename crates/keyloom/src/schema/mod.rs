@@ -28,8 +28,9 @@ mod transitions;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
+    IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration,
+    TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;

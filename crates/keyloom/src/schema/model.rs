@@ -6,8 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::body::BodySchema;
+use super::compile::KEEP_MS_DEFAULT;
 use super::condition::Condition;
-use super::declaration::{Access, CollectionDeclaration, LogDeclaration, SchemaDeclaration};
+use super::declaration::{
+    Access, CollectionDeclaration, HistoryDeclaration, IdempotencyDeclaration, LogDeclaration,
+    SchemaDeclaration,
+};
 use super::expiry::Expiry;
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
@@ -19,11 +23,26 @@ use crate::key::{Kind, Path, Template};
 pub(crate) const MAX_DEFAULT: usize = 16;
 
 /// A checked schema. Two schemas are equal when their declarations are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Schema {
     pub(crate) collections: BTreeMap<String, Arc<Collection>>,
     /// How much of the change log is kept, in a space that keeps one.
     pub(crate) log: Option<LogDeclaration>,
+    pub(crate) idempotency: Option<IdempotencyDeclaration>,
+    /// For how long the answers to idempotency keys are kept.
+    pub(crate) idempotency_keep_ms: u64,
+}
+
+impl Default for Schema {
+    /// A schema without a collection.
+    fn default() -> Self {
+        Schema {
+            collections: BTreeMap::new(),
+            log: None,
+            idempotency: None,
+            idempotency_keep_ms: KEEP_MS_DEFAULT,
+        }
+    }
 }
 
 /// One collection.
@@ -50,6 +69,8 @@ pub(crate) struct Collection {
     /// When its records end, if they do. There is an index over it, in Keyloom's own area.
     pub(crate) expiry: Option<Expiry>,
     pub(crate) body: Option<BodySchema>,
+    /// How much of each record's past is kept, if any of it is.
+    pub(crate) history: Option<HistoryDeclaration>,
     pub(crate) declaration: CollectionDeclaration,
 }
 
@@ -177,6 +198,7 @@ impl Schema {
                 .iter()
                 .map(|(name, collection)| (name.clone(), collection.declaration.clone()))
                 .collect(),
+            idempotency: self.idempotency.clone(),
         }
     }
 
@@ -204,11 +226,17 @@ impl PartialEq for Schema {
 
 impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record and moves every entry.
+    /// record, moves every entry and has an idempotency key.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        self.indexes
-            .values()
-            .fold(1, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
+        self.indexes.values().fold(2 + self.history_cells_worst(), |sum: usize, index| {
+            sum.saturating_add(index.max.saturating_mul(2))
+        })
+    }
+
+    /// The most cells of history that one change touches: a rename puts the new version and a
+    /// trace under the old key, and a count of versions removes the oldest.
+    fn history_cells_worst(&self) -> usize {
+        self.history.map_or(0, |history| 2 + usize::from(history.versions.is_some()))
     }
 
     /// The range that all records lie in, maybe among keys of other templates.

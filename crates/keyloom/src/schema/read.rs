@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
+    IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration,
+    TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -35,6 +36,7 @@ pub(crate) fn schema_as_far_as_possible(
     let Some(mut root) = Table::new(value, Vec::new(), problems) else { return declaration };
     declaration.collections = root.tables("collection", problems, collection);
     declaration.log = log(&mut root, problems);
+    declaration.idempotency = idempotency(&mut root, problems);
     root.finish("a schema", problems);
     declaration
 }
@@ -63,6 +65,7 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         unique: table.tables("unique", problems, index),
         geo: table.tables("geo", problems, index),
         body: body(&mut table, problems),
+        history: history(&mut table, problems),
     };
     table.finish("a collection", problems);
     Some(declaration)
@@ -78,6 +81,27 @@ fn access(table: &mut Table<'_>, problems: &mut Problems) -> Option<Access> {
         "owned" => Access::Owned,
         _ => Access::Hybrid,
     })
+}
+
+/// `[idempotency] keep = "24 hours"`.
+fn idempotency(root: &mut Table<'_>, problems: &mut Problems) -> Option<IdempotencyDeclaration> {
+    let value = root.take("idempotency")?;
+    let mut table = Table::new(value, root.trail_of("idempotency"), problems)?;
+    let keep = table.required_text("keep", problems);
+    table.finish("the setting of idempotency", problems);
+    keep.map(|keep| IdempotencyDeclaration { keep })
+}
+
+/// `history = { versions = 20, days = 90 }`.
+fn history(table: &mut Table<'_>, problems: &mut Problems) -> Option<HistoryDeclaration> {
+    let value = table.take("history")?;
+    let mut table = Table::new(value, table.trail_of("history"), problems)?;
+    let declaration = HistoryDeclaration {
+        versions: table.number("versions", problems),
+        days: table.number("days", problems),
+    };
+    table.finish("a history", problems);
+    Some(declaration)
 }
 
 fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, FieldDeclaration> {

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::collection::{Collection, key_of, to_json};
 use super::fields::KeyFields;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Version, carry_over};
 use crate::schema::Collection as Declared;
-use crate::write::{self, Current, Retry, Written};
+use crate::write::{self, Current, Retry, Written, once};
 
 /// Changes of parts of records. A patch cannot change the fields of the record's key, see
 /// [`rename`](Collection::rename), nor break the schema or a declared transition.
@@ -26,7 +26,10 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        write::update(&self.session, &self.name, key, patch, version).await
+        let payload = json!([values, self.payload(patch), version.to_string()]);
+        once!(&self.session, self.request("update", payload), |session| {
+            write::update(&session, &self.name, key, patch, version)
+        })
     }
 
     /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
@@ -44,7 +47,10 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        write::update_with_retry(&self.session, &self.name, key, patch, retry).await
+        let payload = json!([values, self.payload(patch)]);
+        once!(&self.session, self.request("update_with_retry", payload), |session| {
+            write::update_with_retry(&session, &self.name, key, patch, retry)
+        })
     }
 }
 
@@ -60,9 +66,11 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let change =
-            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::revise(&self.session, &self.name, key, Retry::patient(), change).await
+        once!(&self.session, self.request("modify", json!(values)), |session| {
+            let change =
+                |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+            write::revise(&session, &self.name, key, Retry::patient(), change)
+        })
     }
 
     /// Creates the record, or changes the one that has its key.
@@ -72,9 +80,11 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
         let record = to_json(&self.name, record)?;
-        let change =
-            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::upsert_with(&self.session, &self.name, &record, Retry::patient(), change).await
+        once!(&self.session, self.request("upsert_with", self.payload(&record)), |session| {
+            let change =
+                |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+            write::upsert_with(&session, &self.name, &record, Retry::patient(), change)
+        })
     }
 
     /// Moves a record to another key: the function changes fields of the key. The record and all
@@ -86,9 +96,11 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let change =
-            |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-        write::rename(&self.session, &self.name, key, Retry::patient(), change).await
+        once!(&self.session, self.request("rename", json!(values)), |session| {
+            let change =
+                |declared: &Declared, current: &Current| changed(declared, current, &mut change);
+            write::rename(&session, &self.name, key, Retry::patient(), change)
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::KeyFields;
 use super::finite::not_finite;
@@ -18,7 +18,7 @@ use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
 use crate::session::Session;
-use crate::write::{self, Retry, Written, key_of_values};
+use crate::write::{self, Request, Retry, Written, key_of_values, once};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
@@ -52,6 +52,21 @@ impl<T> Collection<T> {
         &self.name
     }
 
+    /// The same collection, for one write that happens once however often it is sent: by the same
+    /// acting user, with the same key, to the same space. Repeated, the write changes nothing and
+    /// gives its first answer; another write with the key is refused with
+    /// [`IdempotencyConflict`](ErrorKind::IdempotencyConflict). A write that fails leaves its key
+    /// free. The schema says for how long keys are remembered, a day unless set.
+    ///
+    /// When the outcome of a write is not known, it is repeated by itself.
+    pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
+        Ok(Collection { session: self.session.with_key(key)?, ..self.clone() })
+    }
+
+    pub(super) fn request(&self, operation: &'static str, payload: Value) -> Request<'_> {
+        Request::new(operation, &self.name, payload)
+    }
+
     /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
     /// when it was not there.
     ///
@@ -60,15 +75,22 @@ impl<T> Collection<T> {
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let deleted = index::delete(&self.session, &self.name, key, None).await;
-        Ok(if_there(deleted)?.flatten())
+        once!(&self.session, self.request("delete", json!(values)), |session| async {
+            let deleted = index::delete(&session, &self.name, key, None).await;
+            Ok(if_there(deleted)?.flatten())
+        })
     }
 
     /// Deletes a record if it is in this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        index::delete(&self.session, &self.name, key, Some(version)).await.map(drop)
+        let payload = json!([values, version.to_string()]);
+        let deleted: Result<Option<Version>> =
+            once!(&self.session, self.request("delete_if", payload), |session| {
+                index::delete(&session, &self.name, key, Some(version))
+            });
+        deleted.map(drop)
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.
@@ -179,6 +201,12 @@ impl<T> Collection<T> {
         Ok(query::planned(&self.session, &self.name, query).await?.to_string())
     }
 
+    /// A record as a part of what is asked. Only a write with a key is told apart from others, so
+    /// that only it needs a copy.
+    pub(super) fn payload(&self, record: &Value) -> Value {
+        self.session.key().map_or(Value::Null, |_| record.clone())
+    }
+
     /// The records at these keys, each in its place.
     async fn fetch(
         &self,
@@ -265,23 +293,38 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        write::insert(&self.session, &self.name, to_json(&self.name, record)?).await
+        let record = to_json(&self.name, record)?;
+        if self.session.key().is_none() {
+            return write::insert(&self.session, &self.name, record).await;
+        }
+        once!(&self.session, self.request("insert", record.clone()), |session| {
+            write::insert(&session, &self.name, record.clone())
+        })
     }
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        write::upsert(&self.session, &self.name, &to_json(&self.name, record)?).await
+        let record = to_json(&self.name, record)?;
+        once!(&self.session, self.request("upsert", self.payload(&record)), |session| {
+            write::upsert(&session, &self.name, &record)
+        })
     }
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, None).await
+        let record = to_json(&self.name, record)?;
+        once!(&self.session, self.request("replace", self.payload(&record)), |session| {
+            write::replace(&session, &self.name, &record, None)
+        })
     }
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
-        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, Some(version))
-            .await
+        let record = to_json(&self.name, record)?;
+        let payload = json!([self.payload(&record), version.to_string()]);
+        once!(&self.session, self.request("replace_if", payload), |session| {
+            write::replace(&session, &self.name, &record, Some(version))
+        })
     }
 }
 

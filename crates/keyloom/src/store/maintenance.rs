@@ -7,7 +7,9 @@ use super::Store;
 use crate::due::{self, SweepOptions, Sweeper, Swept};
 use crate::error::Result;
 use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
+use crate::purge::{PurgeOptions, Purged};
 use crate::schema::IndexState;
+use crate::write::purge_idempotency_keys;
 
 impl Store {
     /// The state of an index, as the store has it now.
@@ -31,6 +33,13 @@ impl Store {
     /// index no longer refuses duplicates. [`build`](Self::build) brings it back.
     pub async fn disable(&self, collection: &str, index: &str) -> Result<()> {
         self.session().program()?.set_state(collection, index, IndexState::Disabled).await
+    }
+
+    /// Removes the answers to idempotency keys whose time has passed, in this space. Writers may go
+    /// on meanwhile, and it is safe to run twice.
+    pub async fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged> {
+        self.session().program()?;
+        purge_idempotency_keys(self.session(), options).await
     }
 
     /// Looks at every record and every index entry of the space, and reports what is wrong.

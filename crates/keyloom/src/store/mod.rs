@@ -6,6 +6,7 @@ mod changes;
 mod collection;
 mod fields;
 mod finite;
+mod history;
 mod in_transaction;
 mod leased;
 mod maintenance;
@@ -29,14 +30,17 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
+use crate::idempotency::Answer;
 use crate::schema::{Applied, Live, Schema};
 use crate::session::{Clock, Session};
 use crate::typed::Record;
-use crate::write::{self, Retry, Transaction};
+use crate::write::{self, Failed, Json, Replay, Request, Retry, Transaction, once};
 
 /// A store, seen through one of its spaces. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -143,6 +147,35 @@ impl Store {
         E: From<Error>,
     {
         write::run(&self.session, retry, closure).await
+    }
+
+    /// As [`transaction`](Self::transaction), and it happens once however often it is sent with
+    /// this key, as [`Collection::with_idempotency_key`] says. What the closure answers is kept as
+    /// JSON: repeated, the transaction gives it without running the closure. What a closure does
+    /// cannot be compared, so that another transaction with the key would get the same answer.
+    pub async fn transaction_once<T, E, F, Fut>(&self, key: &str, mut closure: F) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+        F: FnMut(Transaction) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let session = self.session.with_key(key)?;
+        let request = Request::new("transaction", "", Value::Null);
+        let done: Result<Json<T>, Failed<E>> = once!(&session, request, |session| {
+            let answering = |transaction| {
+                let (claim, answering) = (session.claim().cloned(), closure(transaction));
+                async move {
+                    let answer = Json(answering.await.map_err(Failed::Closure)?);
+                    if let (Some(claim), (Answer::Value(value), _)) = (claim, answer.to_answer()?) {
+                        claim.answer_with(value);
+                    }
+                    Ok(answer)
+                }
+            };
+            write::run(&session, Retry::eager(), answering)
+        });
+        done.map(|Json(answer)| answer).map_err(Failed::into_own)
     }
 
     /// Makes everything durable and releases the store. Dropping it does so too, but cannot

@@ -11,18 +11,16 @@ use serde_json::Value;
 use super::Store;
 use super::sight::Sight;
 use crate::engine::{
-    Address, Area, Batch, Cause, Cell, Direction, Effect, EngineExt, Outcome, Range, ShowKey,
-    successor,
+    Address, Area, Batch, Cell, Direction, Effect, EngineExt, Range, ShowKey, successor,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{self, Keyspace, Place};
 use crate::json;
-use crate::log::Note;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
 use crate::schema::{Collection, Holds, Index, Loaded, Schema};
 use crate::session::Session;
-use crate::write;
+use crate::write::{self, Replay, Request, commit_claimed, once};
 
 /// How often a write is repeated when the schema changes under it.
 const ATTEMPTS: usize = 16;
@@ -106,6 +104,12 @@ enum Kind {
 }
 
 impl Plain {
+    /// The same keys, for one write that happens once however often it is sent, as
+    /// [`Collection::with_idempotency_key`](crate::Collection::with_idempotency_key).
+    pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
+        Ok(Plain { session: self.session.with_key(key)?, area: self.area.clone() })
+    }
+
     /// The same interface to another area.
     pub fn in_area(&self, name: &str) -> Result<Self> {
         Ok(Plain { session: self.session.clone(), area: Area::new(name)? })
@@ -137,18 +141,26 @@ impl Plain {
     /// template and belong to none, since nothing would ever find them.
     pub async fn put(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) -> Result<Version> {
         let (address, value) = (self.address(key.as_ref()), value.into());
+        once!(&self.session, self.request("put", &[&address.key, &value]), |session| {
+            let plain = Plain { session, area: self.area.clone() };
+            let (address, value) = (address.clone(), value.clone());
+            async move { plain.put_once(&address, &value).await }
+        })
+    }
+
+    async fn put_once(&self, address: &Address, value: &Bytes) -> Result<Version> {
         for _ in 0..ATTEMPTS {
             let loaded = self.catalogued().await?;
-            match self.place(&loaded, &address)? {
+            match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
-                    let record = record_at(&collection, &address.key, &value)?;
+                    let record = record_at(&collection, &address.key, value)?;
                     let written = write::upsert(&self.session, &collection.name, &record).await?;
                     return Ok(written.version());
                 }
                 Kind::Free => {
                     let version = Version::first();
                     let put = Effect::Put { stamp: version.stamp(), bytes: value.clone() };
-                    if self.commit(&loaded, address.clone(), put).await? {
+                    if self.commit(&loaded, address.clone(), put, &version).await? {
                         return Ok(version);
                     }
                 }
@@ -165,7 +177,7 @@ impl Plain {
                 }
             }
         }
-        Err(restless(&address))
+        Err(restless(address))
     }
 
     /// Deletes what is at a key; `false` when nothing was there.
@@ -174,25 +186,33 @@ impl Plain {
     /// entries are refused. Keys that verify reports as unknown can be deleted.
     pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let address = self.address(key.as_ref());
+        once!(&self.session, self.request("delete", &[&address.key]), |session| {
+            let plain = Plain { session, area: self.area.clone() };
+            let address = address.clone();
+            async move { plain.delete_once(&address).await }
+        })
+    }
+
+    async fn delete_once(&self, address: &Address) -> Result<bool> {
         for _ in 0..ATTEMPTS {
             let loaded = self.catalogued().await?;
-            match self.place(&loaded, &address)? {
+            match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
                     let key = |_: &Collection| Ok(address.key.clone());
                     let deleted = index::delete(&self.session, &collection.name, key, None).await?;
                     return Ok(deleted.is_some());
                 }
                 Kind::Entry(collection, index) => {
-                    return Err(follows_records(&address, &collection, &index));
+                    return Err(follows_records(address, &collection, &index));
                 }
                 Kind::Stray(_) | Kind::Free => {}
             }
-            let there = self.session.engine.get_one(&self.session.space, &address).await?.is_some();
-            if !there || self.commit(&loaded, address.clone(), Effect::Delete).await? {
+            let there = self.session.engine.get_one(&self.session.space, address).await?.is_some();
+            if !there || self.commit(&loaded, address.clone(), Effect::Delete, &there).await? {
                 return Ok(there);
             }
         }
-        Err(restless(&address))
+        Err(restless(address))
     }
 
     /// The keys that begin with a prefix, in order, `limit` at most, from the start or from where
@@ -316,20 +336,23 @@ impl Plain {
     }
 
     /// Writes one key under the schema that it was judged by; `false` when that has changed.
-    async fn commit(&self, loaded: &Loaded, address: Address, effect: Effect) -> Result<bool> {
-        let mut batch = Batch { fence: loaded.fence(), ..Batch::new(self.session.space.clone()) };
+    async fn commit(
+        &self,
+        loaded: &Loaded,
+        address: Address,
+        effect: Effect,
+        answer: &impl Replay,
+    ) -> Result<bool> {
+        let mut batch = Batch::new(self.session.space.clone());
         batch.push(address, None, Some(effect));
-        let note = || Note { author: self.session.author(), changes: Vec::new() };
-        match self.session.commit(loaded, batch, note).await? {
-            Outcome::Committed(_) => Ok(true),
-            Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-                self.session.reload().await?;
-                Ok(false)
-            }
-            Outcome::Rejected(_) => {
-                Err(Error::new(ErrorKind::Internal, "a batch without conditions failed one"))
-            }
-        }
+        commit_claimed(&self.session, loaded, batch, || answer.to_answer()).await
+    }
+
+    /// What is asked, as a request to a collection that cannot be: no name has a blank.
+    fn request(&self, operation: &'static str, payload: &[&[u8]]) -> Request<'static> {
+        let texts = payload.iter().map(|bytes| bytes.escape_ascii().to_string());
+        let payload = [self.area.name().to_owned()].into_iter().chain(texts).collect();
+        Request::new(operation, "plain keys", payload)
     }
 
     fn bind(&self, loaded: &Loaded, prefix: &[u8]) -> Binding {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::beside::{Beside, LeaseHold, beside};
 use super::entries::{EntryStep, Image, entries, taken};
+use super::once::came_first;
 use super::operations::Current;
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
@@ -134,6 +135,10 @@ pub(crate) enum Role {
     Record(usize),
     /// An index key of that change.
     Entry(usize, Arc<Index>, Bytes),
+    /// A cell of a record's history, which has no condition.
+    History,
+    /// The answer to the idempotency key of the write.
+    Idempotency,
     /// Something that was read and must not have changed.
     Read,
     /// That lease of the work.
@@ -299,7 +304,9 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read | Role::Lease(_) => String::new(),
+                    Role::History | Role::Idempotency | Role::Read | Role::Lease(_) => {
+                        String::new()
+                    }
                 };
                 Err(taken(&changes[place].collection, index, &address.key, Some(&rival)))
             }
@@ -346,6 +353,10 @@ pub(crate) fn explain(
     };
     match &roles[entry] {
         Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
+        Role::History => {
+            Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
+        }
+        Role::Idempotency => Refused::Final(came_first()),
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

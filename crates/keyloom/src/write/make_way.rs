@@ -55,7 +55,7 @@ pub(super) async fn make_way(
                 Holder::Unsettled => {}
             }
         }
-        Role::Read | Role::Lease(_) => return Ok(None),
+        Role::Read | Role::Lease(_) | Role::History | Role::Idempotency => return Ok(None),
     }
     Ok(Some(changes))
 }

@@ -6,6 +6,7 @@ mod entries;
 mod guard;
 mod logged;
 mod make_way;
+mod once;
 mod operations;
 mod retry;
 mod transaction;
@@ -14,6 +15,9 @@ mod update;
 pub(crate) use assemble::{Change, Refused, Work};
 pub(crate) use beside::LeaseHold;
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
+pub(crate) use once::{
+    Begun, Failed, Json, Replay, Request, Sending, commit_claimed, once, purge_idempotency_keys,
+};
 pub(crate) use operations::{
     Current, commit, delete, discard, insert, key_of_values, not_found, read_record, record_key,
     replace, upsert,

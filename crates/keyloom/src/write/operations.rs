@@ -159,6 +159,7 @@ pub(crate) async fn commit(
         }
         let rejection = match session.commit(loaded, batch, || note(session, &work)).await? {
             Outcome::Committed(committed) => {
+                session.claim().inspect(|claim| claim.settle());
                 keep_log_short(session, loaded, &committed).await;
                 break;
             }

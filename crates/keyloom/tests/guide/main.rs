@@ -11,6 +11,8 @@
 mod changes;
 mod expiry;
 mod getting_started;
+mod history;
+mod idempotency;
 mod owners;
 mod queries;
 mod schema;

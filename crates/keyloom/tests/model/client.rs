@@ -8,6 +8,7 @@ use keyloom::{Collection, Document, Error, ErrorKind, Fate, Store, Stored, Versi
 use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
+use super::keyed::Counted;
 use super::random::Random;
 use super::shape::Shape;
 use super::shared::Increments;
@@ -30,6 +31,7 @@ pub struct World {
     /// Whether the engine reads one moment.
     pub snapshot: bool,
     pub increments: Increments,
+    pub counted: Counted,
 }
 
 impl World {
@@ -74,6 +76,8 @@ pub struct Slot {
     pub known: Option<Known>,
     /// A version that the record had and has no more.
     pub stale: Option<Version>,
+    /// Every state that the record was in, in order.
+    pub past: Vec<Known>,
 }
 
 impl Slot {
@@ -86,6 +90,7 @@ impl Slot {
         let version = |known: &Option<Known>| known.as_ref().map(|known| known.version);
         if version(&self.known) != version(&known) {
             self.stale = version(&self.known).or(self.stale);
+            self.past.extend(known.clone());
         }
         self.known = known;
     }
@@ -146,7 +151,8 @@ impl Client {
                 82..86 => self.count(collection).await,
                 86..89 => self.keys(collection).await,
                 89 => self.near().await,
-                90..94 => self.share().await,
+                90..93 => self.share().await,
+                93 => self.count_with_key().await,
                 _ => self.transact().await,
             }
             self.done += 1;

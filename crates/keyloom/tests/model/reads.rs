@@ -223,6 +223,9 @@ impl Client {
         for collection in 0..self.world.shapes.len() {
             for (slot, expected) in self.slots[collection].iter().enumerate() {
                 assert_eq!(self.settled(collection, slot).await, expected.known);
+                if self.shape(collection).name == "note" {
+                    self.check_history(collection, slot).await;
+                }
             }
             let shape = self.shape(collection);
             let indexes = shape
@@ -237,6 +240,29 @@ impl Client {
                 let records: Vec<&Stored<Value>> = page.records.iter().collect();
                 self.check_answer(collection, &question, &records, true);
             }
+        }
+    }
+
+    /// The history has every state that the record was in, and its versions tell its life.
+    async fn check_history(&self, collection: usize, slot: usize) {
+        let values = self.key_values(collection, slot);
+        let notes = &self.collections[collection];
+        let page = retried(|| notes.history(values.clone(), 10_000, None)).await;
+        assert_eq!(page.problems, []);
+        let states: Vec<Known> = page
+            .records
+            .iter()
+            .rev()
+            .filter_map(|entry| {
+                let (key, value) = (entry.key.clone(), entry.record.clone()?);
+                Some(Known { key, version: entry.version, value })
+            })
+            .collect();
+        assert_eq!(states, self.slots[collection][slot].past, "another past");
+        for pair in page.records.windows(2) {
+            let follows = pair[0].version.revision() == pair[1].version.revision() + 1;
+            let begins = pair[0].version.revision() == 1 && pair[1].kind.is_end();
+            assert!(follows || begins, "{pair:?}");
         }
     }
 

@@ -13,6 +13,7 @@ use keyloom::{ErrorKind, IndexState, Query, Store};
 
 use super::claims::Claims;
 use super::client::{Client, World, retried};
+use super::keyed::{self, Counted};
 use super::random::Random;
 use super::replayed;
 use super::shape::{LATER, schema, schema_later, shapes};
@@ -102,6 +103,7 @@ impl Run {
             faults: self.faults,
             snapshot: self.snapshot,
             increments: Increments::default(),
+            counted: Counted::default(),
         });
         // One client on one thread does the same at every repetition.
         let mut runtime = match clients {
@@ -130,6 +132,7 @@ impl Run {
         let first = if self.log { replayed::logged(&schema()) } else { schema() };
         retried(|| store.apply(&first)).await;
         prepare(&store).await;
+        keyed::prepare(&store).await;
         let mut clients = Vec::new();
         for number in 0..world.clients {
             clients.push(Client::new(world.clone(), number, seed, store.clone()).await);
@@ -148,6 +151,7 @@ impl Run {
                 client.check_all().await;
             }
             check(&clients[0].store, &world.increments).await;
+            keyed::check(&clients[0].store, &world.counted).await;
         }
         verify(&engine).await;
         if self.log {

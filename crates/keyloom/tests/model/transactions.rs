@@ -153,7 +153,8 @@ impl Client {
         {
             return Step::GetBy(collection, index, values);
         }
-        let Slot { known, stale } = self.slots[spot.0][spot.1].clone();
+        let Slot { known, stale, .. } = &self.slots[spot.0][spot.1];
+        let (known, stale) = (known.clone(), *stale);
         let present = known.as_ref().map(|known| &known.value);
         let choice = self.random.below(100);
         let mut record = || match (choice % 6, present) {

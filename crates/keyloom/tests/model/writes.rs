@@ -164,7 +164,8 @@ impl Client {
     fn random_write(&mut self, collection: usize, slot: usize) -> (Write, bool) {
         let world = self.world.clone();
         let name = &world.shapes[collection].name;
-        let Slot { known, stale } = self.slots[collection][slot].clone();
+        let Slot { known, stale, .. } = &self.slots[collection][slot];
+        let (known, stale) = (known.clone(), *stale);
         if self.random.percent(2) {
             let record = self.draw().spoiled(name, slot);
             // A ticket without a key would be another record each time.
@@ -200,7 +201,7 @@ impl Client {
         write: &Write,
     ) -> Result<Option<(Known, Effect)>, Error> {
         let key = self.key_values(collection, slot);
-        let documents = &self.collections[collection];
+        let documents = self.maybe_keyed(collection);
         let written = |written: Written| Some((Known::of(&written.document), written.effect));
         Ok(match write {
             Write::Insert(record) => {

@@ -8,9 +8,13 @@ mod clashes;
 mod conditions;
 mod expiry;
 mod fields;
+mod history;
 mod holds;
+mod idempotency;
 mod indexes;
 mod templates;
+
+pub(crate) use idempotency::KEEP_MS_DEFAULT;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +58,9 @@ pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) 
     if let Some(log) = &declaration.log {
         check_log(log, problems);
     }
-    Schema { collections, log: declaration.log }
+    let idempotency_keep_ms = idempotency::compile(declaration.idempotency.as_ref(), problems);
+    let idempotency = declaration.idempotency.clone();
+    Schema { collections, log: declaration.log, idempotency, idempotency_keep_ms }
 }
 
 fn check_log(log: &LogDeclaration, problems: &mut Problems) {
@@ -90,6 +96,7 @@ fn collection(
 ) -> Option<Collection> {
     let area = area(&declaration.area, &under(trail, "area"), problems);
     let body = body(declaration, trail, problems);
+    let history = history::compile(declaration.history, &under(trail, "history"), problems);
     if fields_are_unreadable(declaration, trail, problems) {
         return None;
     }
@@ -118,6 +125,7 @@ fn collection(
         interleaved: true,
         expiry,
         body,
+        history,
         declaration: declaration.clone(),
     })
 }

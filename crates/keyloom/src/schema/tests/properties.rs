@@ -12,8 +12,9 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Access, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, LogDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    Access, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    HistoryDeclaration, IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf,
+    Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -105,9 +106,20 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
         indexes(),
         indexes(),
         option::of(body),
+        option::of(history()),
     )
         .prop_map(
-            |(key, area, (access, owner, expires_at), fields, index, unique, geo, body)| {
+            |(
+                key,
+                area,
+                (access, owner, expires_at),
+                fields,
+                index,
+                unique,
+                geo,
+                body,
+                history,
+            )| {
                 CollectionDeclaration {
                     key,
                     area,
@@ -119,6 +131,7 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
                     unique,
                     geo,
                     body,
+                    history,
                 }
             },
         )
@@ -129,11 +142,21 @@ fn access() -> impl Strategy<Value = Access> {
     prop_oneof![Just(Shared), Just(ReadOnly), Just(Owned), Just(Hybrid)]
 }
 
+fn history() -> impl Strategy<Value = HistoryDeclaration> {
+    let bound = || option::of(any::<u16>().prop_map(usize::from));
+    (bound(), bound()).prop_map(|(versions, days)| HistoryDeclaration { versions, days })
+}
+
 fn declaration() -> impl Strategy<Value = SchemaDeclaration> {
     let log = (option::of(1usize..100), option::of(1usize..100))
         .prop_map(|(days, entries)| LogDeclaration { days, entries });
-    (btree_map(name(), collection(), 0..3), option::of(log))
-        .prop_map(|(collections, log)| SchemaDeclaration { log, collections })
+    let keep = option::of(any::<u16>().prop_map(|n| format!("{n} hours")));
+    (btree_map(name(), collection(), 0..3), option::of(log), keep).prop_map(
+        |(collections, log, keep)| {
+            let idempotency = keep.map(|keep| IdempotencyDeclaration { keep });
+            SchemaDeclaration { collections, log, idempotency }
+        },
+    )
 }
 
 /// A schema of one of the systems with some indexes left out and some rules turned around: all

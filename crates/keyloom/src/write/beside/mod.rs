@@ -1,8 +1,11 @@
 //! What a commit writes besides records and index entries, in Keyloom's own area. Each subject has
 //! a file that turns the work of a commit into the cells it needs; this one puts them together.
 
+mod history;
+mod idempotency;
 mod leases;
 
+pub(super) use idempotency::claim_entry;
 pub(crate) use leases::LeaseHold;
 
 use super::assemble::{Role, Work};
@@ -22,6 +25,9 @@ pub(super) struct Beside {
 }
 
 /// Everything that a commit writes besides records and index entries.
-pub(super) fn beside(_: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
-    Ok(leases::leases(work).collect())
+pub(super) fn beside(session: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
+    let mut all = history::cells(session, work.changes);
+    all.extend(idempotency::cells(session, work.changes)?);
+    all.extend(leases::leases(work));
+    Ok(all)
 }

@@ -1,0 +1,109 @@
+//! Removes what no history has to keep any more, in bounded batches.
+//!
+//! Writes remove the version that a count no longer allows. What days end, and what a lower count
+//! leaves over, are found by walking over all cells.
+
+use std::collections::BTreeMap;
+
+use super::keys::{all_traces, all_versions, trace_of, version_address, version_of};
+use super::past::Past;
+use crate::engine::{Address, Area, Cell, Row};
+use crate::error::Result;
+use crate::purge::{PurgeOptions, Purged, purge};
+use crate::record::Version;
+use crate::schema::{HistoryDeclaration, Loaded};
+use crate::session::Session;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// Removes what is over. No cell of a history ever changes, so that nothing has to hold for it.
+pub(crate) async fn purge_history(session: &Session, options: &PurgeOptions) -> Result<Purged> {
+    // Versions go first: a trace ends with the version that it leads to.
+    let ranges = [all_versions(), all_traces()];
+    purge(session, options, &ranges, async |place, loaded, rows| {
+        let gone = match place {
+            0 => versions_to_remove(session, loaded, rows).await?,
+            _ => traces_to_remove(session, loaded, rows),
+        };
+        Ok(gone.into_iter().map(|address| (address, None)).collect())
+    })
+    .await
+}
+
+/// The versions among these rows that no bound keeps.
+async fn versions_to_remove(
+    session: &Session,
+    loaded: &Loaded,
+    rows: &[Row],
+) -> Result<Vec<Address>> {
+    let judged: Vec<(&Row, &str, Version, HistoryDeclaration)> = rows
+        .iter()
+        .filter_map(|row| {
+            let (name, version) = version_of(&row.key)?;
+            let bounds = loaded.schema.collections.get(name)?.history?;
+            Some((row, name, version, bounds))
+        })
+        .collect();
+    let later = |name: &str, version: Version, by: usize| {
+        let by = u64::try_from(by).ok()?;
+        Some(version_address(name, version.at_revision(version.revision().checked_add(by)?)))
+    };
+    // The next version ends this one; the one that is a full count later pushes it out.
+    let mut asked: Vec<Address> = Vec::new();
+    for (_, name, version, bounds) in &judged {
+        asked.extend(later(name, *version, 1));
+        asked.extend(bounds.versions.and_then(|count| later(name, *version, count)));
+    }
+    asked.sort();
+    asked.dedup();
+    let cells = found(session, asked).await?;
+    let now = session.now();
+    let goes = |row: &Row, name: &str, version: Version, bounds: HistoryDeclaration| {
+        let is_counted_out = bounds
+            .versions
+            .and_then(|count| later(name, version, count))
+            .is_some_and(|address| cells.contains_key(&address));
+        let ended = match Past::from_cell(&row.cell) {
+            Some(past) if past.kind.is_end() => Some(past.at),
+            _ => later(name, version, 1)
+                .and_then(|address| Some(Past::from_cell(cells.get(&address)?)?.at)),
+        };
+        let is_aged_out =
+            bounds.days.zip(ended).is_some_and(|(days, ended)| is_over(ended, days, now));
+        is_counted_out || is_aged_out
+    };
+    let gone = judged
+        .into_iter()
+        .filter(|(row, name, version, bounds)| goes(row, name, *version, *bounds));
+    Ok(gone.map(|(row, ..)| own_address(row)).collect())
+}
+
+/// The traces among these rows that were left before anything that days keep. A count of
+/// versions keeps traces: without them a version that is gone would look like one that never was.
+fn traces_to_remove(session: &Session, loaded: &Loaded, rows: &[Row]) -> Vec<Address> {
+    let now = session.now();
+    let goes = |row: &&Row| {
+        let Some((name, trace)) = trace_of(&row.key) else { return false };
+        let bounds = loaded.schema.collections.get(name).and_then(|found| found.history);
+        bounds.and_then(|bounds| bounds.days).is_some_and(|days| is_over(trace.at, days, now))
+    };
+    rows.iter().filter(goes).map(own_address).collect()
+}
+
+/// Whether days that are kept are over since this time.
+fn is_over(at: u64, days: usize, now: u64) -> bool {
+    let kept = u64::try_from(days).unwrap_or(u64::MAX).saturating_mul(DAY_MS);
+    now.checked_sub(kept).is_some_and(|oldest| at <= oldest)
+}
+
+fn own_address(row: &Row) -> Address {
+    Address::new(Area::own(), row.key.clone())
+}
+
+async fn found(session: &Session, addresses: Vec<Address>) -> Result<BTreeMap<Address, Cell>> {
+    if addresses.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let cells = session.engine.get(&session.space, &addresses).await?;
+    Ok(addresses.into_iter().zip(cells).filter_map(|(at, cell)| Some((at, cell?))).collect())
+}

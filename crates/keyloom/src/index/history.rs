@@ -1,0 +1,77 @@
+//! Whether a cell of a history is what its key says, and whether a record's key leads to it.
+
+use serde_json::Value;
+
+use super::finding::{Finding, FindingKind};
+use crate::engine::{Address, Area, Cell, Row, ShowKey};
+use crate::history::{Past, Trace, trace_address, trace_of, version_address, version_of};
+use crate::record::Version;
+use crate::schema::Loaded;
+
+/// The cells that tell whether the cell of a row is right, itself first.
+pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {
+    let own = Address::new(Area::own(), row.key.clone());
+    let Some((name, version)) = version_of(&row.key) else { return vec![own] };
+    let Some((collection, past)) =
+        loaded.schema.collections.get(name).zip(Past::from_cell(&row.cell))
+    else {
+        return vec![own];
+    };
+    let next = version.at_revision(version.revision().saturating_add(1));
+    let key = past.key.as_bytes();
+    let holder = match past.kind.is_end() {
+        true => trace_address(name, key, Trace { at: past.at, version }),
+        false => Address::new(collection.area.clone(), key.to_vec()),
+    };
+    vec![own, version_address(name, next), holder]
+}
+
+/// What is wrong with a cell, given it and its other witnesses; `None` when nothing is.
+pub(super) fn judge(loaded: &Loaded, key: &[u8], cells: &[Option<Cell>]) -> Option<Finding> {
+    let cell = cells.first()?.as_ref()?;
+    let name = version_of(key).map(|(name, _)| name).or_else(|| Some(trace_of(key)?.0));
+    let keeps = |name: &str| loaded.schema.collections.get(name)?.history;
+    let (kind, reason) = if name.and_then(keeps).is_none() {
+        (FindingKind::Unknown, "it begins like a history and belongs to none")
+    } else if !is_readable(key, cell) {
+        (FindingKind::Unreadable, "the cell of a history cannot be read")
+    } else {
+        let (_, version) = version_of(key)?;
+        (FindingKind::Dangling, lost(version, cell, cells.get(1..)?)?)
+    };
+    Some(Finding {
+        kind,
+        collection: name.map(str::to_owned),
+        index: None,
+        area: Area::own().name().to_owned(),
+        key: ShowKey(key).to_string(),
+        record: Past::from_cell(cell).map(|past| past.key),
+        reason: reason.to_owned(),
+    })
+}
+
+fn is_readable(key: &[u8], cell: &Cell) -> bool {
+    match trace_of(key) {
+        None => Past::from_cell(cell).is_some(),
+        Some((name, trace)) => {
+            let record = cell.bytes().and_then(|text| serde_json::from_slice(text).ok());
+            matches!(record, Some(Value::String(record))
+                if trace_address(name, record.as_bytes(), trace).key[..] == *key)
+        }
+    }
+}
+
+/// Why no key leads to a version: the last of its record is followed by nothing, is not the
+/// record that is there, and left no trace.
+fn lost(version: Version, cell: &Cell, others: &[Option<Cell>]) -> Option<&'static str> {
+    let [next, holder] = others else { return None };
+    let is_end = Past::from_cell(cell)?.kind.is_end();
+    let is_held = |holder: &Cell| is_end || Version::from_stamp(holder.stamp) == version;
+    if next.is_some() || holder.as_ref().is_some_and(is_held) {
+        return None;
+    }
+    Some(match is_end {
+        true => "a record ended here, and left no trace under its key",
+        false => "neither its record nor a later version is there",
+    })
+}

@@ -1,0 +1,69 @@
+//! What records were.
+
+use serde::de::DeserializeOwned;
+
+use super::Store;
+use super::collection::{Collection, key_of};
+use super::fields::KeyFields;
+use super::stored::Stored;
+use crate::error::Result;
+use crate::history;
+use crate::purge::{PurgeOptions, Purged};
+use crate::query::{self, HistoryEntry, Page};
+use crate::record::Version;
+use crate::schema::Collection as Declared;
+
+/// The past of records, in a collection that declares a `history`. All of it is reached by the
+/// key of a record, which need not be there any more.
+impl<T: DeserializeOwned> Collection<T> {
+    /// The versions of the record at a key, newest first, `take` at most, from the start or from
+    /// where a cursor of the same key points. Records that were there before it, deleted or moved
+    /// away, follow; a record that was moved here brings its past along.
+    pub async fn history(
+        &self,
+        key: impl KeyFields,
+        take: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<HistoryEntry<T>>> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
+        let page = query::history(&self.session, &self.name, key, take, cursor).await?;
+        Ok(page.map(|entry| {
+            let key = entry.key.clone();
+            let read = entry.map(|document| document.read());
+            read.map_err(|error| query::unreadable(key.as_bytes(), error))
+        }))
+    }
+
+    /// A record in one of its versions. `None` when that is not kept, is not one of a record that
+    /// was at this key, or is the end of the record.
+    pub async fn get_version(
+        &self,
+        key: impl KeyFields,
+        version: Version,
+    ) -> Result<Option<Stored<T>>> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
+        let found = query::at_version(&self.session, &self.name, key, version).await?;
+        found.as_ref().map(Stored::read).transpose()
+    }
+
+    /// The record that was at a key at a time, in milliseconds since 1970; `None` when there was
+    /// none. A time that the history does not reach back to is an error of the kind
+    /// [`NotKept`](crate::ErrorKind::NotKept).
+    pub async fn get_as_of(&self, key: impl KeyFields, time_ms: u64) -> Result<Option<Stored<T>>> {
+        let values = key.into_values();
+        let key = |declared: &Declared| key_of(&self.session, declared, &values);
+        let found = query::as_of(&self.session, &self.name, key, time_ms).await?;
+        found.as_ref().map(Stored::read).transpose()
+    }
+}
+
+impl Store {
+    /// Removes what the histories of this space no longer have to keep: what days have ended, and
+    /// what a lowered count leaves over. Writers may go on meanwhile, and it is safe to run twice.
+    pub async fn purge_history(&self, options: &PurgeOptions) -> Result<Purged> {
+        self.session().program()?;
+        history::purge_history(self.session(), options).await
+    }
+}
