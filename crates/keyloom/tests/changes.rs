@@ -165,7 +165,7 @@ async fn the_log_is_read_in_parts() {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
         let error = store.acting_as("bea").unwrap().changes(Position::FIRST, 1).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "it tells of the records of all");
+        assert_eq!(error.kind(), ErrorKind::Forbidden, "it tells of the records of all");
     }
 }
 

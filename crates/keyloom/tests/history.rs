@@ -223,14 +223,18 @@ async fn change(subject: &Subject, ledger: &mut Ledger, random: &mut Random, ste
             subject.pass(1);
         }
         8 => {
-            // Deleted and written again within one transaction, it only changes.
+            // Deleted and written again within one transaction, it is another record.
             let changed = store.transaction(async |transaction: keyloom::Transaction| {
                 let notes = transaction.documents("note")?;
                 notes.get(id).await?;
                 notes.delete(id).await?;
                 notes.insert(&record)
             });
-            ledger.write(&changed.await.unwrap(), subject.now(), by);
+            let written = changed.await.unwrap();
+            if is_there {
+                ledger.delete(&key(id), subject.now(), by);
+            }
+            ledger.write(&written, subject.now(), by);
         }
         _ => {
             let deleted = notes.delete(id).await.unwrap();

@@ -220,7 +220,7 @@ async fn only_an_empty_store_is_filled() {
     }
     refusal(source.store.replay(&source.store).await, ErrorKind::InvalidArgument);
     let acting = Subject::memory().store.acting_as("ana").unwrap();
-    refusal(acting.replay(&source.store).await, ErrorKind::InvalidArgument);
+    refusal(acting.replay(&source.store).await, ErrorKind::Forbidden);
 }
 
 #[tokio::test]

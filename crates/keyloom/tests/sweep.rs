@@ -191,7 +191,7 @@ async fn small_batches_are_enough() {
     );
     let memory = Memory::new();
     // One record, and two e-mails, two tags twice and two ends: the worst replacement.
-    let capabilities = Capabilities { batch_entries_max: 9, ..memory.capabilities().clone() };
+    let capabilities = Capabilities { batch_entries_max: 10, ..memory.capabilities().clone() };
     let subject = Subject::on("small", Arc::new(Small(memory, capabilities)), &schema).await;
     let tokens = tokens(&subject.store).await;
     tokens.insert(&token("a", "a@x", 10)).await.unwrap();

@@ -78,11 +78,11 @@ impl Subject {
         keys_of(self.store.engine(), area).await
     }
 
-    /// Every key of the default area and of Keyloom's own, but the catalog.
+    /// Every key of the default area and of Keyloom's own, but the catalog and its epoch.
     pub async fn keys(&self) -> Vec<String> {
         let mut keys = self.keys_of(Area::default_area()).await;
         keys.extend(self.keys_of(Area::own()).await);
-        keys.retain(|key| key != "catalog");
+        keys.retain(|key| key != "catalog" && key != "epoch");
         keys
     }
 }
