@@ -1,5 +1,6 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
+mod counted;
 mod error;
 mod index;
 mod key;
@@ -29,16 +30,16 @@ pub use index::{
 pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
 pub use record::{Document, Version};
 pub use schema::{
-    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
-    TestDeclaration,
+    Applied, Change, Class, CollectionDeclaration, Comparison, CounterDeclaration,
+    FieldDeclaration, FieldType, Illegal, IndexDeclaration, IndexState, PointOf, Schema,
+    SchemaDeclaration, Test, TestDeclaration,
 };
 pub use session::Clock;
 pub use store::{
     Collection, KeyFields, Listed, Listing, Plain, Store, Stored, TransactionCollection,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
-pub use write::{Effect, Retry, Transaction, Written};
+pub use write::{Effect, Increment, Retry, Transaction, Written};
 
 /// Entrances for the fuzz targets; not part of the API.
 #[cfg(feature = "fuzzing")]

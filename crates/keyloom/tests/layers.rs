@@ -31,6 +31,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("live",     "schema/live"),
     // Who is asking, of which space.
     ("session",  "session"),
+    // Records with their counters, as they are read.
+    ("counted",  "counted"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
@@ -62,7 +64,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
         "after_prefix", "percent", "successor",
     ]),
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
-    ("record", "engine", &["ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
+    ("record", "engine", &["Integers", "ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
     ("query", "write", &["entry_keys_of"]),
 ];

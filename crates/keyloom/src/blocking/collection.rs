@@ -1,5 +1,6 @@
 //! A collection that waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -58,6 +59,17 @@ impl<T> Collection<T> {
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
         fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
         fn update_with(&self, key: impl KeyFields, patch: &Value, retry: Retry) -> Result<Written>;
+        fn increment(
+            &self,
+            key: impl KeyFields,
+            deltas: impl IntoIterator<Item = (impl Into<String>, i64)>
+        ) -> Result<BTreeMap<String, i64>>;
+        fn increment_many(
+            &self,
+            records: impl IntoIterator<
+                Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
+            >
+        ) -> Result<Vec<BTreeMap<String, i64>>>;
     }
 }
 

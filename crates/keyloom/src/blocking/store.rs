@@ -1,5 +1,6 @@
 //! A store that waits.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
 use crate::schema::{Applied, IndexState, Schema};
 use crate::typed::Record;
-use crate::write::Retry;
+use crate::write::{Increment, Retry};
 
 /// A [`Store`](crate::Store) for programs without an async runtime.
 #[derive(Clone)]
@@ -67,6 +68,8 @@ impl Store {
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn increment_many(&self, increments: impl IntoIterator<Item = Increment>)
+            -> Result<Vec<BTreeMap<String, i64>>>;
         fn close(&self) -> Result<()>;
     }
 

@@ -11,6 +11,7 @@ use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
 use super::walk::{Followed, Found, Walk, Want};
+use crate::counted::reveal;
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
@@ -167,7 +168,10 @@ async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result
         Ok((plan(loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
-    let gathered = gather(session, &plan, query, want, position.as_ref()).await?;
+    let mut gathered = gather(session, &plan, query, want, position.as_ref()).await?;
+    if want == Want::Records {
+        reveal(session, &plan.collection, gathered.records.iter_mut()).await?;
+    }
     Ok(gathered.into_page(&plan, position, binding))
 }
 

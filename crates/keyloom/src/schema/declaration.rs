@@ -42,7 +42,10 @@ pub struct CollectionDeclaration {
     /// The geo indexes by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub geo: BTreeMap<String, IndexDeclaration>,
-    /// A JSON Schema that every record must meet.
+    /// The counters by their names: paths such as `stats.running`, or families such as `stats.*`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, CounterDeclaration>,
+    /// A JSON Schema that every record must meet, without its counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
@@ -152,6 +155,17 @@ impl PointOf {
     }
 }
 
+/// One counter, or one family of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CounterDeclaration {
+    /// An increment that would lead below this is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<i64>,
+    /// An increment that would lead above this is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<i64>,
+}
+
 /// One index of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IndexDeclaration {
@@ -220,6 +234,13 @@ impl CollectionDeclaration {
     #[must_use]
     pub fn field(mut self, path: impl Into<String>, field: impl Into<FieldDeclaration>) -> Self {
         self.fields.insert(path.into(), field.into());
+        self
+    }
+
+    /// Declares a counter, or a family of counters.
+    #[must_use]
+    pub fn counter(mut self, path: impl Into<String>, counter: CounterDeclaration) -> Self {
+        self.counters.insert(path.into(), counter);
         self
     }
 }

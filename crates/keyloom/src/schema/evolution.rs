@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, SchemaDeclaration,
+    CollectionDeclaration, CounterDeclaration, FieldDeclaration, FieldType, IndexDeclaration,
+    SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -46,6 +47,7 @@ pub(crate) enum Subject {
     Area { collection: String },
     Body { collection: String },
     Field { collection: String, field: String },
+    Counter { collection: String, counter: String },
     Index { collection: String, section: &'static str, index: String },
 }
 
@@ -72,6 +74,7 @@ impl fmt::Display for Subject {
             Subject::Area { collection } => vec![collection, "area"],
             Subject::Body { collection } => vec![collection, "body"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
+            Subject::Counter { collection, counter } => vec![collection, "counters", counter],
             Subject::Index { collection, section, index } => vec![collection, section, index],
         };
         let trail: Vec<String> =
@@ -131,6 +134,7 @@ impl Walk<'_> {
             index: self.indexes("index", &stored.index, &declared.index),
             unique: self.indexes("unique", &stored.unique, &declared.unique),
             geo: self.indexes("geo", &stored.geo, &declared.geo),
+            counters: self.counters(),
             body: self.body(),
         }
     }
@@ -368,6 +372,31 @@ impl Walk<'_> {
             }
         };
         IndexDeclaration { max, claims: declared.claims, sparse: declared.sparse, ..stored.clone() }
+    }
+
+    /// Counters are beside the records, so that one more is safe, and so are other bounds: they
+    /// hold from the next increment on.
+    fn counters(&mut self) -> BTreeMap<String, CounterDeclaration> {
+        let mut merged = self.stored.declaration.counters.clone();
+        for (name, declared) in &self.declared.declaration.counters {
+            let sentence = match merged.insert(name.clone(), *declared) {
+                None => "is new; it shows in place of what records may hold there",
+                Some(stored) if stored == *declared => continue,
+                Some(_) => "has other bounds, from the next increment on",
+            };
+            self.add_counter(name, Class::Safe, sentence);
+        }
+        for name in self.stored.declaration.counters.keys() {
+            if !self.declared.declaration.counters.contains_key(name) {
+                self.add_counter(name, Class::Kept, "is in the store only; it stays");
+            }
+        }
+        merged
+    }
+
+    fn add_counter(&mut self, counter: &str, class: Class, sentence: &str) {
+        let subject = Subject::Counter { collection: self.name(), counter: counter.to_owned() };
+        self.add(subject, class, sentence.to_owned());
     }
 
     fn name(&self) -> String {

@@ -7,6 +7,8 @@ mod body;
 mod catalog;
 mod compile;
 mod condition;
+mod counter_cell;
+mod counters;
 mod declaration;
 mod evolution;
 mod json;
@@ -26,14 +28,16 @@ mod transitions;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType, Illegal,
+    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
     condition::Condition,
+    counter_cell::{counted_record, counter_address, counter_range, required_counter_address},
+    counters::Counters,
     live::{Live, Loaded},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},

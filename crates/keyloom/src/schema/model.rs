@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::body::BodySchema;
 use super::condition::Condition;
+use super::counters::Counters;
 use super::declaration::{CollectionDeclaration, SchemaDeclaration};
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
@@ -37,6 +38,8 @@ pub(crate) struct Collection {
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    /// What is counted beside each record.
+    pub(crate) counters: Counters,
     /// Whether keys of another template may lie between those of the records.
     pub(crate) interleaved: bool,
     pub(crate) body: Option<BodySchema>,
@@ -184,11 +187,13 @@ impl PartialEq for Schema {
 
 impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record and moves every entry.
+    /// record and moves every entry. With counters a move to another key needs more: a second
+    /// record and the counters of both.
     pub(crate) fn batch_entries_worst(&self) -> usize {
+        let records = if self.counters.is_empty() { 1 } else { 4 };
         self.indexes
             .values()
-            .fold(1, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
+            .fold(records, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
     }
 
     /// The range that all records lie in, maybe among keys of other templates.

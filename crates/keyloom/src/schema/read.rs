@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType, Illegal,
+    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -45,6 +45,7 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),
         geo: table.tables("geo", problems, index),
+        counters: table.tables("counters", problems, counter),
         body: body(&mut table, problems),
     };
     table.finish("a collection", problems);
@@ -201,6 +202,21 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
     };
     table.finish("an index", problems);
     key.map(|_| declaration)
+}
+
+fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDeclaration> {
+    let counter = CounterDeclaration {
+        min: table.integer("min", problems),
+        max: table.integer("max", problems),
+    };
+    // `stats.running = {}` without quotes is a table in a table to TOML.
+    if !table.is_empty() && table.members().all(|(_, value)| value.is_object()) {
+        let trail = table.trail().clone();
+        problems.add(trail, "is no counter; a path with dots is written in quotes");
+        return None;
+    }
+    table.finish("a counter", problems);
+    Some(counter)
 }
 
 fn condition(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, TestDeclaration> {

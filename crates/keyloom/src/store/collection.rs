@@ -11,13 +11,14 @@ use serde_json::Value;
 use super::fields::KeyFields;
 use super::finite::not_finite;
 use super::stored::Stored;
+use crate::counted::{Fetched, fetch, fetch_one};
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{self, Near, Nearby, Page, Query};
-use crate::record::{Document, Version};
+use crate::record::{Document, Version, shown};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
 use crate::session::Session;
-use crate::write::{self, Retry, Written, key_of_values};
+use crate::write::{self, Origin, Retry, Whole, Written, key_of_values};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
@@ -27,18 +28,21 @@ use crate::write::{self, Retry, Written, key_of_values};
 pub struct Collection<T> {
     pub(super) session: Session,
     pub(super) name: Arc<str>,
+    /// Whether its records come from a type or as JSON.
+    origin: Origin,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Collection<T> {
     fn clone(&self) -> Self {
-        Collection { session: self.session.clone(), name: self.name.clone(), kind: PhantomData }
+        let Collection { session, name, origin, kind } = self;
+        Collection { session: session.clone(), name: name.clone(), origin: *origin, kind: *kind }
     }
 }
 
 impl<T> Collection<T> {
-    pub(crate) fn new(session: Session, name: &str) -> Self {
-        Collection { session, name: name.into(), kind: PhantomData }
+    pub(crate) fn new(session: Session, name: &str, origin: Origin) -> Self {
+        Collection { session, name: name.into(), origin, kind: PhantomData }
     }
 
     /// The collection's name.
@@ -99,9 +103,7 @@ impl<T> Collection<T> {
                 Error::new(ErrorKind::Corrupt, "a unique entry does not name a record")
                     .with("key", ShowKey(&claim.key))
             })?;
-            let record = Address::new(declared.area.clone(), key.clone());
-            let found =
-                self.session.engine.get(&self.session.space, &[record]).await?.pop().flatten();
+            let Fetched { cell: found, counted } = fetch_one(&self.session, declared, &key).await?;
             // Between the two reads the value may have passed to another record. The common
             // case, a record that was not written since, is told by the stamps alone.
             if let Some(found) = found
@@ -109,11 +111,10 @@ impl<T> Collection<T> {
                     || query::has_entry(declared, index, &claim.key, &found))
                 && let Some(text) = found.bytes()
             {
-                return Ok(Some(Document::new(
-                    key,
-                    Version::from_stamp(found.stamp),
-                    text.clone(),
-                )));
+                let version = Version::from_stamp(found.stamp);
+                let document = Document::new(key, version, text.clone());
+                let counted = counted.as_ref().map(|counted| &counted.values);
+                return Ok(Some(shown(&declared.counters, document, counted)));
             }
             if !retry.pause(reads).await {
                 break;
@@ -165,19 +166,19 @@ impl<T> Collection<T> {
     }
 
     async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {
-        let addresses: Vec<Address> =
-            keys.iter().map(|key| Address::new(declared.area.clone(), key.clone())).collect();
-        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+        let fetched = fetch(&self.session, declared, keys).await?;
         keys.iter()
-            .zip(cells)
-            .map(|(key, cell)| {
+            .zip(fetched)
+            .map(|(key, Fetched { cell, counted })| {
                 let Some(cell) = cell else { return Ok(None) };
                 let text = cell.bytes().ok_or_else(|| {
                     Error::new(ErrorKind::Corrupt, "a record's key holds integers")
                         .with("key", ShowKey(key))
                 })?;
                 let version = Version::from_stamp(cell.stamp);
-                Ok(Some(Document::new(key.clone(), version, text.clone())))
+                let document = Document::new(key.clone(), version, text.clone());
+                let counted = counted.as_ref().map(|counted| &counted.values);
+                Ok(Some(shown(&declared.counters, document, counted)))
             })
             .collect()
     }
@@ -240,18 +241,25 @@ impl<T: Serialize> Collection<T> {
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        write::upsert(&self.session, &self.name, &to_json(&self.name, record)?).await
+        let value = &to_json(&self.name, record)?;
+        let whole = Whole { value, origin: self.origin };
+        write::upsert(&self.session, &self.name, whole).await
     }
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, None).await
+        self.put(record, None).await
     }
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
-        write::replace(&self.session, &self.name, &to_json(&self.name, record)?, Some(version))
-            .await
+        self.put(record, Some(version)).await
+    }
+
+    async fn put(&self, record: &T, version: Option<Version>) -> Result<Written> {
+        let value = &to_json(&self.name, record)?;
+        let whole = Whole { value, origin: self.origin };
+        write::replace(&self.session, &self.name, whole, version).await
     }
 }
 

@@ -6,6 +6,7 @@ mod collection;
 mod fields;
 mod finite;
 mod in_transaction;
+mod increment;
 mod maintenance;
 mod plain;
 mod stored;
@@ -27,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::schema::{Applied, Live, Schema};
 use crate::session::{Clock, Session};
 use crate::typed::Record;
-use crate::write::{self, Retry, Transaction};
+use crate::write::{self, Origin, Retry, Transaction};
 
 /// A store, seen through one of its spaces. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -96,7 +97,7 @@ impl Store {
     /// The collection of a Rust type. Applies the schema that the type declares.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
         self.apply(&T::schema()?).await?;
-        Ok(Collection::new(self.session.clone(), T::COLLECTION))
+        Ok(Collection::new(self.session.clone(), T::COLLECTION, Origin::Type))
     }
 
     /// A collection of the stored schema, as JSON.
@@ -104,7 +105,7 @@ impl Store {
         if self.session.loaded().await?.schema.collection(name).is_err() {
             self.session.reload().await?.schema.collection(name)?;
         }
-        Ok(Collection::new(self.session.clone(), name))
+        Ok(Collection::new(self.session.clone(), name, Origin::Json))
     }
 
     /// Reads and writes several records of this space, all or nothing.

@@ -19,7 +19,7 @@ use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopp
 use crate::record::Version;
 use crate::schema::{Collection, Loaded, Schema};
 use crate::session::Session;
-use crate::write;
+use crate::write::{self, Origin, Whole};
 
 /// How often a write is repeated when the schema changes under it.
 const ATTEMPTS: usize = 16;
@@ -99,7 +99,8 @@ impl Plain {
             match self.kind(&loaded, &address)? {
                 Kind::Record(collection) => {
                     let record = record_at(&collection, &address.key, &value)?;
-                    let written = write::upsert(&self.session, &collection.name, &record).await?;
+                    let whole = Whole { value: &record, origin: Origin::Json };
+                    let written = write::upsert(&self.session, &collection.name, whole).await?;
                     return Ok(written.version());
                 }
                 Kind::Free => {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, Counting, NO_COUNTING, beside, explain_counters};
 use super::entries::{EntryStep, Image, entries, taken};
+use crate::counted::Counted;
 use crate::engine::{
     Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Document, Version, check_size};
+use crate::record::{Document, Version, check_size, shown};
 use crate::schema::{Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
 
@@ -60,9 +61,15 @@ impl After {
         Ok(After { version, value, text })
     }
 
-    /// The record as it will be in the store.
-    pub(crate) fn document(&self, key: &Bytes) -> Document {
-        Document::new(key.clone(), self.version, self.text.clone())
+    /// The record as it will be read, with these counters.
+    pub(crate) fn document(
+        &self,
+        collection: &Collection,
+        key: &Bytes,
+        counted: Option<&Counted>,
+    ) -> Document {
+        let document = Document::new(key.clone(), self.version, self.text.clone());
+        shown(&collection.counters, document, counted.map(|counted| &counted.values))
     }
 }
 
@@ -81,12 +88,14 @@ pub(crate) struct Work<'w> {
     /// Cells that must still be as they were read; those that a change writes itself are covered
     /// by the change.
     pub(crate) reads: &'w [(Address, Option<Stamp>)],
+    /// What is done to counters.
+    pub(crate) counting: &'w Counting,
 }
 
 impl<'w> Work<'w> {
     /// Changes that rest on nothing but what they know of their own records.
     pub(crate) fn of(changes: &'w [Change]) -> Self {
-        Work { changes, reads: &[] }
+        Work { changes, reads: &[], counting: &NO_COUNTING }
     }
 }
 
@@ -99,6 +108,14 @@ pub(crate) enum Role {
     Entry(usize, Arc<Index>, Bytes),
     /// Something that was read and must not have changed.
     Read,
+    /// The record of that addend, which must be there.
+    Counted(usize),
+    /// The counters of that addend.
+    Counters(usize),
+    /// Counters that leave with their record.
+    Departed,
+    /// Counters that come with their record.
+    Arrived,
 }
 
 /// A batch with the role of each of its entries.
@@ -109,7 +126,7 @@ pub(crate) struct Assembled {
 
 /// Builds the batch.
 pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
-    let Work { changes, reads } = work;
+    let Work { changes, reads, .. } = work;
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
@@ -229,7 +246,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read => String::new(),
+                    _ => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, &rival))
             }
@@ -251,6 +268,8 @@ pub(crate) enum Refused {
     StaleSchema,
     /// A record that was read has changed; reading it again may help.
     Changed(Error),
+    /// Counters that were read have changed; reading them again helps.
+    Counted(Error),
     /// Another record holds this key of this index.
     Taken(Arc<Index>, Address, Error),
     /// Trying again does not help.
@@ -258,17 +277,20 @@ pub(crate) enum Refused {
 }
 
 /// Explains a rejection.
-pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection) -> Refused {
-    let Cause::Condition { entry } = rejection.cause else {
-        return match rejection.cause {
-            Cause::Fence => Refused::StaleSchema,
-            _ => Refused::Final(Error::new(
-                ErrorKind::Internal,
-                "a batch without additions failed one",
-            )),
-        };
+pub(crate) fn explain(roles: &[Role], work: &Work<'_>, rejection: &Rejection) -> Refused {
+    let changes = work.changes;
+    let entry = match rejection.cause {
+        Cause::Fence => return Refused::StaleSchema,
+        Cause::Condition { entry }
+        | Cause::Overflow { entry, .. }
+        | Cause::Bound { entry, .. }
+        | Cause::NotIntegers { entry }
+        | Cause::TooLarge { entry } => entry,
     };
     match &roles[entry] {
+        role @ (Role::Counted(_) | Role::Counters(_) | Role::Departed | Role::Arrived) => {
+            explain_counters(work.counting, role, rejection)
+        }
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

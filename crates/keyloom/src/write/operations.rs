@@ -5,14 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
+use super::assemble::{After, Assembled, Before, Change, Refused, Role, Work, assemble, explain};
 use super::guard::guard;
 use super::retry::Retry;
-use crate::engine::{Address, Cell, Outcome, ShowKey};
+use crate::counted::{Counted, Fetched, fetch_one};
+use crate::engine::{Effect as EngineEffect, Integers, Outcome, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
-    Document, Passage, Version, check_new, check_transitions, fill_generated, forget_generated,
+    Document, Passage, Version, check_aside, check_new, check_transitions, fill_generated,
+    forget_generated, set_aside, show, shown,
 };
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
@@ -56,10 +58,14 @@ pub(crate) struct Current {
     pub(crate) version: Version,
     pub(crate) value: Value,
     pub(crate) text: Bytes,
+    /// What was counted beside it, if anything.
+    pub(crate) counted: Option<Counted>,
 }
 
 impl Current {
-    pub(crate) fn from_cell(key: &Bytes, cell: &Cell) -> Result<Self> {
+    /// The record that was fetched, if it was there.
+    pub(crate) fn of(key: &Bytes, fetched: Fetched) -> Result<Option<Self>> {
+        let Some(cell) = fetched.cell else { return Ok(None) };
         let unreadable = || {
             Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
                 .with("key", ShowKey(key))
@@ -67,15 +73,30 @@ impl Current {
         let text = cell.bytes().ok_or_else(unreadable)?.clone();
         let value = serde_json::from_slice(&text)
             .map_err(|error| unreadable().with("reason", &error).with_source(error))?;
-        Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
+        let version = Version::from_stamp(cell.stamp);
+        Ok(Some(Current { version, value, text, counted: fetched.counted }))
     }
 
     fn into_before(self) -> Before {
         Before::Read { version: self.version, value: self.value, text: self.text }
     }
 
-    pub(crate) fn document(&self, key: &Bytes) -> Document {
-        Document::new(key.clone(), self.version, self.text.clone())
+    /// The record as it is read, with its counters.
+    pub(crate) fn document(&self, collection: &Collection, key: &Bytes) -> Document {
+        let document = Document::new(key.clone(), self.version, self.text.clone());
+        shown(&collection.counters, document, self.values())
+    }
+
+    /// The record with its counters in place, as a program sees it.
+    pub(crate) fn seen(&self, collection: &Collection) -> Value {
+        let mut value = self.value.clone();
+        show(&collection.counters, &mut value, self.values());
+        value
+    }
+
+    /// What was counted.
+    pub(crate) fn values(&self) -> Option<&Integers> {
+        self.counted.as_ref().map(|counted| &counted.values)
     }
 }
 
@@ -118,12 +139,30 @@ pub(crate) async fn commit(
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Option<Refused>> {
+    Ok(commit_counting(session, loaded, work).await?.err())
+}
+
+/// As [`commit`], and gives the counters of each addend right after.
+pub(super) async fn commit_counting(
+    session: &Session,
+    loaded: &Loaded,
+    work: Work<'_>,
+) -> Result<Result<Vec<Integers>, Refused>> {
     let mut assembled = assemble(session, loaded, work)?;
     guard(session, loaded, work.changes, &mut assembled).await?;
     let Assembled { batch, roles } = assembled;
+    let adds: Vec<bool> = batch
+        .entries
+        .iter()
+        .map(|entry| matches!(entry.effect, Some(EngineEffect::Add { .. })))
+        .collect();
     match session.engine.commit(batch).await? {
-        Outcome::Committed(_) => Ok(None),
-        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
+        Outcome::Committed(sums) => {
+            let added = roles.iter().zip(adds).filter(|(_, adds)| *adds).zip(sums);
+            let counters = added.filter(|((role, _), _)| matches!(role, Role::Counters(_)));
+            Ok(Ok(counters.map(|(_, sums)| sums).collect()))
+        }
+        Outcome::Rejected(rejection) => Ok(Err(explain(&roles, &work, &rejection))),
     }
 }
 
@@ -145,9 +184,12 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
                 forget_generated(&mut value, &codes);
                 codes.clear();
             }
-            Some(Refused::Taken(_, _, error) | Refused::Changed(error) | Refused::Final(error)) => {
-                return Err(error);
-            }
+            Some(
+                Refused::Taken(_, _, error)
+                | Refused::Changed(error)
+                | Refused::Counted(error)
+                | Refused::Final(error),
+            ) => return Err(error),
         }
     }
 }
@@ -162,17 +204,22 @@ pub(super) fn may_draw_again(refused: &Option<Refused>, codes: &[Path], drawn: &
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
-pub(super) fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
+pub(super) fn creation(
+    collection: &Arc<Collection>,
+    mut value: Value,
+) -> Result<(Change, Document)> {
+    let aside = set_aside(collection, &mut value)?;
     check_new(collection, &value)?;
     let key = record_key(collection, &value)?;
+    check_aside(collection, &key, &aside, None)?;
     let after = After::new(collection, Version::first(), value)?;
-    let document = after.document(&key);
+    let document = after.document(collection, &key, None);
     let collection = collection.clone();
     Ok((Change { collection, key, before: Before::Absent, after: Some(after) }, document))
 }
 
 /// Creates a record or replaces the one with its key.
-pub(crate) async fn upsert(session: &Session, name: &str, record: &Value) -> Result<Written> {
+pub(crate) async fn upsert(session: &Session, name: &str, record: Whole<'_>) -> Result<Written> {
     write_over(session, name, record, |_, _| Ok(())).await
 }
 
@@ -180,7 +227,7 @@ pub(crate) async fn upsert(session: &Session, name: &str, record: &Value) -> Res
 pub(crate) async fn replace(
     session: &Session,
     name: &str,
-    record: &Value,
+    record: Whole<'_>,
     expected: Option<Version>,
 ) -> Result<Written> {
     write_over(session, name, record, |key, current| expect(name, key, current, expected)).await
@@ -189,7 +236,7 @@ pub(crate) async fn replace(
 async fn write_over(
     session: &Session,
     name: &str,
-    record: &Value,
+    record: Whole<'_>,
     allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
     let retry = Retry::eager();
@@ -197,12 +244,14 @@ async fn write_over(
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        let mut value = record.clone();
+        let mut value = record.value.clone();
+        let aside = set_aside(collection, &mut value)?;
         let codes = fill_generated(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(session, collection, &key).await?;
         allow(&key, current.as_ref())?;
+        record.origin.check(collection, &key, &aside, current.as_ref())?;
         let (change, written) = match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
@@ -214,6 +263,39 @@ async fn write_over(
         made += 1;
         if is_settled(session, refused, retry, made).await? {
             return Ok(written);
+        }
+    }
+}
+
+/// A whole record that is to be written, and where it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'v> {
+    pub(crate) value: &'v Value,
+    pub(crate) origin: Origin,
+}
+
+/// Where a whole record comes from, which decides what its counters mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A Rust type, which cannot leave its counters out.
+    Type,
+    /// JSON, which says what it means.
+    Json,
+}
+
+impl Origin {
+    /// Refuses counters in a record that say something else than is there. What was read by a
+    /// type and is written back may be out of date, and says nothing.
+    pub(super) fn check(
+        self,
+        collection: &Collection,
+        key: &Bytes,
+        aside: &Integers,
+        current: Option<&Current>,
+    ) -> Result<()> {
+        match (self, current) {
+            (Origin::Type, Some(_)) => Ok(()),
+            (_, current) => check_aside(collection, key, aside, current.and_then(Current::values)),
         }
     }
 }
@@ -231,11 +313,14 @@ pub(crate) fn overwrite(
     current: Option<Current>,
     value: Value,
 ) -> Result<Overwrite> {
+    let counted = current.as_ref().and_then(|current| current.counted.clone());
     let (before, version, effect) = match current {
         None => (Before::SeenAbsent, Version::first(), Effect::Created),
         Some(current) => {
-            let keep =
-                |effect| Ok(Overwrite::Keep(Written { document: current.document(&key), effect }));
+            let keep = |effect| {
+                let document = current.document(collection, &key);
+                Ok(Overwrite::Keep(Written { document, effect }))
+            };
             if value.to_string().as_bytes() == &current.text[..] {
                 return keep(Effect::Unchanged);
             }
@@ -247,7 +332,8 @@ pub(crate) fn overwrite(
         }
     };
     let after = After::new(collection, version, value)?;
-    let written = Written { document: after.document(&key), effect };
+    let document = after.document(collection, &key, counted.as_ref());
+    let written = Written { document, effect };
     let collection = collection.clone();
     let change = Change { collection, key, before, after: Some(after) };
     Ok(Overwrite::Write(Box::new(change), written))
@@ -309,15 +395,13 @@ pub(crate) fn expect(
     }
 }
 
-/// Reads one record.
+/// Reads one record with its counters.
 pub(crate) async fn read(
     session: &Session,
     collection: &Collection,
     key: &Bytes,
 ) -> Result<Option<Current>> {
-    let address = Address::new(collection.area.clone(), key.clone());
-    let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
-    cell.map(|cell| Current::from_cell(key, &cell)).transpose()
+    Current::of(key, fetch_one(session, collection, key).await?)
 }
 
 /// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`
@@ -334,7 +418,7 @@ pub(super) async fn is_settled(
             session.reload().await?;
             Ok(false)
         }
-        Some(Refused::Changed(error)) => match retry.pause(made).await {
+        Some(Refused::Changed(error) | Refused::Counted(error)) => match retry.pause(made).await {
             true => Ok(false),
             false => Err(contention(error, made)),
         },

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused, Work};
+use super::beside::{Counting, Moved};
 use super::operations::{
     Current, Overwrite, Written, commit, contention, creation, is_settled, may_draw_again,
     overwrite, read, record_key,
@@ -12,10 +13,15 @@ use super::operations::{
 use super::retry::Retry;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Version, check_new, check_patch, fill_generated, merge};
+use crate::record::{
+    Version, check_aside, check_new, check_patch, fill_generated, merge, set_aside,
+};
 use crate::schema::Collection;
 use crate::session::Session;
 use crate::write::Effect;
+
+/// How often a rename is tried again because only counters changed meanwhile.
+const COUNTED_ATTEMPTS: u32 = 200;
 
 /// Merges a patch into the record if it is in this version. One attempt: if it is not, the error
 /// carries the current record.
@@ -59,7 +65,7 @@ pub(crate) async fn update_with_retry(
 
 fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
     check_patch(collection, patch)?;
-    let mut value = current.value.clone();
+    let mut value = current.seen(collection);
     merge(&mut value, patch);
     Ok(value)
 }
@@ -81,8 +87,7 @@ pub(crate) async fn revise(
         let Some(current) = read(session, collection, &key).await? else {
             return Err(not_found(collection, &key));
         };
-        let value = change(collection, &current)?;
-        check_new(collection, &value)?;
+        let value = changed(collection, &key, &current, &mut change)?;
         refuse_another_key(collection, &key, &value)?;
         let (change, written) = match overwrite(collection, key, Some(current), value)? {
             Overwrite::Keep(written) => return Ok(written),
@@ -94,6 +99,20 @@ pub(crate) async fn revise(
             return Ok(written);
         }
     }
+}
+
+/// What the function makes of a record: a whole record again, whose counters it left alone.
+fn changed(
+    collection: &Collection,
+    key: &Bytes,
+    current: &Current,
+    change: &mut impl FnMut(&Collection, &Current) -> Result<Value>,
+) -> Result<Value> {
+    let mut value = change(collection, current)?;
+    let aside = set_aside(collection, &mut value)?;
+    check_aside(collection, key, &aside, current.values())?;
+    check_new(collection, &value)?;
+    Ok(value)
 }
 
 /// Creates a record, or changes the one with its key by a function of what it is.
@@ -129,9 +148,12 @@ pub(crate) async fn upsert_with(
                     other => return other,
                 }
             }
-            Some(Refused::Changed(error) | Refused::Taken(_, _, error) | Refused::Final(error)) => {
-                return Err(error);
-            }
+            Some(
+                Refused::Changed(error)
+                | Refused::Counted(error)
+                | Refused::Taken(_, _, error)
+                | Refused::Final(error),
+            ) => return Err(error),
         }
     }
 }
@@ -149,7 +171,7 @@ pub(crate) async fn rename(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
 ) -> Result<Written> {
-    let mut made = 0;
+    let (mut made, mut counted) = (0, 0);
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
@@ -157,22 +179,30 @@ pub(crate) async fn rename(
         let Some(current) = read(session, collection, &old_key).await? else {
             return Err(not_found(collection, &old_key));
         };
-        let value = change(collection, &current)?;
-        check_new(collection, &value)?;
+        let value = changed(collection, &old_key, &current, &mut change)?;
         let new_key = record_key(collection, &value)?;
         let (change, written) =
             match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
                 Overwrite::Keep(written) if new_key == old_key => return Ok(written),
                 // A declared transition forbids the change: the record stays where it is.
                 Overwrite::Keep(written) => {
-                    let document = current.document(&old_key);
+                    let document = current.document(collection, &old_key);
                     return Ok(Written { document, ..written });
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
-        let changes = if new_key == old_key { vec![*change] } else { moved(*change, old_key) };
+        let is_moved = new_key != old_key;
+        let changes = if is_moved { moved(*change, old_key) } else { vec![*change] };
+        let moved = is_moved.then_some(Moved { counted: current.counted });
+        let counting = Counting { moved, ..Counting::default() };
+        let work = Work { counting: &counting, ..Work::of(&changes) };
+        let refused = commit(session, &loaded, work).await?;
+        // An increment came between. The record did not change, so that this costs no attempt.
+        if matches!(refused, Some(Refused::Counted(_))) && counted < COUNTED_ATTEMPTS {
+            counted += 1;
+            continue;
+        }
         made += 1;
-        let refused = commit(session, &loaded, Work::of(&changes)).await?;
         if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
@@ -220,6 +250,6 @@ fn conflict(
         None => not_found(collection, key),
         Some(current) => error
             .with("version", current.version)
-            .with("current", String::from_utf8_lossy(&current.text)),
+            .with("current", String::from_utf8_lossy(current.document(collection, key).text())),
     }
 }

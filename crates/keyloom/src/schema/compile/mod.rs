@@ -5,6 +5,7 @@
 
 mod clashes;
 mod conditions;
+mod counters;
 mod fields;
 mod holds;
 mod indexes;
@@ -83,6 +84,13 @@ fn collection(
     let surroundings =
         indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
     let indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    let counters = counters::compile(
+        &declaration.counters,
+        &under(trail, "counters"),
+        &fields,
+        &indexes,
+        problems,
+    );
     inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
     let key = key?;
     Some(Collection {
@@ -92,6 +100,7 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        counters,
         interleaved: true,
         body,
         declaration: declaration.clone(),

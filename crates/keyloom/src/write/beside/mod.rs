@@ -1,11 +1,16 @@
 //! What a commit writes besides records and index entries, in Keyloom's own area. Each subject has
 //! a file that turns the work of a commit into the cells it needs; this one puts them together.
 
+mod counters;
+
 use super::assemble::{Role, Work};
 use crate::engine::{Address, Condition, Effect};
 use crate::error::Result;
 use crate::schema::Loaded;
 use crate::session::Session;
+
+pub(super) use counters::explain as explain_counters;
+pub(crate) use counters::{Addend, Counting, Moved, NO_COUNTING, Start};
 
 /// One cell that a commit touches besides records and index entries. No two of a batch have the
 /// same address.
@@ -18,6 +23,6 @@ pub(super) struct Beside {
 }
 
 /// Everything that a commit writes besides records and index entries.
-pub(super) fn beside(_: &Session, _: &Loaded, _: &Work<'_>) -> Result<Vec<Beside>> {
-    Ok(Vec::new())
+pub(super) fn beside(_: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
+    counters::cells(work)
 }

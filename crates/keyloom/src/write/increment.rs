@@ -1,0 +1,92 @@
+//! Adds to counters: one batch, without a read, that conflicts with nothing.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::assemble::{Refused, Work};
+use super::beside::{Addend, Counting};
+use super::operations::{commit_counting, key_of_values};
+use crate::engine::{Address, Integers};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::shown_counters;
+use crate::schema::Loaded;
+use crate::session::Session;
+
+/// What is to be added to the counters of one record.
+///
+/// ```
+/// use keyloom::Increment;
+/// let finished = Increment::of("flow", "mail").add("stats.running", -1).add("stats.success", 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "nothing is added until it is given to `increment_many`"]
+pub struct Increment {
+    pub(crate) collection: String,
+    pub(crate) key: Vec<Value>,
+    pub(crate) deltas: Vec<(String, i64)>,
+}
+
+/// Adds to the counters of records, all or nothing. Gives, in the order of what was asked, all
+/// counters of each record right after.
+pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<Vec<Integers>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    loop {
+        let loaded = session.loaded().await?;
+        let Gathered { addends, places } = gather(&loaded, asked)?;
+        let counting = Counting { addends, moved: None };
+        let work = Work { counting: &counting, ..Work::of(&[]) };
+        match commit_counting(session, &loaded, work).await? {
+            Ok(sums) => {
+                let shown = |place: usize| {
+                    let counters = &counting.addends[place].collection.counters;
+                    shown_counters(counters, sums.get(place))
+                };
+                return Ok(places.into_iter().map(shown).collect());
+            }
+            Err(Refused::StaleSchema) => drop(session.reload().await?),
+            Err(
+                Refused::Changed(error)
+                | Refused::Counted(error)
+                | Refused::Taken(_, _, error)
+                | Refused::Final(error),
+            ) => return Err(error),
+        }
+    }
+}
+
+/// What is asked, each record once.
+struct Gathered {
+    addends: Vec<Addend>,
+    /// The addend of each part of what was asked.
+    places: Vec<usize>,
+}
+
+fn gather(loaded: &Loaded, asked: &[Increment]) -> Result<Gathered> {
+    let mut known: HashMap<Address, usize> = HashMap::new();
+    let mut gathered = Gathered { addends: Vec::new(), places: Vec::new() };
+    for Increment { collection, key, deltas } in asked {
+        let collection = loaded.schema.collection(collection)?;
+        let key = key_of_values(collection, &key.iter().collect::<Vec<_>>())?;
+        let addend = Addend::new(collection, key);
+        let place = *known.entry(addend.record_address()).or_insert(gathered.addends.len());
+        if place == gathered.addends.len() {
+            gathered.addends.push(addend);
+        }
+        add_all(&mut gathered.addends[place], deltas)?;
+        gathered.places.push(place);
+    }
+    Ok(gathered)
+}
+
+/// Adds to counters of one record. At least one has to be named.
+pub(super) fn add_all(addend: &mut Addend, deltas: &[(String, i64)]) -> Result<()> {
+    if deltas.is_empty() {
+        let message = "an increment names at least one counter";
+        return Err(Error::new(ErrorKind::InvalidArgument, message)
+            .with("collection", &addend.collection.name));
+    }
+    deltas.iter().try_for_each(|(name, delta)| addend.add(name, *delta))
+}
