@@ -18,7 +18,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn from_cell(cell: Cell) -> Option<Self> {
+    pub(crate) fn from_cell(cell: Cell) -> Option<Self> {
         // A cell of bytes is no counters. Increments are refused there, and verify tells.
         let values = cell.integers()?.clone();
         Some(Counted { stamp: cell.stamp, values })

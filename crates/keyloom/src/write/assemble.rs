@@ -268,8 +268,8 @@ pub(crate) enum Refused {
     StaleSchema,
     /// A record that was read has changed; reading it again may help.
     Changed(Error),
-    /// Counters that were read have changed; reading them again helps.
-    Counted(Error),
+    /// Counters that were read have changed, and are this now.
+    Counted(Error, Option<Counted>),
     /// Another record holds this key of this index.
     Taken(Arc<Index>, Address, Error),
     /// Trying again does not help.

@@ -49,7 +49,7 @@ pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<
             Err(Refused::StaleSchema) => drop(session.reload().await?),
             Err(
                 Refused::Changed(error)
-                | Refused::Counted(error)
+                | Refused::Counted(error, _)
                 | Refused::Taken(_, _, error)
                 | Refused::Final(error),
             ) => return Err(error),

@@ -187,7 +187,7 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
             Some(
                 Refused::Taken(_, _, error)
                 | Refused::Changed(error)
-                | Refused::Counted(error)
+                | Refused::Counted(error, _)
                 | Refused::Final(error),
             ) => return Err(error),
         }
@@ -418,7 +418,7 @@ pub(super) async fn is_settled(
             session.reload().await?;
             Ok(false)
         }
-        Some(Refused::Changed(error) | Refused::Counted(error)) => match retry.pause(made).await {
+        Some(Refused::Changed(error) | Refused::Counted(error, _)) => match retry.pause(made).await {
             true => Ok(false),
             false => Err(contention(error, made)),
         },

@@ -11,17 +11,18 @@ use super::operations::{
     overwrite, read, record_key,
 };
 use super::retry::Retry;
+use crate::counted::Counted;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
     Version, check_aside, check_new, check_patch, fill_generated, merge, set_aside,
 };
-use crate::schema::Collection;
+use crate::schema::{Collection, Loaded};
 use crate::session::Session;
 use crate::write::Effect;
 
-/// How often a rename is tried again because only counters changed meanwhile.
-const COUNTED_ATTEMPTS: u32 = 200;
+/// How often a move is tried when only counters change meanwhile.
+const COUNTED_ATTEMPTS: u32 = 500;
 
 /// Merges a patch into the record if it is in this version. One attempt: if it is not, the error
 /// carries the current record.
@@ -150,7 +151,7 @@ pub(crate) async fn upsert_with(
             }
             Some(
                 Refused::Changed(error)
-                | Refused::Counted(error)
+                | Refused::Counted(error, _)
                 | Refused::Taken(_, _, error)
                 | Refused::Final(error),
             ) => return Err(error),
@@ -171,7 +172,7 @@ pub(crate) async fn rename(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
 ) -> Result<Written> {
-    let (mut made, mut counted) = (0, 0);
+    let mut made = 0;
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
@@ -191,29 +192,53 @@ pub(crate) async fn rename(
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
-        let is_moved = new_key != old_key;
-        let changes = if is_moved { moved(*change, old_key) } else { vec![*change] };
-        let moved = is_moved.then_some(Moved { counted: current.counted });
-        let counting = Counting { moved, ..Counting::default() };
-        let work = Work { counting: &counting, ..Work::of(&changes) };
-        let refused = commit(session, &loaded, work).await?;
-        // An increment came between. The record did not change, so that this costs no attempt.
-        if matches!(refused, Some(Refused::Counted(_))) && counted < COUNTED_ATTEMPTS {
-            counted += 1;
-            continue;
-        }
         made += 1;
+        let (refused, written) = if new_key == old_key {
+            (commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?, written)
+        } else {
+            move_with_counters(session, &loaded, moved(*change, old_key), current.counted, written)
+                .await?
+        };
         if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
     }
 }
 
+/// Commits a move. Increments that come between change what has to move, and nothing else: the
+/// refusal tells what the counters are now, so that the next attempt need not read, and sooner or
+/// later comes before the next increment.
+async fn move_with_counters(
+    session: &Session,
+    loaded: &Loaded,
+    changes: [Change; 2],
+    mut counted: Option<Counted>,
+    mut written: Written,
+) -> Result<(Option<Refused>, Written)> {
+    for _ in 0..COUNTED_ATTEMPTS {
+        let moved = Some(Moved { counted: counted.clone() });
+        let counting = Counting { moved, ..Counting::default() };
+        let work = Work { counting: &counting, ..Work::of(&changes) };
+        match commit(session, loaded, work).await? {
+            Some(Refused::Counted(_, now)) => counted = now,
+            refused => {
+                let [_, Change { collection, key, after, .. }] = &changes;
+                if let Some(after) = after {
+                    written.document = after.document(collection, key, counted.as_ref());
+                }
+                return Ok((refused, written));
+            }
+        }
+    }
+    let message = "the counters changed at every attempt to move them";
+    Err(contention(Error::new(ErrorKind::VersionConflict, message), COUNTED_ATTEMPTS))
+}
+
 /// The end of a record at its old key, and its continuation, in the same incarnation, at the new.
-fn moved(change: Change, old_key: Bytes) -> Vec<Change> {
+fn moved(change: Change, old_key: Bytes) -> [Change; 2] {
     let Change { collection, key, before, after } = change;
     let end = Change { collection: collection.clone(), key: old_key, before, after: None };
-    vec![end, Change { collection, key, before: Before::Absent, after }]
+    [end, Change { collection, key, before: Before::Absent, after }]
 }
 
 fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Result<()> {

@@ -205,12 +205,12 @@ pub(crate) fn explain(counting: &Counting, role: &Role, rejection: &Rejection) -
                 ErrorKind::Corrupt,
                 "counters without a record are at the new key; run repair",
             )),
-            _ => Refused::Counted(changed()),
+            _ => changed(rejection),
         };
     };
     match (&rejection.cause, role) {
         (Cause::Condition { .. }, Role::Counted(_)) => Refused::Final(addend.not_found()),
-        (Cause::Condition { .. }, _) => Refused::Counted(changed()),
+        (Cause::Condition { .. }, _) => changed(rejection),
         (Cause::Overflow { name, .. } | Cause::Bound { name, .. }, _) => {
             Refused::Final(beyond(addend, name, rejection))
         }
@@ -225,8 +225,10 @@ pub(crate) fn explain(counting: &Counting, role: &Role, rejection: &Rejection) -
     }
 }
 
-fn changed() -> Error {
-    Error::new(ErrorKind::VersionConflict, "the counters changed since they were read")
+fn changed(rejection: &Rejection) -> Refused {
+    let message = "the counters changed since they were read";
+    let now = rejection.found.clone().and_then(Counted::from_cell);
+    Refused::Counted(Error::new(ErrorKind::VersionConflict, message), now)
 }
 
 /// The error for a sum that a counter cannot have.
