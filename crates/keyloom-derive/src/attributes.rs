@@ -260,6 +260,6 @@ fn named<'a>(
     attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
 }
 
-fn unknown(option: &Ident, known: &str) -> syn::Error {
+pub(crate) fn unknown(option: &Ident, known: &str) -> syn::Error {
     syn::Error::new(option.span(), format!("`{option}` is not known here; there are {known}"))
 }

@@ -7,6 +7,7 @@ use quote::quote;
 use syn::{LitStr, Result};
 
 use crate::attributes::{FieldAttribute, IndexAttribute, IndexKind, TestAttribute};
+use crate::counters::Counter;
 use crate::fields::{Fields, Resolved, StructField};
 use crate::key::Path;
 use crate::record::Record;
@@ -15,6 +16,7 @@ use crate::record::Record;
 pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let fields = declared_fields(record)?;
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
+    let counters = record.counters.iter().map(Counter::declaration);
     let area = record.attribute.area.iter();
     let body = record.attribute.body.iter();
     Ok(quote! {
@@ -22,6 +24,7 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*
+        #(#counters)*
     })
 }
 

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod choice;
+mod counters;
 mod declaration;
 mod fields;
 mod key;
@@ -22,7 +23,7 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// Re-exported, and documented, by `keyloom`.
-#[proc_macro_derive(Record, attributes(record, index, unique, geo, field))]
+#[proc_macro_derive(Record, attributes(record, index, unique, geo, field, counter))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     record::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -5,6 +5,7 @@ use quote::quote;
 use syn::{DeriveInput, Result};
 
 use crate::attributes::{IndexAttribute, RecordAttribute};
+use crate::counters::Counter;
 use crate::fields::Fields;
 use crate::names::snake_case;
 use crate::templates::Template;
@@ -19,6 +20,7 @@ pub(crate) struct Record<'i> {
     pub(crate) key: Template,
     /// Every index with its template.
     pub(crate) indexes: Vec<(IndexAttribute, Template)>,
+    pub(crate) counters: Vec<Counter>,
 }
 
 impl<'i> Record<'i> {
@@ -35,7 +37,8 @@ impl<'i> Record<'i> {
             .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
             .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
             .collect::<Result<_>>()?;
-        Ok(Record { input, attribute, fields, key, indexes })
+        let counters = Counter::read_all(input, &fields)?;
+        Ok(Record { input, attribute, fields, key, indexes, counters })
     }
 }
 

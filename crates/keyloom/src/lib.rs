@@ -32,7 +32,7 @@ pub use record::{Document, Version};
 pub use schema::{
     Applied, Change, Class, CollectionDeclaration, Comparison, CounterDeclaration,
     FieldDeclaration, FieldType, Illegal, IndexDeclaration, IndexState, PointOf, Schema,
-    SchemaDeclaration, Test, TestDeclaration,
+    SchemaDeclaration, Test, TestDeclaration, Warning,
 };
 pub use session::Clock;
 pub use store::{

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use counter_support::{Subject, flow_record, shown};
 use keyloom::engine::{Durability, Embedded, EmbeddedOptions, Engine, Memory};
-use keyloom::{Error, ErrorKind, Fate, Increment, Near, Query, Stored};
+use keyloom::{Error, ErrorKind, Fate, Increment, Near, Query, Schema, Store, Stored};
 use serde_json::{Value, json};
 
 fn refused(error: &Error, kind: ErrorKind) {
@@ -578,13 +578,41 @@ async fn count_together(engine: Arc<dyn Engine>, tasks: i64, each: i64) {
     assert_eq!(read.version.revision(), 1 + updates);
 }
 
+/// As many as the promise says, with as little around them as can be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_increments_lose_none_in_memory() {
-    count_together(Arc::new(Memory::new()), 64, i64::from(long::times(10_000))).await;
+    let store = Store::on(Arc::new(Memory::new()));
+    let schema = "[collection.c]\nkey = \"c\"\ncounters = { n = {} }";
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let counters = store.documents("c").await.unwrap();
+    counters.insert(&json!({})).await.unwrap();
+    let each = i64::from(long::times(10_000));
+    let tasks: Vec<_> = (0..64)
+        .map(|_| {
+            let counters = counters.clone();
+            tokio::spawn(async move {
+                let mut last = 0;
+                for _ in 0..each {
+                    let now = counters.increment((), [("n", 1)]).await.unwrap()["n"];
+                    assert!(now > last, "the answer includes its own add");
+                    last = now;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(counters.get(()).await.unwrap().unwrap().value["n"], json!(64 * each));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_increments_lose_none_on_disk() {
+async fn increments_and_updates_of_one_record_do_not_hinder_each_other_in_memory() {
+    count_together(Arc::new(Memory::new()), 16, i64::from(long::times(500))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn increments_and_updates_of_one_record_do_not_hinder_each_other_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let options = EmbeddedOptions::default().durability(Durability::Durable);
     let engine = Arc::new(Embedded::open(folder.path(), options).unwrap());

@@ -13,7 +13,7 @@ use super::waits;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
-use crate::schema::{Applied, IndexState, Schema};
+use crate::schema::{Applied, IndexState, Schema, Warning};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
 
@@ -39,6 +39,12 @@ impl Store {
     /// As [`Store::space`](crate::Store::space).
     pub fn space(&self, name: &str) -> Result<Self> {
         Ok(Store { inner: self.inner.space(name)?, runtime: self.runtime.clone() })
+    }
+
+    /// As [`Store::with_warnings`](crate::Store::with_warnings).
+    #[must_use]
+    pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        Store { inner: self.inner.with_warnings(hear), runtime: self.runtime.clone() }
     }
 
     /// As [`Store::space_name`](crate::Store::space_name).

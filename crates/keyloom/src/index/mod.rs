@@ -6,6 +6,7 @@
 //! judged, so that writers may go on meanwhile.
 
 mod build;
+mod counter_cells;
 mod finding;
 mod keyspace;
 mod mend;

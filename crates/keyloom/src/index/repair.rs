@@ -93,14 +93,20 @@ async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Resul
 }
 
 async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
-    let (Suspect::Unmatched(pair) | Suspect::Stale(pair)) = suspect else {
-        return Ok(Fate::Left(String::new()));
-    };
     let mender = verifier.mender();
-    if !mender.loaded.is_maintained(&pair.collection, &pair.index) {
-        return Ok(Fate::Gone);
-    }
-    Ok(match mender.mend(pair, hand).await? {
+    let mended = match suspect {
+        Suspect::Unmatched(pair) | Suspect::Stale(pair) => {
+            if !mender.loaded.is_maintained(&pair.collection, &pair.index) {
+                return Ok(Fate::Gone);
+            }
+            mender.mend(pair, hand).await?
+        }
+        Suspect::Counters(counters) => verifier.renewed(counters).mend(&mender, hand).await?,
+        Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => {
+            return Ok(Fate::Left(String::new()));
+        }
+    };
+    Ok(match mended {
         Mended::Sound => Fate::Gone,
         Mended::Put | Mended::Rewritten | Mended::Removed => Fate::Mended,
         // The finding names the holder already.

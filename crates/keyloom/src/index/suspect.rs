@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
 use crate::engine::{Address, Area, Cell, ShowKey};
@@ -20,6 +21,8 @@ pub(super) enum Suspect {
     Nameless { collection: Arc<Collection>, index: Arc<Index>, key: Bytes },
     /// A record that may not be one, or that may not fit an index.
     Record { collection: Arc<Collection>, key: Bytes },
+    /// Counters that may belong to no record, or have names that are not declared.
+    Counters(CounterCell),
     /// A key that belongs to no template; near this one.
     Stray { area: Area, key: Bytes, template: String },
 }
@@ -37,6 +40,7 @@ impl Suspect {
             Suspect::Record { collection, key } => {
                 vec![Address::new(collection.area.clone(), key.clone())]
             }
+            Suspect::Counters(counters) => counters.addresses(),
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
         }
     }
@@ -63,6 +67,7 @@ impl Suspect {
                 })
             }
             Suspect::Record { collection, key } => unfit(loaded, collection, key, &at(0)?),
+            Suspect::Counters(counters) => counters.judge(cells),
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {
                 kind: FindingKind::Unknown,
                 collection: None,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
@@ -174,6 +175,11 @@ impl Verifier {
         Ok(())
     }
 
+    /// The same counters, by the schema as it is now.
+    pub(super) fn renewed(&self, counters: &CounterCell) -> CounterCell {
+        CounterCell::new(&self.keyspace, counters.key.clone())
+    }
+
     /// The first declared range that is not done, without its part that is.
     fn left(&self) -> Option<Range> {
         let ranges = self.keyspace.ranges();
@@ -195,10 +201,20 @@ impl Verifier {
         for row in rows {
             self.sort(area, row, &mut sorted);
         }
-        let halves = sorted.halves;
-        let addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
-        let others = self.get(&addresses).await?;
-        let mut suspects = sorted.suspects;
+        let Sorted { halves, counters, mut suspects, .. } = sorted;
+        let mut addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
+        let records = |counters: &CounterCell| counters.addresses().into_iter().skip(1);
+        addresses.extend(counters.iter().flat_map(|(counters, _)| records(counters)));
+        let mut others = self.get(&addresses).await?;
+        let mut records_now = others.split_off(halves.len().min(others.len())).into_iter();
+        for (cell, own) in counters {
+            let count = cell.addresses().len() - 1;
+            let seen: Vec<Option<Cell>> =
+                std::iter::once(Some(own)).chain(records_now.by_ref().take(count)).collect();
+            if cell.judge(&seen).is_some() {
+                suspects.push(Suspect::Counters(cell));
+            }
+        }
         suspects
             .extend(halves.into_iter().zip(others).filter_map(|(half, other)| half.suspect(other)));
         let examined =
@@ -223,6 +239,10 @@ impl Verifier {
                 key: row.key,
                 template: template.source.clone(),
             }),
+            Place::Counters => {
+                let counters = CounterCell::new(&self.keyspace, row.key);
+                sorted.counters.push((counters, row.cell));
+            }
             // A range is declared, so that something comes near each of its keys.
             Place::Free => {}
         }
@@ -314,6 +334,8 @@ struct Sorted {
     halves: Vec<Half>,
     /// What looks wrong already.
     suspects: Vec<Suspect>,
+    /// Counters, without their records.
+    counters: Vec<(CounterCell, Cell)>,
     records: u64,
     entries: u64,
 }

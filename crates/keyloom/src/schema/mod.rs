@@ -24,6 +24,7 @@ mod target;
 mod tests;
 mod toml;
 mod transitions;
+mod warning;
 
 pub use catalog::IndexState;
 pub use condition::Test;
@@ -34,6 +35,7 @@ pub use declaration::{
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
+pub use warning::Warning;
 pub(crate) use {
     condition::Condition,
     counter_cell::{counted_record, counter_address, counter_range, required_counter_address},
@@ -42,4 +44,5 @@ pub(crate) use {
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,
+    warning::lookalikes,
 };

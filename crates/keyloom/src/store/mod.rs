@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
-use crate::schema::{Applied, Live, Schema};
+use crate::schema::{Applied, Live, Schema, Warning};
 use crate::session::{Clock, Session};
 use crate::typed::Record;
 use crate::write::{self, Origin, Retry, Transaction};
@@ -71,6 +71,14 @@ impl Store {
     #[must_use]
     pub fn with_clock(&self, clock: Clock) -> Self {
         self.seen_by(self.session.by_clock(clock))
+    }
+
+    /// The same store, which tells of writes that are allowed and probably not meant, such as
+    /// numbers that look like counters and are none. Each is told once. See also
+    /// [`Schema::warnings`].
+    #[must_use]
+    pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.seen_by(self.session.warning(hear))
     }
 
     /// The name of the space.

@@ -233,7 +233,8 @@ impl Plain {
         match Keyspace::of(&loaded.schema)?.place(&address.area, &address.key) {
             Place::Record(collection) => Ok(Kind::Record(collection.clone())),
             Place::Stray(template) => Ok(Kind::Stray(template.source.clone())),
-            Place::Free => Ok(Kind::Free),
+            // No user can name Keyloom's own area.
+            Place::Free | Place::Counters => Ok(Kind::Free),
             Place::Entry(collection, index) => Err(Error::new(
                 ErrorKind::InvalidKey,
                 "this key belongs to an index, which follows its records; write the record",

@@ -148,6 +148,11 @@ pub(super) async fn commit_counting(
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Result<Vec<Integers>, Refused>> {
+    for change in work.changes {
+        if let Some(after) = &change.after {
+            session.warn_of(&change.collection, &after.value);
+        }
+    }
     let mut assembled = assemble(session, loaded, work)?;
     guard(session, loaded, work.changes, &mut assembled).await?;
     let Assembled { batch, roles } = assembled;
@@ -418,7 +423,8 @@ pub(super) async fn is_settled(
             session.reload().await?;
             Ok(false)
         }
-        Some(Refused::Changed(error) | Refused::Counted(error, _)) => match retry.pause(made).await {
+        Some(Refused::Changed(error) | Refused::Counted(error, _)) => match retry.pause(made).await
+        {
             true => Ok(false),
             false => Err(contention(error, made)),
         },
