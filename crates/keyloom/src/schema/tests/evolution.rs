@@ -327,3 +327,27 @@ fn what_is_new_must_not_clash_with_what_was_kept() {
     let error = Schema::from_declaration(evolution.merged).unwrap_err();
     assert!(problems(&error)[0].contains("could both have the key `approval:code:"), "{error}");
 }
+
+#[test]
+fn counters_come_and_stay_and_change_their_bounds() {
+    let schema = |counters: &str| {
+        let head = "[collection.flow]\nkey = \"flow:{id}\"\nfields = { id = \"id\" }\n";
+        compiled(&format!("{head}[collection.flow.counters]\n{counters}"))
+    };
+    let stored = schema("\"stats.running\" = { min = 0 }\nold = {}");
+    let declared = schema("\"stats.running\" = { max = 9 }\n\"hits.*\" = {}");
+    let evolution = evolve(&stored, &declared);
+    assert_eq!(
+        lines(&evolution),
+        [
+            "Safe collection.flow.counters.\"hits.*\": is new; it shows in place of what records \
+             may hold there",
+            "Safe collection.flow.counters.\"stats.running\": has other bounds, from the next \
+             increment on",
+            "Kept collection.flow.counters.old: is in the store only; it stays",
+        ]
+    );
+    let both = schema("\"stats.running\" = { max = 9 }\n\"hits.*\" = {}\nold = {}");
+    assert_eq!(evolution.merged, both.declaration());
+    assert_eq!(evolve(&both, &both).changes, []);
+}

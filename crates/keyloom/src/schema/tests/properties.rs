@@ -12,8 +12,8 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    Class, CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType,
+    Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -94,6 +94,9 @@ fn index() -> impl Strategy<Value = IndexDeclaration> {
 
 fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     let indexes = || btree_map(name(), index(), 0..3);
+    let bound = || option::of(any::<i64>());
+    let counter = (bound(), bound()).prop_map(|(min, max)| CounterDeclaration { min, max });
+    let counters = btree_map(name(), counter, 0..3);
     let body = btree_map(name(), scalar(), 0..3)
         .prop_map(|members| Value::Object(members.into_iter().collect()));
     (
@@ -103,16 +106,11 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
         indexes(),
         indexes(),
         indexes(),
+        counters,
         option::of(body),
     )
-        .prop_map(|(key, area, fields, index, unique, geo, body)| CollectionDeclaration {
-            key,
-            area,
-            fields,
-            index,
-            unique,
-            geo,
-            body,
+        .prop_map(|(key, area, fields, index, unique, geo, counters, body)| {
+            CollectionDeclaration { key, area, fields, index, unique, geo, counters, body }
         })
 }
 
