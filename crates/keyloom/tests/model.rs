@@ -18,6 +18,7 @@
 mod model {
     pub mod claims;
     pub mod client;
+    pub mod counters;
     pub mod nearby;
     pub mod question;
     pub mod random;

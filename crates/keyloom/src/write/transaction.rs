@@ -13,8 +13,8 @@ use super::beside::{Addend, Counting, Start};
 use super::entries::entry_keys_of;
 use super::increment::add_all;
 use super::operations::{
-    Current, Overwrite, Whole, Written, commit, expect, is_settled, may_draw_again, overwrite,
-    record_key,
+    Current, Effect, Overwrite, Whole, Written, commit, expect, is_settled, may_draw_again,
+    overwrite, record_key,
 };
 use super::retry::Retry;
 use crate::counted::{Counted, fetch_one};
@@ -177,6 +177,7 @@ impl Transaction {
             .with("collection", &collection.name)
             .with("key", ShowKey(&key)));
         }
+        state.refuse_late_creation(&address)?;
         let version = state.next_version(&address);
         let after = After::new(collection, version, value)?;
         let document = after.document(collection, &key, None);
@@ -226,6 +227,9 @@ impl Transaction {
             Overwrite::Keep(written) => Ok(written),
             Overwrite::Write(change, mut written) => {
                 let mut state = self.state();
+                if written.effect == Effect::Created {
+                    state.refuse_late_creation(&address)?;
+                }
                 let after = change
                     .after
                     .map(|after| After { version: state.next_version(&address), ..after });
@@ -363,6 +367,15 @@ impl State {
             anew = earlier.anew || earlier.after.is_none();
         }
         self.writes.insert(address, Write { collection: collection.clone(), after, codes, anew });
+    }
+
+    /// A record whose counters were added to must have been there, and cannot be created now.
+    fn refuse_late_creation(&self, address: &Address) -> Result<()> {
+        let Some(addend) = self.addends.get(address) else { return Ok(()) };
+        let message = "the transaction added to the counters of this record before it creates it";
+        Err(Error::new(ErrorKind::InvalidArgument, message)
+            .with("collection", &addend.collection.name)
+            .with("key", ShowKey(&address.key)))
     }
 
     /// What the transaction sees at an address; `None` when it has not looked there yet.

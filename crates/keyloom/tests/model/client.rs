@@ -8,6 +8,7 @@ use keyloom::{Collection, Document, Error, ErrorKind, Fate, Store, Stored, Versi
 use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
+use super::counters::{Counted, Tallies};
 use super::random::Random;
 use super::shape::Shape;
 use super::shared::Increments;
@@ -30,6 +31,7 @@ pub struct World {
     /// Whether the engine reads one moment.
     pub snapshot: bool,
     pub increments: Increments,
+    pub counted: Counted,
 }
 
 impl World {
@@ -99,6 +101,8 @@ pub struct Client {
     pub store: Store,
     pub collections: Vec<Collection<Value>>,
     pub slots: Vec<Vec<Slot>>,
+    /// Its records with counters.
+    pub tallies: Tallies,
     /// Whether its handle knows the newer schema, and all of its indexes are built.
     pub later: bool,
     pub done: u64,
@@ -114,6 +118,7 @@ impl Client {
             random,
             collections: Vec::new(),
             slots,
+            tallies: Tallies::default(),
             store: store.clone(),
             later: false,
             done: 0,
@@ -146,7 +151,8 @@ impl Client {
                 82..86 => self.count(collection).await,
                 86..89 => self.keys(collection).await,
                 89 => self.near().await,
-                90..94 => self.share().await,
+                90..92 => self.share().await,
+                92..95 => self.tally().await,
                 _ => self.transact().await,
             }
             self.done += 1;

@@ -13,6 +13,7 @@ use keyloom::{ErrorKind, IndexState, Query, Store};
 
 use super::claims::Claims;
 use super::client::{Client, World, retried};
+use super::counters::{self, Counted};
 use super::random::Random;
 use super::shape::{LATER, schema, schema_later, shapes};
 use super::shared::{Increments, check, prepare};
@@ -94,6 +95,7 @@ impl Run {
             faults: self.faults,
             snapshot: self.snapshot,
             increments: Increments::default(),
+            counted: Counted::default(),
         });
         // One client on one thread does the same at every repetition.
         let mut runtime = match clients {
@@ -122,6 +124,7 @@ impl Run {
         let first = schema();
         retried(|| store.apply(&first)).await;
         prepare(&store).await;
+        counters::prepare(&store).await;
         let mut clients = Vec::new();
         for number in 0..world.clients {
             clients.push(Client::new(world.clone(), number, seed, store.clone()).await);
@@ -138,8 +141,10 @@ impl Run {
             }
             for client in &mut clients {
                 client.check_all().await;
+                client.check_tallies().await;
             }
             check(&clients[0].store, &world.increments).await;
+            counters::check(&clients[0].store, &world.counted).await;
         }
         verify(&engine).await;
         let done = clients.iter().map(|client| client.done).sum();
