@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::keyloom::engine::{Embedded, EmbeddedOptions};
 use ::keyloom::{Collection, Order, Query, Schema, Store};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{LIST, Rival, Session};
 use crate::workload::Approval;
@@ -31,6 +31,10 @@ key = "approval:index:approver:{approver_id}:{created_at desc}:{id}"
 
 [collection.approval.unique.code]
 key = "approval:code:{code}"
+
+[collection.tally]
+key = "tally"
+counters = { n = {} }
 "#;
 
 /// The parts of the memory for caches that hold records and the first entries of lists, in
@@ -58,12 +62,14 @@ impl Rival for Keyloom {
             .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
         let store = Store::on(Arc::new(Embedded::open(folder, options)?));
         wait(store.apply(&Schema::from_toml(SCHEMA)?))?;
+        wait(async { store.documents("tally").await?.upsert(&json!({})).await })?;
         Ok(Keyloom { store })
     }
 
     fn session(&self) -> Result<KeyloomSession> {
         let approvals = wait(self.store.documents("approval"))?;
-        Ok(KeyloomSession { store: self.store.clone(), approvals })
+        let tally = wait(self.store.documents("tally"))?;
+        Ok(KeyloomSession { store: self.store.clone(), approvals, tally })
     }
 
     fn close(self) -> Result<()> {
@@ -74,6 +80,7 @@ impl Rival for Keyloom {
 pub struct KeyloomSession {
     store: Store,
     approvals: Collection<Value>,
+    tally: Collection<Value>,
 }
 
 impl Session for KeyloomSession {
@@ -115,6 +122,11 @@ impl Session for KeyloomSession {
         let mut approved = found.value;
         approved["status"] = "approved".into();
         self.approvals.replace_if(&approved, found.version).await?;
+        Ok(())
+    }
+
+    async fn increment(&mut self) -> Result<()> {
+        self.tally.increment((), [("n", 1)]).await?;
         Ok(())
     }
 }

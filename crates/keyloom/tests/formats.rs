@@ -102,6 +102,39 @@ async fn stamps_are_versions() {
 }
 
 #[tokio::test]
+async fn counters_are_cells_of_integers_in_the_area_of_keyloom() {
+    let store = Store::open("memory:").await.unwrap();
+    let schema = r#"
+        [collection.flow]
+        key = "flow:stats:{flow}"
+        fields = { flow = "text" }
+        counters = { "stats.running" = {}, "hits.*" = {} }
+        [collection.tenant]
+        key = "{id raw}"
+        area = "tenants"
+        fields = { id = "text" }
+        counters = { used = {} }
+    "#;
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let flows = store.documents("flow").await.unwrap();
+    flows.insert(&json!({ "flow": "mail", "stats": { "running": 0 } })).await.unwrap();
+    assert!(cell(&store, Area::own(), "counter::flow:stats:mail").await.is_none());
+    flows.increment("mail", [("hits.a", 4), ("stats.running", -2)]).await.unwrap();
+    let tenants = store.documents("tenant").await.unwrap();
+    tenants.insert(&json!({ "id": "a:b" })).await.unwrap();
+    tenants.increment("a:b", [("used", 1)]).await.unwrap();
+    for (key, values) in [
+        ("counter::flow:stats:mail", &[("hits.a", 4), ("stats.running", -2)][..]),
+        ("counter:tenants:a:b", &[("used", 1)]),
+    ] {
+        let cell = cell(&store, Area::own(), key).await.unwrap();
+        let found = cell.integers().unwrap().iter().map(|(name, value)| (name.as_str(), *value));
+        assert_eq!(found.collect::<Vec<_>>(), values, "{key}");
+    }
+    assert_eq!(text(&store, "flow:stats:mail").await.unwrap(), r#"{"flow":"mail"}"#);
+}
+
+#[tokio::test]
 async fn the_catalog_is_a_document() {
     let store = posts().await;
     let catalog = cell(&store, Area::own(), "catalog").await.unwrap();
