@@ -351,7 +351,8 @@ async fn a_write_that_needs_the_counters_unchanged_says_so_to_the_engine() {
     let subject = Subject::memory().await;
     subject.counted("f").await;
     let address = Address::new(Area::own(), "counter::flow:stats:f");
-    let cells = subject.store.engine().get(&Space::main(), &[address.clone()]).await.unwrap();
+    let cells =
+        subject.store.engine().get(&Space::main(), std::slice::from_ref(&address)).await.unwrap();
     let stamp = cells[0].as_ref().unwrap().stamp;
     subject.flows.increment("f", [("total", 0)]).await.unwrap();
     let mut batch = Batch::new(Space::main());

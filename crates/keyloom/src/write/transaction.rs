@@ -47,6 +47,14 @@ struct State {
     is_torn: bool,
 }
 
+/// What an attempt comes to, ready to be committed.
+struct Settled {
+    changes: Vec<Change>,
+    /// What else must still hold.
+    reads: Vec<(Address, Option<Stamp>)>,
+    counting: Counting,
+}
+
 #[derive(Clone)]
 struct Write {
     collection: Arc<Collection>,
@@ -318,7 +326,7 @@ impl Transaction {
     }
 
     async fn commit(&self) -> Result<Option<Refused>> {
-        let (changes, reads, counting) = self.state().settle()?;
+        let Settled { changes, reads, counting } = self.state().settle()?;
         if changes.is_empty() && reads.is_empty() && counting.addends.is_empty() {
             return Ok(None);
         }
@@ -420,8 +428,8 @@ impl State {
         written.map_or_else(Version::first, |after| after.version)
     }
 
-    /// The changes, and what else must still hold.
-    fn settle(&self) -> Result<(Vec<Change>, Vec<(Address, Option<Stamp>)>, Counting)> {
+    /// What the attempt comes to.
+    fn settle(&self) -> Result<Settled> {
         let changes = self
             .writes
             .iter()
@@ -444,7 +452,8 @@ impl State {
             (address.clone(), read.as_ref().map(|read| read.version.stamp()))
         });
         let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
-        Ok((changes, records.chain(claims).collect(), self.counting()?))
+        let reads = records.chain(claims).collect();
+        Ok(Settled { changes, reads, counting: self.counting()? })
     }
 
     /// What becomes of counters: additions, and those of records that are created anew.
