@@ -26,10 +26,12 @@ pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
     Verifier, VerifyOptions,
 };
-pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{
+    Cursor, Group, GroupPage, GroupQuery, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped,
+};
 pub use record::{Document, Version};
 pub use schema::{
-    Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
+    AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
     Illegal, IndexDeclaration, IndexState, PointOf, Schema, SchemaDeclaration, Test,
     TestDeclaration,
 };

@@ -3,6 +3,7 @@
 //! Text (TOML or JSON) or `#[derive(Record)]` becomes a [`SchemaDeclaration`], which compiles to
 //! a [`Schema`] or to the list of everything that is wrong with it.
 
+mod aggregate;
 mod body;
 mod catalog;
 mod compile;
@@ -26,15 +27,17 @@ mod transitions;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
+    AggregateDeclaration, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
     PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
 pub(crate) use {
+    aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    catalog::{Generation, Generations},
     condition::Condition,
-    live::{Live, Loaded},
+    live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,

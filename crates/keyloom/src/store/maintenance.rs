@@ -9,7 +9,7 @@ impl Store {
     /// The state of an index, as the store has it now.
     pub async fn index_state(&self, collection: &str, index: &str) -> Result<IndexState> {
         let loaded = self.session().live().reload().await?;
-        loaded.schema.collection(collection)?.index(index)?;
+        loaded.schema.collection(collection)?.check_kept(index)?;
         Ok(loaded.state(collection, index).clone())
     }
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, aggregate_refused, beside};
 use super::entries::{EntryStep, Image, entries, taken};
 use crate::engine::{
-    Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
+    Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size};
-use crate::schema::{Collection, Index, Loaded, record_key_of};
+use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
 
 /// What is known of a record before it changes.
@@ -97,6 +97,8 @@ pub(crate) enum Role {
     Record(usize),
     /// An index key of that change.
     Entry(usize, Arc<Index>, Bytes),
+    /// A number of this aggregate, or the mark of a record that it counts.
+    Aggregate(Arc<Aggregate>),
     /// Something that was read and must not have changed.
     Read,
 }
@@ -108,7 +110,11 @@ pub(crate) struct Assembled {
 }
 
 /// Builds the batch.
-pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
+pub(crate) async fn assemble(
+    session: &Session,
+    loaded: &Loaded,
+    work: Work<'_>,
+) -> Result<Assembled> {
     let Work { changes, reads } = work;
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
@@ -135,7 +141,7 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
             builder.add_entry(changes, place, index, address, entry.step, stamp)?;
         }
     }
-    for Beside { address, condition, effect, role } in beside(session, loaded, &work)? {
+    for Beside { address, condition, effect, role } in beside(session, loaded, &work).await? {
         builder.push(role, address, condition, effect);
     }
     for (address, stamp) in reads {
@@ -229,7 +235,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::Read => String::new(),
+                    Role::Aggregate(_) | Role::Read => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, &rival))
             }
@@ -259,16 +265,9 @@ pub(crate) enum Refused {
 
 /// Explains a rejection.
 pub(crate) fn explain(roles: &[Role], changes: &[Change], rejection: &Rejection) -> Refused {
-    let Cause::Condition { entry } = rejection.cause else {
-        return match rejection.cause {
-            Cause::Fence => Refused::StaleSchema,
-            _ => Refused::Final(Error::new(
-                ErrorKind::Internal,
-                "a batch without additions failed one",
-            )),
-        };
-    };
-    match &roles[entry] {
+    let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
+    match &roles[place] {
+        Role::Aggregate(aggregate) => aggregate_refused(aggregate, &rejection.cause),
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

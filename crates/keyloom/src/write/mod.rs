@@ -9,6 +9,7 @@ mod retry;
 mod transaction;
 mod update;
 
+pub(crate) use beside::{Additions, Share, share};
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
 pub(crate) use operations::{Current, delete, insert, key_of_values, record_key, replace, upsert};
 pub use operations::{Effect, Written};

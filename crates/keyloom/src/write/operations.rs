@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Assembled, Before, Change, Refused, Work, assemble, explain};
+use super::assemble::{
+    After, Assembled, Before, Change, Refused, Role, Work, assemble, explain,
+};
 use super::guard::guard;
 use super::retry::Retry;
-use crate::engine::{Address, Cell, Outcome, ShowKey};
+use crate::engine::{Address, Cause, Cell, Outcome, Rejection, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
@@ -20,6 +22,10 @@ use crate::session::Session;
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
 const CODE_DRAWS: u32 = 16;
+
+/// How often a batch is assembled because a record was counted meanwhile. Each record of it can
+/// be counted once only, and a builder counts many records at once.
+const RECOUNTS: u32 = 16;
 
 /// What became of a record that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,13 +124,22 @@ pub(crate) async fn commit(
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Option<Refused>> {
-    let mut assembled = assemble(session, loaded, work)?;
-    guard(session, loaded, work.changes, &mut assembled).await?;
-    let Assembled { batch, roles } = assembled;
-    match session.engine.commit(batch).await? {
-        Outcome::Committed(_) => Ok(None),
-        Outcome::Rejected(rejection) => Ok(Some(explain(&roles, work.changes, &rejection))),
+    for recounts in 1.. {
+        let mut assembled = assemble(session, loaded, work).await?;
+        guard(session, loaded, work.changes, &mut assembled).await?;
+        let Assembled { batch, roles } = assembled;
+        let Outcome::Rejected(rejection) = session.engine.commit(batch).await? else { break };
+        if recounts == RECOUNTS || !is_recounted(&roles, &rejection) {
+            return Ok(Some(explain(&roles, work.changes, &rejection)));
+        }
     }
+    Ok(None)
+}
+
+/// Whether a batch failed only because the builder of an aggregate has counted a record since it
+/// was assembled. The records are as they were, so that assembling it again is all it takes.
+fn is_recounted(roles: &[Role], rejection: &Rejection) -> bool {
+    matches!(rejection.cause, Cause::Condition { entry } if matches!(roles[entry], Role::Aggregate(_)))
 }
 
 /// Creates a record without reading anything.

@@ -3,6 +3,7 @@
 //! Every check goes on after a problem. What a problem touches is left out of later checks, so
 //! that one mistake gives one message and not a cascade.
 
+mod aggregates;
 mod clashes;
 mod conditions;
 mod fields;
@@ -83,6 +84,7 @@ fn collection(
     let surroundings =
         indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
     let indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    let aggregates = aggregates::compile(name, declaration, trail, &fields, problems);
     inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
     let key = key?;
     Some(Collection {
@@ -92,6 +94,7 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        aggregates,
         interleaved: true,
         body,
         declaration: declaration.clone(),

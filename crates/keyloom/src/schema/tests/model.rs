@@ -138,6 +138,7 @@ fn the_worst_batch_is_counted_and_compared_with_the_engine() {
         reading: Reading::Snapshot,
         batch_entries_max: 23,
         batch_bytes_max: 1 << 20,
+        adds_spread: 1,
         persistent: false,
     };
     schema.check_against(&capabilities).unwrap();
