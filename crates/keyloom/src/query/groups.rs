@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::predicate::TAKE_MAX;
-use crate::engine::{
-    Address, Cell, Direction, Fence, Range, Row, ShowKey, Stamp, successor,
-};
+use crate::engine::{Address, Cell, Direction, Fence, Range, Row, ShowKey, Stamp, successor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
 use crate::schema::{Aggregate, COUNT, Collection, Loaded, SUM, catalog_address};
@@ -300,9 +298,9 @@ fn check_values(collection: &Collection, aggregate: &Aggregate, values: &[Value]
 
 fn groups_with(aggregate: &Aggregate, values: &[Value]) -> Result<Bytes> {
     let values: Vec<&Value> = values.iter().collect();
-    let begin = aggregate.groups_with(&values).map_err(|refusal| {
-        refusal.into_query_error().with("aggregate", &aggregate.name)
-    })?;
+    let begin = aggregate
+        .groups_with(&values)
+        .map_err(|refusal| refusal.into_query_error().with("aggregate", &aggregate.name))?;
     aggregate.check_room(&begin)?;
     Ok(begin)
 }

@@ -144,8 +144,6 @@ impl Aggregate {
 
     /// An error about this aggregate.
     pub(crate) fn about(&self, kind: ErrorKind, message: &'static str) -> Error {
-        Error::new(kind, message)
-            .with("collection", &self.collection)
-            .with("aggregate", &self.name)
+        Error::new(kind, message).with("collection", &self.collection).with("aggregate", &self.name)
     }
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    AggregateDeclaration, CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration, SchemaDeclaration,
+    AggregateDeclaration, CollectionDeclaration, FieldDeclaration, FieldType, IndexDeclaration,
+    SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;

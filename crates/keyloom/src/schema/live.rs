@@ -321,7 +321,9 @@ impl Live {
     /// Over how many cells this engine wants a group to be spread. More than a few dozen would
     /// only make reading slow.
     pub(crate) fn cells_of_a_group(&self) -> u16 {
-        u16::try_from(self.engine.capabilities().adds_spread).unwrap_or(CELLS_MAX).clamp(1, CELLS_MAX)
+        u16::try_from(self.engine.capabilities().adds_spread)
+            .unwrap_or(CELLS_MAX)
+            .clamp(1, CELLS_MAX)
     }
 
     fn remember(&self, declared: &Schema) {

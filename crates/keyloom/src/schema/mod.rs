@@ -27,8 +27,8 @@ mod transitions;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    AggregateDeclaration, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal, IndexDeclaration,
-    PointOf, SchemaDeclaration, TestDeclaration,
+    AggregateDeclaration, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, Illegal,
+    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;

@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use super::beside::{Beside, aggregate_refused, beside};
 use super::entries::{EntryStep, Image, entries, taken};
-use crate::engine::{
-    Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
-};
+use crate::engine::{Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size};
 use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};

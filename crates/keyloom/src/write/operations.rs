@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{
-    After, Assembled, Before, Change, Refused, Role, Work, assemble, explain,
-};
+use super::assemble::{After, Assembled, Before, Change, Refused, Role, Work, assemble, explain};
 use super::guard::guard;
 use super::retry::Retry;
 use crate::engine::{Address, Cause, Cell, Outcome, Rejection, ShowKey};

@@ -21,11 +21,9 @@ pub(super) fn compile(
     problems: &mut Problems,
 ) -> BTreeMap<String, Arc<Aggregate>> {
     let mut first_of: BTreeMap<&str, Trail> = BTreeMap::new();
-    for (section, names) in [
-        ("index", &declaration.index),
-        ("unique", &declaration.unique),
-        ("geo", &declaration.geo),
-    ] {
+    for (section, names) in
+        [("index", &declaration.index), ("unique", &declaration.unique), ("geo", &declaration.geo)]
+    {
         for name in names.keys() {
             first_of.insert(name, under(&under(trail, section), name));
         }
@@ -146,9 +144,9 @@ fn template(
         _ => format!("{{{path}}}:"),
     };
     let source = format!(":{}", group.iter().map(segment).collect::<String>());
-    let typed = Pattern::parse(&source).map_err(|reason| vec![reason]).and_then(|pattern| {
-        Template::new(&pattern, kind)
-    });
+    let typed = Pattern::parse(&source)
+        .map_err(|reason| vec![reason])
+        .and_then(|pattern| Template::new(&pattern, kind));
     match typed {
         Ok(template) => Some(template),
         Err(reasons) => {

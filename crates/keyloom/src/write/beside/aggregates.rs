@@ -110,19 +110,14 @@ impl<'a> Additions<'a> {
         sum.is_shared |= sum.record != record;
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
-    }
-
     /// The additions as effects. One that comes to nothing is left out, unless several records
     /// take part in it: then the cell's stamp tells that it is not the same records as before.
     pub(crate) fn effects(
         self,
         stamp: Stamp,
     ) -> impl Iterator<Item = Result<(Address, Effect, &'a Arc<Aggregate>)>> {
-        let left = |(_, sum): &(Address, Sum<'_>)| {
-            sum.count != 0 || sum.amount != 0 || sum.is_shared
-        };
+        let left =
+            |(_, sum): &(Address, Sum<'_>)| sum.count != 0 || sum.amount != 0 || sum.is_shared;
         self.cells.into_iter().filter(left).map(move |(address, sum)| {
             let addition =
                 |name: &str, delta| Addition { name: name.to_owned(), delta, min: None, max: None };

@@ -1,0 +1,13 @@
+//! An aggregate's life: counting records that are there already, verifying, counting anew, and
+//! removing what is no longer used.
+
+mod build;
+mod count;
+mod sweep;
+mod verify;
+
+pub(super) use build::{Purpose, build};
+pub use sweep::SweptGroups;
+pub(super) use sweep::clean;
+pub(crate) use sweep::sweep_groups;
+pub(super) use verify::{Litter, litter, verify};
