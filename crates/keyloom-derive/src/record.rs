@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, Result};
 
+use crate::aggregates::AggregateAttribute;
 use crate::attributes::{IndexAttribute, RecordAttribute};
 use crate::fields::Fields;
 use crate::names::snake_case;
@@ -19,6 +20,7 @@ pub(crate) struct Record<'i> {
     pub(crate) key: Template,
     /// Every index with its template.
     pub(crate) indexes: Vec<(IndexAttribute, Template)>,
+    pub(crate) aggregates: Vec<AggregateAttribute>,
 }
 
 impl<'i> Record<'i> {
@@ -30,12 +32,14 @@ impl<'i> Record<'i> {
         let attribute = RecordAttribute::read(&input.attrs, &input.ident)?;
         let fields = Fields::read(input)?;
         let key = Template::read(&attribute.key, &fields)?;
-        let indexes = IndexAttribute::read_all(&input.attrs)?
+        let indexes = IndexAttribute::read_all(&input.attrs)?;
+        let aggregates = AggregateAttribute::read_all(&input.attrs, &indexes, &fields)?;
+        let indexes = indexes
             .into_iter()
             .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
             .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
             .collect::<Result<_>>()?;
-        Ok(Record { input, attribute, fields, key, indexes })
+        Ok(Record { input, attribute, fields, key, indexes, aggregates })
     }
 }
 

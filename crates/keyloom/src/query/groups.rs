@@ -10,7 +10,7 @@ use super::predicate::TAKE_MAX;
 use crate::engine::{Address, Cell, Direction, Fence, Range, Row, ShowKey, Stamp, successor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
-use crate::schema::{Aggregate, COUNT, Collection, Loaded, SUM, catalog_address};
+use crate::schema::{Aggregate, COUNT, Collection, Generation, Loaded, SUM, catalog_address};
 use crate::session::Session;
 
 /// The groups that a page holds unless told otherwise.
@@ -251,8 +251,8 @@ async fn start<'s>(
     let decided = session.decide(|loaded| {
         let (declared, aggregate) = declared(loaded, collection, &query.aggregate)?;
         check_values(declared, aggregate, &query.within)?;
-        let generation = loaded.readable(aggregate)?.number;
-        let mut range = aggregate.cells(generation, &groups_with(aggregate, &query.within)?);
+        let generation = loaded.readable(aggregate)?;
+        let mut range = aggregate.cells(generation.number, &groups_with(aggregate, &query.within)?);
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
             space: session.space.name().to_owned(),
@@ -260,7 +260,7 @@ async fn start<'s>(
             query: Asked::Words(json!(["groups", query.aggregate, query.within]).to_string()),
         };
         if let Some(text) = &query.cursor {
-            let done = aggregate.cells(generation, &Cursor::open(text, &binding)?.key);
+            let done = aggregate.cells(generation.number, &Cursor::open(text, &binding)?.key);
             range.start = done.end.unwrap_or(done.start);
         }
         let aggregate = aggregate.clone();
@@ -325,7 +325,7 @@ fn stale(collection: &str, aggregate: &str) -> Error {
 struct Walk<'s> {
     session: &'s Session,
     aggregate: Arc<Aggregate>,
-    generation: u32,
+    generation: Generation,
     /// The schema by which the generation is the one to read.
     fence: Option<Fence>,
     left: Range,

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::catalog::Generation;
 use super::condition::Condition;
 use crate::engine::{Address, Area, KEY_BYTES_MAX, Range};
 use crate::error::{Error, ErrorKind, Result};
@@ -91,15 +92,19 @@ impl Aggregate {
     }
 
     /// The group that a key of this generation's cells belongs to, and its values.
-    pub(crate) fn read_cell(&self, generation: u32, key: &Bytes) -> Option<(Bytes, Vec<Value>)> {
-        let start = self.generation_key(CELLS, generation).len();
+    pub(crate) fn read_cell(
+        &self,
+        generation: Generation,
+        key: &Bytes,
+    ) -> Option<(Bytes, Vec<Value>)> {
+        let start = self.generation_key(CELLS, generation.number).len();
         let rest = key.get(start..)?;
         let end = start + rest.iter().rposition(|&byte| byte == b':')? + 1;
-        let number = std::str::from_utf8(&key[end..]).ok()?;
-        let is_number = number.len() <= 3 && number.parse::<u16>().ok()?.to_string() == number;
+        let text = std::str::from_utf8(&key[end..]).ok()?;
+        let number = text.parse::<u16>().ok().filter(|number| number.to_string() == text)?;
         let group = key.slice(start..end);
         let values = self.template.decode(&group)?;
-        is_number.then_some((group, values))
+        (number < generation.cells).then_some((group, values))
     }
 
     /// The values of a group.

@@ -19,7 +19,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::query::Total;
-use crate::schema::{Aggregate, CELLS, Collection, Live, Loaded, MARKS};
+use crate::schema::{Aggregate, CELLS, Collection, Generation, Live, Loaded, MARKS};
 use crate::write::{Retry, share};
 
 /// How many keys are read at once.
@@ -60,7 +60,7 @@ struct Comparison<'c> {
     live: &'c Live,
     collection: &'c Collection,
     aggregate: &'c Aggregate,
-    generation: u32,
+    generation: Generation,
 }
 
 /// Compares every group of a ready aggregate; `None` when the schema changed meanwhile.
@@ -71,7 +71,7 @@ pub(crate) async fn verify(
     aggregate: &Aggregate,
 ) -> Result<Option<Compared>> {
     let Ok(generation) = loaded.readable(aggregate) else { return Ok(Some(Compared::default())) };
-    let comparison = Comparison { live, collection, aggregate, generation: generation.number };
+    let comparison = Comparison { live, collection, aggregate, generation };
     let mut compared = Compared::default();
     let mut start = aggregate.generation(CELLS, generation.number).start;
     loop {
@@ -93,7 +93,7 @@ async fn is_current(live: &Live, loaded: &Arc<Loaded>) -> Result<bool> {
 impl Comparison<'_> {
     /// Compares the groups from a key on, as many as fit into memory; gives where they end.
     async fn compare(&self, start: Bytes, compared: &mut Compared) -> Result<Option<Bytes>> {
-        let whole = self.aggregate.generation(CELLS, self.generation);
+        let whole = self.aggregate.generation(CELLS, self.generation.number);
         let first = self.cells(Range { start: start.clone(), ..whole.clone() }, true).await?;
         let end = first.end.clone();
         let range = Range { start, end: end.clone().or(whole.end), ..whole };
@@ -158,7 +158,7 @@ impl Comparison<'_> {
                     && cells.groups.len() == WINDOW_GROUPS
                     && !cells.groups.contains_key(&group)
                 {
-                    cells.end = Some(self.aggregate.cells(self.generation, &group).start);
+                    cells.end = Some(self.aggregate.cells(self.generation.number, &group).start);
                     return Ok(cells);
                 }
                 let seen = cells.groups.entry(group).or_default();
@@ -186,7 +186,7 @@ impl Comparison<'_> {
                 let Ok(Some(share)) = share(self.collection, self.aggregate, &value) else {
                     continue;
                 };
-                let first = self.aggregate.cells(self.generation, &share.group).start;
+                let first = self.aggregate.cells(self.generation.number, &share.group).start;
                 if range.contains(&first) {
                     let total = totals.entry(share.group).or_default();
                     total.count += 1;
@@ -203,7 +203,7 @@ impl Comparison<'_> {
             None => format!("{} records", total.count),
         };
         let values = self.aggregate.values_of(group).unwrap_or_default();
-        let key = self.aggregate.cells(self.generation, group).start;
+        let key = self.aggregate.cells(self.generation.number, group).start;
         let (given, seen) = (words(given), words(&seen.total));
         let values = serde_json::Value::from(values);
         let reason = format!("for the group {values} expected {given}, found {seen}");
