@@ -3,11 +3,12 @@
 //! The cells are read, then all records, then the cells again. A group whose cells are the same
 //! both times was not written in between, so that the records must give what the cells say. A
 //! group that was written is looked at again. Where batches show cell by cell, a cell may show
-//! before its record does; there a difference counts only when it is found twice with the same
-//! cells.
+//! before its record does; there a difference counts only when it is still the same, with the same
+//! cells, after a time in which every batch shows as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -29,7 +30,7 @@ const CHUNK_KEYS: usize = 256;
 const WINDOW_GROUPS: usize = 50_000;
 
 /// How often groups that writers change are looked at.
-const LOOKS: u32 = 6;
+const LOOKS: u32 = 8;
 
 /// What a comparison found.
 #[derive(Default)]
@@ -37,6 +38,24 @@ pub(crate) struct Compared {
     pub(crate) findings: Vec<Finding>,
     /// Groups that writers changed each time that they were looked at.
     pub(crate) unsettled: u64,
+}
+
+/// How often the same difference must be found, and how long the pauses in between are: where
+/// batches show cell by cell, long enough for all of them to show.
+fn patience(reading: Reading) -> (u32, Retry) {
+    let millis = Duration::from_millis;
+    let (confirmations, first_pause, longest_pause) = match reading {
+        Reading::Snapshot => (1, millis(1), millis(10)),
+        Reading::Validated => (4, millis(20), millis(100)),
+    };
+    (confirmations, Retry { attempts: LOOKS, first_pause, longest_pause, jitter: 0.0 })
+}
+
+/// A group that is not what the records give, as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Difference {
+    seen: Seen,
+    given: Total,
 }
 
 /// The cells of a group as they were read.
@@ -98,11 +117,10 @@ impl Comparison<'_> {
         let end = first.end.clone();
         let range = Range { start, end: end.clone().or(whole.end), ..whole };
         compared.findings.extend(first.unreadable.iter().map(|key| self.unreadable(key)));
-        let snapshot = self.live.engine.capabilities().reading == Reading::Snapshot;
-        let retry = Retry::eager();
+        let (confirmations, pauses) = patience(self.live.engine.capabilities().reading);
         // `None`: all groups, of which not all are known yet.
         let mut pending: Option<BTreeSet<Bytes>> = None;
-        let mut suspicions: BTreeMap<Bytes, (Seen, Total)> = BTreeMap::new();
+        let mut suspicions: BTreeMap<Bytes, (Difference, u32)> = BTreeMap::new();
         let mut before = first;
         for look in 1..=LOOKS {
             let expected = self.expected(&range).await?;
@@ -122,11 +140,15 @@ impl Comparison<'_> {
                 if given == seen.total {
                     continue;
                 }
-                let suspicion = (seen, given);
-                if snapshot || suspicions.get(&group) == Some(&suspicion) {
-                    compared.findings.push(self.drifted(&group, &suspicion));
+                let difference = Difference { seen, given };
+                let times = match suspicions.get(&group) {
+                    Some((known, times)) if *known == difference => times + 1,
+                    _ => 1,
+                };
+                if times == confirmations {
+                    compared.findings.push(self.drifted(&group, &difference));
                 } else {
-                    suspicions.insert(group.clone(), suspicion);
+                    suspicions.insert(group.clone(), (difference, times));
                     moving.insert(group);
                 }
             }
@@ -135,7 +157,7 @@ impl Comparison<'_> {
             }
             before = after;
             pending = Some(moving);
-            retry.pause(look).await;
+            pauses.pause(look).await;
         }
         compared.unsettled += pending.map_or(0, |pending| pending.len() as u64);
         Ok(end)
@@ -197,14 +219,14 @@ impl Comparison<'_> {
         Ok(totals)
     }
 
-    fn drifted(&self, group: &Bytes, (seen, given): &(Seen, Total)) -> Finding {
+    fn drifted(&self, group: &Bytes, difference: &Difference) -> Finding {
         let words = |total: &Total| match self.aggregate.summed {
             Some(_) => format!("{} in {} records", total.sum, total.count),
             None => format!("{} records", total.count),
         };
         let values = self.aggregate.values_of(group).unwrap_or_default();
         let key = self.aggregate.cells(self.generation.number, group).start;
-        let (given, seen) = (words(given), words(&seen.total));
+        let (given, seen) = (words(&difference.given), words(&difference.seen.total));
         let values = serde_json::Value::from(values);
         let reason = format!("for the group {values} expected {given}, found {seen}");
         self.finding(FindingKind::Drifted, &key, reason)

@@ -39,6 +39,7 @@ pub(super) fn compile(
             } else {
                 first_of.insert(name, trail.clone());
             }
+            check_section(section, declaration, &trail, problems);
             if let Some(found) = aggregate(collection, name, declaration, &trail, fields, problems)
             {
                 compiled.insert(name.clone(), Arc::new(found));
@@ -46,6 +47,23 @@ pub(super) fn compile(
         }
     }
     compiled
+}
+
+/// A program may put a declaration under the wrong name, which a file cannot.
+fn check_section(
+    section: &str,
+    declaration: &AggregateDeclaration,
+    trail: &Trail,
+    problems: &mut Problems,
+) {
+    match (section, &declaration.field) {
+        ("count", Some(_)) => problems.add_to_name(
+            trail.clone(),
+            "a count has no `field`; declare this under `sum` instead of `count`",
+        ),
+        ("sum", None) => problems.add_to_name(trail.clone(), "lacks `field`"),
+        _ => {}
+    }
 }
 
 fn aggregate(
@@ -69,9 +87,21 @@ fn aggregate(
         .map(|text| grouped(text, &group_trail, fields, problems))
         .collect();
     let group = group?;
+    if let Some(path) = repeated(&group) {
+        problems.add(group_trail, format!("the field `{path}` stands twice"));
+        return None;
+    }
     let template = template(&group, &group_trail, fields, problems)?;
     let (collection, name) = (collection.to_owned(), name.to_owned());
     Some(Aggregate { collection, name, summed, group, template, condition })
+}
+
+fn repeated(group: &[Path]) -> Option<&Path> {
+    group
+        .iter()
+        .enumerate()
+        .find(|(place, path)| group[..*place].contains(path))
+        .map(|(_, path)| path)
 }
 
 /// A declared field with one value.
