@@ -508,3 +508,58 @@ async fn a_struct_declares_what_a_file_would() {
     assert_eq!(jobs.counted("cost", ("a", "open")).await.unwrap(), 1);
     assert_eq!(jobs.counted("cost", ("a", "lost")).await.unwrap(), 0);
 }
+
+/// A query whose records are exactly a group is counted by the group, and any other by reading.
+#[tokio::test]
+async fn counting_a_query_uses_the_group_that_is_its_answer() {
+    const TASKS: &str = r#"
+        [collection.task]
+        key = "task:{id}"
+        fields = { id = "text", team = "text", open = "boolean", rank = "integer" }
+        index.team = { key = "team:{team}:{rank}:{id}" }
+        count.all = { group = [] }
+        count.open = { group = ["team"], where = { open = true } }
+        count.high = { group = ["rank"], where = { rank = { gte = 3 } } }
+    "#;
+    let metered = Arc::new(Metered::new(Arc::new(Memory::new())));
+    let store = Store::on(metered.clone());
+    store.apply(&keyloom::Schema::from_toml(TASKS).unwrap()).await.unwrap();
+    let tasks = store.documents("task").await.unwrap();
+    for n in 0..30 {
+        let record = json!({
+            "id": n.to_string(), "team": if n % 3 == 0 { "a" } else { "b" },
+            "open": n % 2 == 0, "rank": n % 5,
+        });
+        tasks.insert(&record).await.unwrap();
+    }
+    let counted = async |query: &Query| {
+        metered.take();
+        let count = tasks.count(query).await.unwrap();
+        (count, metered.take().cells_read)
+    };
+    // The number and the catalog: two cells, however many records.
+    assert_eq!(counted(&Query::new()).await, (30, 2));
+    let open = Query::new().equal("team", "a").equal("open", true);
+    assert_eq!(counted(&open).await, (5, 2));
+    assert_eq!(counted(&Query::new().equal("rank", 4)).await, (6, 2));
+    let explained = tasks.explain(&open).await.unwrap_or_default();
+    assert!(explained.ends_with("count: the aggregate open, one round trip"), "{explained}");
+
+    // Not a group, or not only a group: these read.
+    let team = Query::new().equal("team", "a");
+    assert!(!tasks.explain(&team).await.unwrap().contains("aggregate"));
+    assert_eq!(counted(&team).await, (10, 10));
+    for (query, count) in [
+        (Query::new().equal("team", "a").equal("open", false).scan(), 5),
+        (Query::new().equal("rank", 2).scan(), 6),
+        (Query::new().equal("rank", 4).equal("team", "a").scan(), 2),
+        (Query::new().equal("team", "a").range("rank", 4..), 2),
+        (open.clone().filter("rank", keyloom::Test::Equals(json!(4))).scan(), 1),
+        (Query::new().equal("rank", 4).limit(100).scan(), 6),
+    ] {
+        assert_eq!(counted(&query).await.0, count, "{query:?}");
+        assert!(!tasks.explain(&query).await.unwrap().contains("aggregate"), "{query:?}");
+    }
+    store.disable("task", "open").await.unwrap();
+    assert!(counted(&open.scan()).await.1 > 2, "a disabled count answers nothing");
+}

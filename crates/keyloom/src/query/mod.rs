@@ -1,5 +1,6 @@
 //! One question becomes records.
 
+mod counted;
 mod cursor;
 mod explain;
 mod geo;
@@ -16,6 +17,6 @@ pub use geo::{Near, Nearby};
 pub use groups::{Group, GroupPage, GroupQuery};
 pub(crate) use groups::{Total, group, groups, top_groups};
 pub use page::{Page, Problem, ProblemKind, Stopped};
-pub(crate) use page::{count, documents, has_entry, keys, planned, unreadable};
+pub(crate) use page::{count, documents, explained, has_entry, keys, unreadable};
 pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};
