@@ -72,13 +72,6 @@ impl GroupQuery {
         }
     }
 
-    /// Only groups whose first fields have these values.
-    #[must_use]
-    pub fn within_values(mut self, values: Vec<Value>) -> Self {
-        self.within = values;
-        self
-    }
-
     /// The most groups that a page holds; 100 unless set.
     #[must_use]
     pub fn take(mut self, groups: usize) -> Self {

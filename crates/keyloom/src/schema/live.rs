@@ -384,7 +384,7 @@ fn new_states<'s>(
         let known = stored.collections.get(&collection.name);
         collection
             .kept_names()
-            .filter(move |name| !known.is_some_and(|known| known.check_kept(name).is_ok()))
+            .filter(move |name| known.is_none_or(|known| known.check_kept(name).is_err()))
             .map(move |name| (&**collection, name))
     })
 }

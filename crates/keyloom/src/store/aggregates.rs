@@ -11,8 +11,9 @@ use crate::query::{self, Group, GroupPage, GroupQuery, Order, Query};
 impl GroupQuery {
     /// Only groups whose first fields have these values.
     #[must_use]
-    pub fn within(self, values: impl KeyFields) -> Self {
-        self.within_values(values.into_values())
+    pub fn within(mut self, values: impl KeyFields) -> Self {
+        self.within = values.into_values();
+        self
     }
 }
 

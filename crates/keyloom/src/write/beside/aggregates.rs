@@ -259,3 +259,86 @@ pub(crate) fn refused(aggregate: &Aggregate, cause: &Cause) -> Refused {
 fn overflow(aggregate: &Aggregate) -> Error {
     aggregate.about(ErrorKind::LimitExceeded, "the sum of the group would not fit into 64 bits")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::ShowKey;
+    use crate::schema::Schema;
+
+    const SCHEMA: &str = r#"
+        [collection.run]
+        key = "run:{id}"
+        fields = { id = "text", flow = "text", late = "boolean", seconds = "integer" }
+        sum.seconds = { field = "seconds", group = ["flow", "late"], where = { id = { present = true } } }
+    "#;
+
+    fn collection() -> Arc<Collection> {
+        Schema::from_toml(SCHEMA).unwrap().collection("run").unwrap().clone()
+    }
+
+    /// The effects of adding and taking away shares in groups, as text.
+    fn effects(cells: u16, steps: &[(&'static str, &str, i64, i64)]) -> Vec<String> {
+        let collection = collection();
+        let aggregate = collection.aggregate("seconds").unwrap();
+        let generation = Generation { number: 7, cells };
+        let mut additions = Additions::default();
+        for (record, flow, amount, times) in steps {
+            let value = json!({ "id": record, "flow": flow, "late": true, "seconds": amount });
+            let share = share(&collection, aggregate, &value).unwrap().unwrap();
+            additions.add(aggregate, generation, record.as_bytes(), &share, *times);
+        }
+        let shown = |effect: Result<(Address, Effect, &Arc<Aggregate>)>| match effect {
+            Ok((address, Effect::Add { additions, .. }, _)) => {
+                let deltas: Vec<i64> = additions.iter().map(|addition| addition.delta).collect();
+                format!("{} {deltas:?}", ShowKey(&address.key))
+            }
+            Ok(_) => "another effect".to_owned(),
+            Err(error) => format!("{:?}", error.kind()),
+        };
+        additions.effects(Version::first().stamp()).map(shown).collect()
+    }
+
+    #[test]
+    fn additions_to_one_cell_are_one() {
+        let moved = effects(1, &[("r", "a", 5, -1), ("r", "b:", 7, 1), ("s", "b:", 1, 1)]);
+        assert_eq!(
+            moved,
+            ["aggregate:run:seconds:7:a!:1:0 [-1, -5]", "aggregate:run:seconds:7:b:!:1:0 [2, 8]"]
+        );
+        let same_group = effects(1, &[("r", "a", 5, -1), ("r", "a", 7, 1)]);
+        assert_eq!(same_group, ["aggregate:run:seconds:7:a!:1:0 [0, 2]"]);
+    }
+
+    #[test]
+    fn what_comes_to_nothing_is_left_out_unless_the_records_are_others() {
+        assert_eq!(effects(1, &[("r", "a", 5, -1), ("r", "a", 5, 1)]), [""; 0]);
+        let renamed = effects(1, &[("r", "a", 5, -1), ("s", "a", 5, 1)]);
+        assert_eq!(renamed, ["aggregate:run:seconds:7:a!:1:0 [0, 0]"]);
+    }
+
+    #[test]
+    fn a_record_uses_one_cell_and_records_use_all() {
+        let numbers = |records: std::ops::Range<u32>| -> std::collections::BTreeSet<u16> {
+            records.map(|n| cell_number(format!("run:{n}").as_bytes(), 4)).collect()
+        };
+        assert_eq!(numbers(0..50).into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(cell_number(b"run:1", 4), cell_number(b"run:1", 4));
+        assert_eq!(cell_number(b"run:1", 1), 0);
+        assert_eq!(cell_number(b"run:1", 0), 0);
+        // The documented function, so that another program finds the same cell.
+        assert_eq!(cell_number(b"", u16::MAX), (0xcbf2_9ce4_8422_2325_u64 % 65_535) as u16);
+        assert_eq!(cell_number(b"a", u16::MAX), (0xaf63_dc4c_8601_ec8c_u64 % 65_535) as u16);
+    }
+
+    #[test]
+    fn a_batch_whose_sums_do_not_fit_is_refused() {
+        let most = SUMMED_MAX;
+        let steps = [("r", "a", most, 1), ("s", "a", most, 1), ("t", "a", most, 1)];
+        assert_eq!(effects(1, &steps), ["LimitExceeded"]);
+    }
+}
