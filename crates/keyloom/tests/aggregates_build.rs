@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 async fn before_aggregates(engine: Arc<dyn Engine>, acts: u64) -> Store {
     let store = Store::on(engine);
     store.apply(&bare()).await.unwrap();
-    Clients::new(&store).await.act_often(99, acts, 40).await;
+    Clients::new(&store).await.act_often(99, acts, 12).await;
     let applied = store.apply(&schema()).await.unwrap();
     let with_records = NAMES.len() - usize::from(all(&store, "note").await.is_empty());
     assert_eq!(applied.to_build.len(), with_records);
@@ -93,10 +93,10 @@ async fn writers_keep_a_building_aggregate_right() {
     for (engine, _folder) in engines() {
         let store = before_aggregates(engine, 150).await;
         let clients = Clients::new(&store).await;
-        clients.act_often(5, 150, 40).await;
+        clients.act_often(5, 150, 12).await;
         build_all(&store).await.unwrap();
         assert_settled(&store).await;
-        clients.act_often(6, 50, 40).await;
+        clients.act_often(6, 50, 12).await;
         assert_settled(&store).await;
     }
 }
@@ -104,14 +104,14 @@ async fn writers_keep_a_building_aggregate_right() {
 async fn with_writers(engine: Arc<dyn Engine>, acts: u64) {
     let store = before_aggregates(engine, 120).await;
     let stop = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..8)
+    let writers: Vec<_> = (0..4)
         .map(|seed| {
             let (store, stop) = (store.clone(), stop.clone());
             tokio::spawn(async move {
                 let clients = Clients::new(&store).await;
                 let mut rounds = 0;
                 while !stop.load(Ordering::Relaxed) || rounds < acts {
-                    clients.act_often(seed * 1_000 + rounds, 1, 40).await;
+                    clients.act_often(seed * 1_000 + rounds, 1, 12).await;
                     rounds += 1;
                 }
             })
@@ -220,7 +220,7 @@ async fn a_builder_may_die_at_every_step() {
                     }
                 };
                 let ended = until_death(&mortal, work).await;
-                clients.act_often(commits as u64, 5, 40).await;
+                clients.act_often(commits as u64, 5, 12).await;
                 match ended {
                     Some(built) => {
                         built.unwrap();
@@ -251,7 +251,7 @@ async fn a_builder_may_be_left_in_doubt_at_every_step() {
             let unreliable = Arc::new(Unreliable::new(memory.clone(), 1, 0.0));
             unreliable.script(std::iter::repeat_n(Well, commits).chain([fault]));
             let built = Store::on(unreliable).build("run", "by_status").await;
-            clients.act_often(commits as u64, 5, 40).await;
+            clients.act_often(commits as u64, 5, 12).await;
             if built.is_ok() {
                 break;
             }

@@ -290,7 +290,8 @@ pub async fn found(store: &Store, collection: &str, aggregate: &str) -> Tally {
 pub async fn assert_exact(store: &Store) {
     for (collection, aggregate) in NAMES {
         let expected = expected(store, collection, aggregate).await;
-        assert_eq!(found(store, collection, aggregate).await, expected, "{aggregate}");
+        let engine = store.engine().capabilities().engine;
+        assert_eq!(found(store, collection, aggregate).await, expected, "{aggregate} on {engine}");
         let documents = store.documents(collection).await.unwrap();
         for (group, (count, sum)) in expected {
             let values: Vec<Value> = serde_json::from_str(&group).unwrap();

@@ -9,6 +9,7 @@ use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::super::pair::read_record;
 use super::super::rows::Rows;
+use super::SHOWN_WITHIN;
 use crate::engine::{Address, Cause, Cell, Condition, Effect, Outcome, Reading, ShowKey, Stamp};
 use crate::error::{ErrorKind, Result};
 use crate::record::Version;
@@ -24,6 +25,11 @@ const GROUP_RECORDS: usize = 40;
 
 /// How often the attempts at one record are repeated while other writers win.
 const ROUNDS: usize = 16;
+
+async fn until_all_show() {
+    let pause = SHOWN_WITHIN;
+    Retry { attempts: 2, first_pause: pause, longest_pause: pause, jitter: 0.0 }.pause(1).await;
+}
 
 /// How a pass ended.
 pub(super) enum End {
@@ -76,12 +82,16 @@ impl<'p> Count<'p> {
 
     pub(super) async fn run(mut self) -> Result<End> {
         // Where batches show cell by cell, a record that was committed before the aggregate was
-        // declared may show only after it was looked for. A second look finds it.
+        // declared may show only after it was looked for. A second look finds it, after a time in
+        // which every batch has shown.
         let looks = match self.mender.live.engine.capabilities().reading {
             Reading::Snapshot => 1,
             Reading::Validated => 2,
         };
-        for _ in 0..looks {
+        for look in 1..=looks {
+            if look > 1 {
+                until_all_show().await;
+            }
             self.built.records = 0;
             let mut rows = Rows::new(&self.collection.key, self.collection.record_range()?);
             while let Some(chunk) = rows.next(self.mender.live, CHUNK_KEYS).await? {

@@ -6,6 +6,11 @@ mod count;
 mod sweep;
 mod verify;
 
+use std::time::Duration;
+
+/// Where batches show cell by cell: within this time, each shows as a whole.
+const SHOWN_WITHIN: Duration = Duration::from_millis(200);
+
 pub(super) use build::{Purpose, build};
 pub use sweep::SweptGroups;
 pub(super) use sweep::clean;

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use super::super::finding::{Finding, FindingKind};
 use super::super::pair::read_record;
 use super::super::rows::Rows;
+use super::SHOWN_WITHIN;
 use crate::engine::{
     Address, Area, Direction, EngineExt, Range, Reading, ShowKey, Stamp, successor,
 };
@@ -30,7 +31,7 @@ const CHUNK_KEYS: usize = 256;
 const WINDOW_GROUPS: usize = 50_000;
 
 /// How often groups that writers change are looked at.
-const LOOKS: u32 = 8;
+const LOOKS: u32 = 6;
 
 /// What a comparison found.
 #[derive(Default)]
@@ -43,10 +44,9 @@ pub(crate) struct Compared {
 /// How often the same difference must be found, and how long the pauses in between are: where
 /// batches show cell by cell, long enough for all of them to show.
 fn patience(reading: Reading) -> (u32, Retry) {
-    let millis = Duration::from_millis;
     let (confirmations, first_pause, longest_pause) = match reading {
-        Reading::Snapshot => (1, millis(1), millis(10)),
-        Reading::Validated => (4, millis(20), millis(100)),
+        Reading::Snapshot => (1, Duration::from_millis(1), Duration::from_millis(10)),
+        Reading::Validated => (3, SHOWN_WITHIN / 2, SHOWN_WITHIN / 2),
     };
     (confirmations, Retry { attempts: LOOKS, first_pause, longest_pause, jitter: 0.0 })
 }
