@@ -328,18 +328,34 @@ async fn a_record_that_moves_under_the_builder_is_counted_once() {
     assert_settled(&first).await;
 }
 
-/// A writer has seen that a record is not counted, and is about to write; then it is counted. An
-/// update with one attempt succeeds all the same: the record itself did not change.
+/// A writer has seen that a record is not counted, and is about to write; then a builder counts it,
+/// and dies before anything is ready. A write with one attempt succeeds all the same: the record
+/// itself did not change.
 #[tokio::test]
 async fn a_record_that_is_counted_under_a_writer_is_counted_once() {
-    let (meddled, first, second) = meddled().await;
-    let runs = first.documents("run").await.unwrap();
-    let version = runs.get(("f", "1")).await.unwrap().unwrap().version;
-    meddled.before_next_commit(async move { build_all(&second).await.unwrap() });
-    let patch = json!({ "status": "done" });
-    runs.update(("f", "1"), &patch, version).await.unwrap();
-    assert!(meddled.has_meddled());
-    assert_settled(&first).await;
+    for deletes in [false, true] {
+        let (meddled, first, second) = meddled().await;
+        let runs = first.documents("run").await.unwrap();
+        let version = runs.get(("f", "1")).await.unwrap().unwrap().version;
+        let mortal = Mortal { inner: second.engine().clone(), commits_left: 1.into() };
+        meddled.before_next_commit(async move {
+            let mortal = Arc::new(mortal);
+            let builder = Store::on(mortal.clone());
+            let built = until_death(&mortal, builder.build("run", "seconds_by_flow")).await;
+            assert!(built.is_none(), "it died with the work half done");
+            assert_eq!(own(&second, "aggregate-mark:run:seconds_by_flow:").await.len(), 3);
+        });
+        match deletes {
+            false => {
+                let patch = json!({ "status": "done", "seconds": 4 });
+                runs.update(("f", "1"), &patch, version).await.unwrap();
+            }
+            true => runs.delete_if(("f", "1"), version).await.unwrap(),
+        }
+        assert!(meddled.has_meddled());
+        build_all(&first).await.unwrap();
+        assert_settled(&first).await;
+    }
 }
 
 #[tokio::test]
@@ -410,4 +426,28 @@ async fn a_recount_that_fails_changes_nothing() {
     runs.insert(&run("7", "done", 3)).await.unwrap();
     assert_eq!(runs.counted("all", ()).await.unwrap(), 4);
     assert_eq!(own(&first, "aggregate-mark:").await, []);
+}
+
+/// A batch that was decided before the aggregate was declared, and that shows only while the
+/// records are being counted.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_shows_late_is_counted() {
+    let store = Store::on(Arc::new(Torn::new(Arc::new(Memory::new()), 1)));
+    store.apply(&bare()).await.unwrap();
+    let runs = store.documents("run").await.unwrap();
+    runs.insert(&run("1", "done", 1)).await.unwrap();
+    let record = run("2", "done", 1);
+    let mut late = Box::pin(runs.insert(&record));
+    let is_done = std::future::poll_fn(|context| {
+        std::task::Poll::Ready(late.as_mut().poll(context).is_ready())
+    });
+    assert!(!is_done.await, "it is decided, and does not show yet");
+    store.apply(&schema()).await.unwrap();
+    let shows = async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        late.await.unwrap();
+    };
+    let (built, ()) = tokio::join!(store.build("run", "all"), shows);
+    assert_eq!(built.unwrap().put, 2);
+    assert_eq!(runs.counted("all", ()).await.unwrap(), 2);
 }
