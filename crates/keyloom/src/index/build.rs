@@ -35,7 +35,7 @@ pub struct Built {
 
 /// Builds an index, or an aggregate. Safe to run twice, also at the same time, and after a crash.
 pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<Built> {
-    if live.reload().await?.schema.collection(collection)?.aggregates.contains_key(index) {
+    if is_aggregate(live, collection, index).await? {
         return aggregates::build(live, collection, index, Purpose::Complete).await;
     }
     let mut built = Built::default();
@@ -62,6 +62,17 @@ pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<
     Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing while the index was built")
         .with("collection", collection)
         .with("index", index))
+}
+
+/// Whether a name is that of an aggregate. The schema is read again only if it may be a new one.
+async fn is_aggregate(live: &Live, collection: &str, name: &str) -> Result<bool> {
+    let known = live.loaded().await?;
+    let found = known.schema.collections.get(collection);
+    let declared = match found.filter(|found| found.check_kept(name).is_ok()) {
+        Some(found) => found.clone(),
+        None => live.reload().await?.schema.collection(collection)?.clone(),
+    };
+    Ok(declared.aggregates.contains_key(name))
 }
 
 /// Counts a ready aggregate anew beside what is read, and puts it in its place.
