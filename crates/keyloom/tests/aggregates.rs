@@ -563,3 +563,24 @@ async fn counting_a_query_uses_the_group_that_is_its_answer() {
     store.disable("task", "open").await.unwrap();
     assert!(counted(&open.scan()).await.1 > 2, "a disabled count answers nothing");
 }
+
+/// Something else lies where a number should be: writers of the group are told, and others are not
+/// stopped; counting anew mends it.
+#[tokio::test]
+async fn a_number_that_is_none_is_told_and_mended() {
+    let store = store().await;
+    let runs = store.documents("run").await.unwrap();
+    runs.insert(&run("f", "1", "done", 1)).await.unwrap();
+    let bytes = Effect::Put { stamp: Stamp([1; Stamp::BYTES]), bytes: "1".into() };
+    plant(&store, "aggregate:run:by_status:1:done!:0", bytes).await;
+    let error = runs.insert(&run("f", "2", "done", 1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(error.context_value("aggregate"), Some("by_status"));
+    assert_eq!(runs.counted("by_status", "done").await.unwrap_err().kind(), ErrorKind::Corrupt);
+    runs.insert(&run("f", "3", "queued", 1)).await.unwrap();
+    let repair = store.repair(&Default::default()).await.unwrap();
+    assert_eq!((repair.left_counts.total(), repair.mended_counts.unreadable), (0, 1));
+    runs.insert(&run("f", "2", "done", 1)).await.unwrap();
+    assert_exact(&store).await;
+    assert_clean(&store).await;
+}

@@ -261,37 +261,39 @@ pub(crate) struct Litter {
 /// schema changed meanwhile. What is left over of earlier generations is nothing wrong.
 pub(crate) async fn litter(live: &Live, loaded: &Arc<Loaded>) -> Result<Option<Vec<Litter>>> {
     let mut all = Vec::new();
-    for kind in [CELLS, MARKS] {
-        let mut left = Range::prefix(Area::own(), kind);
-        loop {
-            let stretch =
-                live.engine.scan_one(&live.space, &left, CHUNK_KEYS, Direction::Forward).await?;
-            let more = stretch.more;
-            for row in stretch.rows {
-                if !left.contains(&row.key) {
-                    continue;
-                }
-                // A generation has many keys, and none of them is litter.
-                let known = owner(loaded, kind, &row.key).and_then(|known| known.end);
-                left.start = known.clone().unwrap_or_else(|| successor(&row.key));
-                if known.is_none() {
-                    all.push(Litter {
-                        finding: stray(&row.key),
-                        address: Address::new(Area::own(), row.key),
-                        stamp: row.cell.stamp,
-                    });
-                }
+    // Marks sort right before cells, so that one range holds both.
+    let mut left = Range { start: MARKS.into(), ..Range::prefix(Area::own(), CELLS) };
+    loop {
+        let stretch =
+            live.engine.scan_one(&live.space, &left, CHUNK_KEYS, Direction::Forward).await?;
+        let more = stretch.more;
+        for row in stretch.rows {
+            if !left.contains(&row.key) {
+                continue;
             }
-            if !more {
-                break;
+            // A generation has many keys, and none of them is litter.
+            let known = owner(loaded, &row.key).and_then(|known| known.end);
+            left.start = known.clone().unwrap_or_else(|| successor(&row.key));
+            if known.is_none() {
+                all.push(Litter {
+                    finding: stray(&row.key),
+                    address: Address::new(Area::own(), row.key),
+                    stamp: row.cell.stamp,
+                });
             }
         }
+        if !more {
+            break;
+        }
     }
-    Ok(is_current(live, loaded).await?.then_some(all))
+    // A key may belong to an aggregate that was declared meanwhile.
+    let is_certain = all.is_empty() || is_current(live, loaded).await?;
+    Ok(is_certain.then_some(all))
 }
 
 /// The keys of the generation that a key belongs to, if there is, or was, such a generation.
-fn owner(loaded: &Loaded, kind: &str, key: &[u8]) -> Option<Range> {
+fn owner(loaded: &Loaded, key: &[u8]) -> Option<Range> {
+    let kind = if key.starts_with(MARKS.as_bytes()) { MARKS } else { CELLS };
     let name = key.strip_prefix(kind.as_bytes())?.split(|&byte| byte == b':').next()?;
     let collection = loaded.schema.collections.get(std::str::from_utf8(name).ok()?)?;
     let found = collection.aggregates.values().find_map(|aggregate| {
