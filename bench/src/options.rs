@@ -11,7 +11,8 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
   --n 10000,100000     how many records the stores hold          [100000]
   --only list,insert   which workloads                           [all]
                        load list lookup mixed insert update increment cold sizes
-  --rivals keyloom,sqlite,fjall   the first is compared with the others   [all]
+  --rivals keyloom,sqlite,fjall   the first is compared with the others   [these]
+                       `counted` is Keyloom with two aggregates
   --rounds 5           how often the rivals take turns           [5]
   --reads 4000         reads of each round                       [4000]
   --seconds 2          how long writers write in each round      [2]

@@ -1,4 +1,4 @@
-//! Keyloom's embedded engine with the schema of system 1.
+//! Keyloom's embedded engine with the schema of system 1, and the same with two aggregates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,17 +37,27 @@ key = "tally"
 counters = { n = {} }
 "#;
 
+/// Two counts: one of a few groups in which all writers meet, one of as many as there are users.
+const AGGREGATES: &str = r#"
+[collection.approval.count.by_status]
+group = ["status"]
+
+[collection.approval.count.by_approver]
+group = ["approver_id", "status"]
+"#;
+
 /// The parts of the memory for caches that hold records and the first entries of lists, in
 /// eighths; the rest holds blocks of files.
 const RECORD_CACHE_EIGHTHS: u64 = 4;
 const LIST_CACHE_EIGHTHS: u64 = 1;
 
-pub struct Keyloom {
+/// With or without two aggregates.
+pub struct Keyloom<const COUNTED: bool> {
     store: Store,
 }
 
-impl Rival for Keyloom {
-    const NAME: &'static str = "Keyloom";
+impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
+    const NAME: &'static str = if COUNTED { "Keyloom, counted" } else { "Keyloom" };
     type Session = KeyloomSession;
 
     fn open(folder: &Path, cache_bytes: u64) -> Result<Self> {
@@ -61,7 +71,8 @@ impl Rival for Keyloom {
             .list_cache_bytes(list_cache_bytes)
             .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
         let store = Store::on(Arc::new(Embedded::open(folder, options)?));
-        wait(store.apply(&Schema::from_toml(SCHEMA)?))?;
+        let aggregates = if COUNTED { AGGREGATES } else { "" };
+        wait(store.apply(&Schema::from_toml(&format!("{SCHEMA}{aggregates}"))?))?;
         wait(async { store.documents("tally").await?.upsert(&json!({})).await })?;
         Ok(Keyloom { store })
     }

@@ -155,7 +155,7 @@ impl IndexAttribute {
 }
 
 /// `(status = "pending", priority = { gte = 3 }, "data.kind" = ["a", "b"])`.
-fn condition(input: ParseStream<'_>) -> Result<Vec<(LitStr, TestAttribute)>> {
+pub(crate) fn condition(input: ParseStream<'_>) -> Result<Vec<(LitStr, TestAttribute)>> {
     let tests;
     syn::parenthesized!(tests in input);
     let mut condition = Vec::new();

@@ -6,6 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{LitStr, Result};
 
+use crate::aggregates::AggregateAttribute;
 use crate::attributes::{FieldAttribute, IndexAttribute, IndexKind, TestAttribute};
 use crate::counters::Counter;
 use crate::fields::{Fields, Resolved, StructField};
@@ -16,6 +17,7 @@ use crate::record::Record;
 pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let fields = declared_fields(record)?;
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
+    let aggregates = record.aggregates.iter().map(AggregateAttribute::declaration);
     let counters = record.counters.iter().map(Counter::declaration);
     let area = record.attribute.area.iter();
     let body = record.attribute.body.iter();
@@ -24,11 +26,12 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*
+        #(#aggregates)*
         #(#counters)*
     })
 }
 
-/// Which fields are declared: those in templates, those with `#[field]`, those in conditions
+/// Which fields are declared: those in templates and aggregates, those with `#[field]`, those in conditions
 /// that are fields of the struct, and choices, whose transitions must never go unguarded.
 fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     let fields = &record.fields;
@@ -73,7 +76,7 @@ fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     Ok(statements)
 }
 
-/// The paths in templates and conditions, each with the literal that has it.
+/// The paths in templates, aggregates and conditions, each with the literal that has it.
 fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     let templates = std::iter::once(&record.key).chain(record.indexes.iter().map(|(_, key)| key));
     let in_templates = templates.flat_map(|template| {
@@ -81,10 +84,13 @@ fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
             |segment: &crate::templates::Segment| (template.literal.clone(), segment.path.clone());
         template.segments.iter().map(path)
     });
-    let conditions = record.indexes.iter().flat_map(|(attribute, _)| &attribute.condition);
+    let in_aggregates = record.aggregates.iter().flat_map(AggregateAttribute::paths);
+    let of_indexes = record.indexes.iter().flat_map(|(attribute, _)| &attribute.condition);
+    let of_aggregates = record.aggregates.iter().flat_map(|aggregate| &aggregate.condition);
+    let conditions = of_indexes.chain(of_aggregates);
     let in_conditions = conditions
         .filter_map(|(literal, _)| Some((literal.clone(), Path::parse(&literal.value()).ok()?)));
-    in_templates.chain(in_conditions).collect()
+    in_templates.chain(in_aggregates).chain(in_conditions).collect()
 }
 
 /// `steps.*.timeoutAt` is declared by its path; that `steps` is a map is known from its type.
@@ -175,7 +181,7 @@ fn index(attribute: &IndexAttribute) -> TokenStream {
     }
 }
 
-fn test(test: &TestAttribute) -> TokenStream {
+pub(crate) fn test(test: &TestAttribute) -> TokenStream {
     match test {
         TestAttribute::Equals(value) => quote!(::keyloom::TestDeclaration::Equals(#value)),
         TestAttribute::OneOf(values) => {

@@ -24,15 +24,18 @@ pub use keyloom_derive::Record;
 
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
-    Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, SweptGroups, Verification,
+    VerifiedChunk, Verifier, VerifyOptions,
 };
-pub use query::{Cursor, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped};
+pub use query::{
+    Cursor, Group, GroupPage, GroupQuery, Near, Nearby, Order, Page, Problem, ProblemKind, Query,
+    Stopped,
+};
 pub use record::{Document, Version};
 pub use schema::{
-    Applied, Change, Class, CollectionDeclaration, Comparison, CounterDeclaration,
-    FieldDeclaration, FieldType, Illegal, IndexDeclaration, IndexState, PointOf, Schema,
-    SchemaDeclaration, Test, TestDeclaration, Warning,
+    AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
+    CounterDeclaration, FieldDeclaration, FieldType, Illegal, IndexDeclaration, IndexState,
+    PointOf, Schema, SchemaDeclaration, Test, TestDeclaration, Warning,
 };
 pub use session::Clock;
 pub use store::{

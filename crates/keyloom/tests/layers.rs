@@ -44,7 +44,7 @@ const LAYERS: &[(&str, &str)] = &[
 ];
 
 /// What `schema` exports for the layer `live`.
-const LIVE: &[&str] = &["Live", "Loaded", "Applied"];
+const LIVE: &[&str] = &["Live", "Loaded", "Applied", "catalog_address"];
 
 /// The names that a layer may see of a higher one, and why there is no other way.
 #[rustfmt::skip]
@@ -79,7 +79,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
-    ("sha2",        &["query/cursor.rs"]),
+    ("sha2",        &["query/cursor.rs", "schema/aggregate.rs"]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "blocking"]),
 ];

@@ -12,7 +12,7 @@ use super::transaction::{self, Transaction};
 use super::waits;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::index::{Built, Repair, RepairOptions, SweptGroups, Verification, VerifyOptions};
 use crate::schema::{Applied, IndexState, Schema, Warning};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
@@ -70,6 +70,8 @@ impl Store {
         fn schema(&self) -> Result<Schema>;
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn recount(&self, collection: &str, aggregate: &str) -> Result<Built>;
+        fn sweep_groups(&self) -> Result<SweptGroups>;
         fn disable(&self, collection: &str, index: &str) -> Result<()>;
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;

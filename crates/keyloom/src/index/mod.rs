@@ -5,6 +5,7 @@
 //! verdicts, repair and build mend them. Every mend is one batch that rests on exactly what was
 //! judged, so that writers may go on meanwhile.
 
+mod aggregates;
 mod build;
 mod counter_cells;
 mod finding;
@@ -18,8 +19,10 @@ mod rows;
 mod suspect;
 mod verify;
 
+pub use aggregates::SweptGroups;
+pub(crate) use aggregates::sweep_groups;
 pub use build::Built;
-pub(crate) use build::build;
+pub(crate) use build::{build, recount};
 pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;

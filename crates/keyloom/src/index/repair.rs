@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use super::aggregates::{self, Purpose};
 use super::finding::{Finding, FindingCounts, Tally};
-use super::mend::{Hand, Mended};
+use super::mend::{Hand, Held, Mended};
 use super::suspect::Suspect;
-use super::verify::{Fault, Verifier, VerifyOptions};
-use crate::error::Result;
-use crate::schema::Live;
+use super::verify::{Fault, Subject, Verifier, VerifyOptions};
+use crate::engine::{Condition, Effect};
+use crate::error::{Error, Result};
+use crate::schema::{Aggregate, Live};
 
 /// How a store is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +60,32 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
         records += examined.records;
         entries += examined.entries;
         unsettled += examined.unsettled;
-        for Fault { suspect, mut finding } in examined.faults {
-            match settle(&mut verifier, &suspect, hand).await? {
+        // The faults of an aggregate come together, and counting it anew mends all of them.
+        let mut recounted: Option<Result<(), Error>> = None;
+        for Fault { subject, mut finding } in examined.faults {
+            let fate = match &subject {
+                Subject::Keys(suspect) => settle(&mut verifier, suspect, hand).await?,
+                Subject::Litter(address, stamp) => {
+                    let mut batch = verifier.mender().batch();
+                    let unchanged = Some(Condition::Unchanged(*stamp));
+                    let effect = (hand == Hand::Real).then_some(Effect::Delete);
+                    batch.push(address.clone(), unchanged, effect);
+                    match verifier.mender().commit(batch).await? {
+                        Held::Yes => Fate::Mended,
+                        Held::No | Held::StaleSchema => Fate::Gone,
+                    }
+                }
+                Subject::Aggregate(aggregate) => {
+                    if recounted.is_none() {
+                        recounted = Some(recount(live, aggregate, hand).await);
+                    }
+                    match &recounted {
+                        Some(Err(error)) => Fate::Left(format!("; {error}")),
+                        _ => Fate::Mended,
+                    }
+                }
+            };
+            match fate {
                 Fate::Mended => mended.add(finding, findings_max),
                 Fate::Left(reason) => {
                     finding.reason.push_str(&reason);
@@ -68,6 +94,9 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
                 Fate::Gone | Fate::StaleSchema => {}
             }
         }
+    }
+    if hand == Hand::Real {
+        tidy_up(live).await?;
     }
     Ok(Repair {
         mended: mended.findings,
@@ -78,6 +107,32 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
         entries,
         unsettled,
     })
+}
+
+/// Counts an aggregate anew beside what is read, and puts it in its place.
+async fn recount(live: &Live, aggregate: &Aggregate, hand: Hand) -> Result<()> {
+    if hand == Hand::Dry {
+        return Ok(());
+    }
+    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew).await.map(drop)
+}
+
+/// Completes what somebody began to count anew, and removes what only counting needed: a process
+/// that ended in between leaves both.
+async fn tidy_up(live: &Live) -> Result<()> {
+    let loaded = live.reload().await?;
+    for collection in loaded.schema.collections.values() {
+        for aggregate in collection.aggregates.values() {
+            match loaded.readable(aggregate) {
+                Ok(_) => {
+                    let (collection, name) = (&aggregate.collection, &aggregate.name);
+                    aggregates::build(live, collection, name, Purpose::Complete).await?;
+                }
+                Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Mends one fault. When the schema changed since it was found, it is tried once more if its

@@ -8,15 +8,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
 use super::pair::{Pair, Sight, Verdict, owner, read_record, stored_keys};
 use super::suspect::{Suspect, complete_indexes};
-use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
+use crate::engine::{
+    Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, Stamp, successor,
+};
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{Collection, Index, Live, Loaded};
+use crate::schema::{Aggregate, Collection, Index, Live, Loaded};
 use crate::write::{Image, Retry, entry_value};
 
 /// How often a chunk is read again because the schema changed meanwhile.
@@ -49,7 +52,9 @@ pub struct Verification {
     /// How many index entries were looked at, without those of disabled and failed indexes.
     pub entries: u64,
     /// How many suspicions could neither be confirmed nor dismissed, because writers changed the
-    /// record each time that it was looked at. Never on an engine that reads snapshots.
+    /// record each time that it was looked at; never on an engine that reads snapshots. And how
+    /// many groups of aggregates could not be compared, because writers changed them all the
+    /// time.
     pub unsettled: u64,
 }
 
@@ -80,6 +85,8 @@ pub struct Verifier {
     keyspace: Keyspace,
     /// Everything before this is done; nothing is at the start.
     done: Option<Milestone>,
+    /// How far the aggregates are done, once all keys of templates are.
+    tallied: Tallied,
     chunk_keys: usize,
 }
 
@@ -91,10 +98,29 @@ struct Milestone {
     next: Option<Bytes>,
 }
 
+/// How far a walk over aggregates has come.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tallied {
+    Nothing,
+    /// The keys that belong to none.
+    Litter,
+    /// Everything up to this one: collection and name.
+    UpTo(String, String),
+}
+
 /// A confirmed fault.
 pub(super) struct Fault {
-    pub(super) suspect: Suspect,
+    pub(super) subject: Subject,
     pub(super) finding: Finding,
+}
+
+/// What a fault is about.
+pub(super) enum Subject {
+    Keys(Suspect),
+    /// The aggregate has to be counted anew.
+    Aggregate(Arc<Aggregate>),
+    /// A key of Keyloom's own area that is of no use, as it was seen.
+    Litter(Address, Stamp),
 }
 
 /// What a chunk of keys gave, with what a mend needs.
@@ -111,7 +137,14 @@ impl Verifier {
         let loaded = live.reload().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
         let chunk_keys = options.chunk_keys.max(1);
-        Ok(Verifier { live: live.clone(), loaded, keyspace, done: None, chunk_keys })
+        Ok(Verifier {
+            live: live.clone(),
+            loaded,
+            keyspace,
+            done: None,
+            tallied: Tallied::Nothing,
+            chunk_keys,
+        })
     }
 
     /// Looks at the next keys; `None` when all have been looked at.
@@ -147,7 +180,14 @@ impl Verifier {
 
     pub(super) async fn next_examined(&mut self) -> Result<Option<Examined>> {
         for _ in 0..RESTARTS {
-            let Some(range) = self.left() else { return Ok(None) };
+            let Some(range) = self.left() else {
+                match self.next_tallied().await? {
+                    Step::Examined(examined) => return Ok(Some(examined)),
+                    Step::StaleSchema => self.reload().await?,
+                    Step::End => return Ok(None),
+                }
+                continue;
+            };
             let stretch = self
                 .live
                 .engine
@@ -166,6 +206,37 @@ impl Verifier {
             }
         }
         Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing during the verification"))
+    }
+
+    /// Looks at the keys that belong to no aggregate, then at one aggregate after the other.
+    async fn next_tallied(&mut self) -> Result<Step> {
+        let mut examined = Examined::default();
+        if self.tallied == Tallied::Nothing {
+            let Some(found) = aggregates::litter(&self.live, &self.loaded).await? else {
+                return Ok(Step::StaleSchema);
+            };
+            examined.faults.extend(found.into_iter().map(|Litter { address, stamp, finding }| {
+                Fault { subject: Subject::Litter(address, stamp), finding }
+            }));
+            self.tallied = Tallied::Litter;
+            return Ok(Step::Examined(examined));
+        }
+        let next = self.loaded.schema.collections.values().find_map(|collection| {
+            let names = |name: &String| Tallied::UpTo(collection.name.clone(), name.clone());
+            let (name, aggregate) =
+                collection.aggregates.iter().find(|(name, _)| names(name) > self.tallied)?;
+            Some((collection.clone(), aggregate.clone(), names(name)))
+        });
+        let Some((collection, aggregate, tallied)) = next else { return Ok(Step::End) };
+        let compared = aggregates::verify(&self.live, &self.loaded, &collection, &aggregate);
+        let Some(compared) = compared.await? else { return Ok(Step::StaleSchema) };
+        examined.unsettled = compared.unsettled;
+        let subject = || Subject::Aggregate(aggregate.clone());
+        let faults =
+            compared.findings.into_iter().map(|finding| Fault { subject: subject(), finding });
+        examined.faults.extend(faults);
+        self.tallied = tallied;
+        Ok(Step::Examined(examined))
     }
 
     /// Takes over a schema that changed; what is done stays done.
@@ -273,12 +344,15 @@ impl Verifier {
             let seen: Vec<Option<Cell>> = cells.by_ref().take(suspect.addresses().len()).collect();
             if together {
                 let finding = suspect.judge(&self.loaded, &seen);
-                examined.faults.extend(finding.map(|finding| Fault { suspect, finding }));
+                let subject = Subject::Keys(suspect);
+                examined.faults.extend(finding.map(|finding| Fault { subject, finding }));
                 continue;
             }
             match self.settle(&mender, &suspect, seen).await? {
                 Settled::Sound => {}
-                Settled::Wrong(finding) => examined.faults.push(Fault { suspect, finding }),
+                Settled::Wrong(finding) => {
+                    examined.faults.push(Fault { subject: Subject::Keys(suspect), finding });
+                }
                 Settled::Moving => examined.unsettled += 1,
                 Settled::StaleSchema => return Ok(None),
             }
@@ -317,6 +391,13 @@ impl Verifier {
         }
         self.live.engine.get(&self.live.space, addresses).await
     }
+}
+
+/// What looking at aggregates came to.
+enum Step {
+    Examined(Examined),
+    StaleSchema,
+    End,
 }
 
 /// What became of a suspect.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
@@ -127,13 +128,38 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
     run(session, name, query, Want::Entries).await
 }
 
+/// How the query would be answered, and counted where that is otherwise, in words.
+pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
+    let counted = counting(session, name, query).await?;
+    let plan = planned(session, name, query).await;
+    match (plan, counted) {
+        (plan, None) => Ok(plan?.to_string()),
+        (Ok(plan), Some(CountedBy { aggregate, .. })) => {
+            Ok(format!("{plan}\ncount: the aggregate {aggregate}, one round trip"))
+        }
+        (Err(_), Some(CountedBy { aggregate, .. })) => {
+            Ok(format!("records: no index\ncount: the aggregate {aggregate}, one round trip"))
+        }
+    }
+}
+
+async fn counting(session: &Session, name: &str, query: &Query) -> Result<Option<CountedBy>> {
+    let loaded = session.loaded().await?;
+    let collection = loaded.schema.collections.get(name);
+    Ok(collection.and_then(|collection| counted_by(&loaded, collection, query)))
+}
+
 /// How the query would be answered, from the start.
-pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
+async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
     session.decide(|loaded| plan(loaded, loaded.schema.collection(name)?, query, None)).await
 }
 
 /// How many records answer the query, and whether all were counted within its limit.
 pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<(usize, bool)> {
+    if let Some(CountedBy { aggregate, group }) = counting(session, name, query).await? {
+        let (counted, _) = super::groups::group(session, name, &aggregate, &group).await?;
+        return Ok((usize::try_from(counted).unwrap_or(0), true));
+    }
     let plan = planned(session, name, query).await?;
     let want = if plan.filters.is_empty() { Want::Entries } else { Want::Records };
     let mut walk = Walk::new(session, &plan, want, None);

@@ -78,6 +78,11 @@ impl Counters {
         self.patterns().any(|pattern| meet(&pattern.0, &path.0) == Some(Meeting::Same))
     }
 
+    /// How a path meets a counter; `None` when it meets none.
+    pub(crate) fn meeting(&self, path: &Path) -> Option<Meeting> {
+        self.patterns().find_map(|pattern| meet(&path.0, &pattern.0))
+    }
+
     /// What to add to a counter; an error when there is none of that name.
     pub(crate) fn addition(&self, name: &str, delta: i64) -> Result<Addition> {
         let Some(Bounds { min, max }) = self.bounds(name) else {

@@ -42,6 +42,12 @@ pub struct CollectionDeclaration {
     /// The geo indexes by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub geo: BTreeMap<String, IndexDeclaration>,
+    /// The counts by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub count: BTreeMap<String, AggregateDeclaration>,
+    /// The sums by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sum: BTreeMap<String, AggregateDeclaration>,
     /// The counters by their names: paths such as `stats.running`, or families such as `stats.*`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, CounterDeclaration>,
@@ -192,6 +198,19 @@ pub struct IndexDeclaration {
     pub sparse: bool,
 }
 
+/// A count or a sum, kept for each group of records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AggregateDeclaration {
+    /// The field that is summed; none for a count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The fields that make a group, in order; none for one group of all records.
+    pub group: Vec<String>,
+    /// Which records are counted: all tests must hold. No test: all records.
+    #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub condition: BTreeMap<String, TestDeclaration>,
+}
+
 /// What an index asks of one field before a record gets an entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -279,6 +298,22 @@ impl IndexDeclaration {
             claims: false,
             sparse: true,
         }
+    }
+}
+
+impl AggregateDeclaration {
+    /// The number of records, by the values of these fields.
+    pub fn count(group: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let group = group.into_iter().map(Into::into).collect();
+        AggregateDeclaration { group, ..Self::default() }
+    }
+
+    /// The sum of a field, by the values of these fields.
+    pub fn sum(
+        field: impl Into<String>,
+        group: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        AggregateDeclaration { field: Some(field.into()), ..Self::count(group) }
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    CollectionDeclaration, CounterDeclaration, FieldDeclaration, FieldType, IndexDeclaration,
-    SchemaDeclaration,
+    AggregateDeclaration, CollectionDeclaration, CounterDeclaration, FieldDeclaration, FieldType,
+    IndexDeclaration, SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -134,6 +134,8 @@ impl Walk<'_> {
             index: self.indexes("index", &stored.index, &declared.index),
             unique: self.indexes("unique", &stored.unique, &declared.unique),
             geo: self.indexes("geo", &stored.geo, &declared.geo),
+            count: self.aggregates("count", &stored.count, &declared.count),
+            sum: self.aggregates("sum", &stored.sum, &declared.sum),
             counters: self.counters(),
             body: self.body(),
         }
@@ -314,6 +316,9 @@ impl Walk<'_> {
                     other.kind
                 );
                 self.add_index(section, name, Class::Incompatible, sentence);
+            } else if self.stored.aggregates.contains_key(name) {
+                let sentence = "the store has an aggregate of that name; choose another";
+                self.add_index(section, name, Class::Incompatible, sentence.to_owned());
             } else {
                 let sentence = "is new; it must be built before it is read".to_owned();
                 self.add_index(section, name, Class::NeedsBuild, sentence);
@@ -321,6 +326,40 @@ impl Walk<'_> {
             }
         }
         for name in stored.keys().filter(|name| !self.declared.indexes.contains_key(*name)) {
+            let sentence = "is in the store only; it stays and is maintained".to_owned();
+            self.add_index(section, name, Class::Kept, sentence);
+        }
+        merged
+    }
+
+    fn aggregates(
+        &mut self,
+        section: &'static str,
+        stored: &BTreeMap<String, AggregateDeclaration>,
+        declared: &BTreeMap<String, AggregateDeclaration>,
+    ) -> BTreeMap<String, AggregateDeclaration> {
+        let mut merged = stored.clone();
+        for (name, declaration) in declared {
+            match stored.get(name) {
+                Some(stored) if stored == declaration => {}
+                Some(_) => {
+                    let sentence = "differs from the one in the store; \
+                                    add the new form under another name, then drop this one";
+                    self.add_index(section, name, Class::Incompatible, sentence.to_owned());
+                }
+                None if self.stored.check_kept(name).is_ok() => {
+                    let sentence = "the store has something else of that name; \
+                                    choose another, or drop that first";
+                    self.add_index(section, name, Class::Incompatible, sentence.to_owned());
+                }
+                None => {
+                    let sentence = "is new; it must be built before it is read".to_owned();
+                    self.add_index(section, name, Class::NeedsBuild, sentence);
+                    merged.insert(name.clone(), declaration.clone());
+                }
+            }
+        }
+        for name in stored.keys().filter(|name| !self.declared.aggregates.contains_key(*name)) {
             let sentence = "is in the store only; it stays and is maintained".to_owned();
             self.add_index(section, name, Class::Kept, sentence);
         }
@@ -420,7 +459,9 @@ impl Walk<'_> {
 
 /// Whether a template of the collection has a segment for the field.
 fn is_in_keys(collection: &Collection, field: &str) -> bool {
-    let templates = collection.indexes.values().map(|index| &index.key).chain([&collection.key]);
+    let indexes = collection.indexes.values().map(|index| &index.key);
+    let groups = collection.aggregates.values().map(|aggregate| &aggregate.template);
+    let templates = indexes.chain(groups).chain([&collection.key]);
     templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
 }
 

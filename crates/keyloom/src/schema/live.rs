@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::aggregate::Aggregate;
+use super::catalog::{Catalog, CursorSecret, Generation, Generations, IndexState};
 use super::declaration::SchemaDeclaration;
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
@@ -17,6 +18,9 @@ use crate::record::{Version, random_bytes};
 
 /// How often a schema change is tried when other processes change the schema too.
 const APPLY_ATTEMPTS: usize = 16;
+
+/// The most cells that one group of an aggregate is spread over.
+const CELLS_MAX: u16 = 64;
 
 /// The catalog's key in Keyloom's own area.
 const CATALOG_KEY: &[u8] = b"catalog";
@@ -48,9 +52,35 @@ impl Loaded {
         )
     }
 
+    /// The generations of an aggregate that writers keep up to date, each with whether records
+    /// are marked in it: those of a generation that is not complete yet are.
+    pub(crate) fn maintained(
+        &self,
+        aggregate: &Aggregate,
+    ) -> impl Iterator<Item = (Generation, bool)> + use<> {
+        let Aggregate { collection, name, .. } = aggregate;
+        let Generations { current, next, .. } = self.catalog.generations(collection, name);
+        let (current, next) = match self.state(collection, name) {
+            IndexState::Ready => (Some((current, false)), next.map(|next| (next, true))),
+            IndexState::Building => (Some((current, true)), None),
+            IndexState::Disabled | IndexState::Failed { .. } => (None, None),
+        };
+        current.into_iter().chain(next)
+    }
+
+    /// The generation of an aggregate that is complete; an error when there is none.
+    pub(crate) fn readable(&self, aggregate: &Aggregate) -> Result<Generation> {
+        self.check_state(&aggregate.collection, "aggregate", &aggregate.name)?;
+        Ok(self.catalog.generations(&aggregate.collection, &aggregate.name).current)
+    }
+
     /// Refuses to read an index that is not complete.
     pub(crate) fn check_readable(&self, collection: &Collection, index: &Index) -> Result<()> {
-        let (message, reason) = match self.state(&collection.name, &index.name) {
+        self.check_state(&collection.name, "index", &index.name)
+    }
+
+    fn check_state(&self, collection: &str, what: &'static str, name: &str) -> Result<()> {
+        let (message, reason) = match self.state(collection, name) {
             IndexState::Ready => return Ok(()),
             IndexState::Building => {
                 ("the index is still building; build it before it is read", None)
@@ -59,8 +89,8 @@ impl Loaded {
             IndexState::Failed { reason } => ("the index could not be built", Some(reason)),
         };
         let error = Error::new(ErrorKind::IndexNotReady, message)
-            .with("collection", &collection.name)
-            .with("index", &index.name);
+            .with("collection", collection)
+            .with(what, name);
         Err(match reason {
             Some(reason) => error.with("reason", reason),
             None => error,
@@ -150,8 +180,12 @@ impl Live {
             catalog.schema = merged;
             // Writers must learn of an index before anybody looks whether there are records
             // that it lacks.
-            for (collection, index) in new_indexes(&loaded.schema, &schema) {
-                catalog.set_state(&collection.name, &index.name, IndexState::Building);
+            let cells = self.cells_of_a_group();
+            for (collection, name) in new_states(&loaded.schema, &schema) {
+                catalog.set_state(&collection.name, name, IndexState::Building);
+                if cells > 1 && collection.aggregates.contains_key(name) {
+                    catalog.set_generations(&collection.name, name, Generations::first(cells));
+                }
             }
             if self.put_catalog(&loaded, catalog).await? {
                 self.remember(declared);
@@ -174,7 +208,7 @@ impl Live {
     ) -> Result<()> {
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
-            loaded.schema.collection(collection)?.index(index)?;
+            loaded.schema.collection(collection)?.check_kept(index)?;
             if *loaded.state(collection, index) == state {
                 return Ok(());
             }
@@ -204,19 +238,38 @@ impl Live {
         self.put_catalog(loaded, catalog).await
     }
 
+    /// Sets the state and the generations of an aggregate if nothing of the schema changed since
+    /// it was loaded; `false` when something did.
+    pub(crate) async fn replace_generations(
+        &self,
+        loaded: &Loaded,
+        aggregate: &Aggregate,
+        state: IndexState,
+        generations: Generations,
+    ) -> Result<bool> {
+        let Aggregate { collection, name, .. } = aggregate;
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, name, state);
+        catalog.set_generations(collection, name, generations);
+        self.put_catalog(loaded, catalog).await
+    }
+
     /// Building indexes of collections without records, and without entries from earlier times,
-    /// are complete: every writer that may come maintains them already. Gives those that are
-    /// still to be built.
+    /// are complete: every writer that may come maintains them already. So are aggregates, whose
+    /// cells are never from earlier times. Gives those that are still to be built.
     async fn settle_empty(&self) -> Result<Vec<(String, String)>> {
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.loaded().await?;
             let mut catalog = loaded.catalog.clone();
             for (name, index) in loaded.catalog.building() {
                 let collection = loaded.schema.collection(&name)?;
-                let entries = collection.index(&index)?;
-                if !self.has_key(&collection.key, collection.record_range()?).await?
-                    && !self.has_key(&entries.key, entries.entry_range()?).await?
-                {
+                let entries = collection.indexes.get(&index);
+                let mut is_empty =
+                    !self.has_key(&collection.key, collection.record_range()?).await?;
+                if let Some(entries) = entries {
+                    is_empty &= !self.has_key(&entries.key, entries.entry_range()?).await?;
+                }
+                if is_empty {
                     catalog.set_state(&name, &index, IndexState::Ready);
                 }
             }
@@ -263,6 +316,14 @@ impl Live {
             }
             Outcome::Rejected(_) => Ok(false),
         }
+    }
+
+    /// Over how many cells this engine wants a group to be spread. More than a few dozen would
+    /// only make reading slow.
+    pub(crate) fn cells_of_a_group(&self) -> u16 {
+        u16::try_from(self.engine.capabilities().adds_spread)
+            .unwrap_or(CELLS_MAX)
+            .clamp(1, CELLS_MAX)
     }
 
     fn remember(&self, declared: &Schema) {
@@ -314,19 +375,17 @@ fn merged_schema(merged: &SchemaDeclaration) -> Result<Schema> {
     })
 }
 
-fn new_indexes<'s>(
+/// The indexes and aggregates that the union has and the store had not: collection and name.
+fn new_states<'s>(
     stored: &'s Schema,
     union: &'s Schema,
-) -> impl Iterator<Item = (&'s Arc<Collection>, &'s Arc<Index>)> {
+) -> impl Iterator<Item = (&'s Collection, &'s str)> {
     union.collections.values().flat_map(move |collection| {
         let known = stored.collections.get(&collection.name);
         collection
-            .indexes
-            .values()
-            .filter(move |index| {
-                !known.is_some_and(|known| known.indexes.contains_key(&index.name))
-            })
-            .map(move |index| (collection, index))
+            .kept_names()
+            .filter(move |name| known.is_none_or(|known| known.check_kept(name).is_err()))
+            .map(move |name| (&**collection, name))
     })
 }
 

@@ -3,6 +3,7 @@
 //! Text (TOML or JSON) or `#[derive(Record)]` becomes a [`SchemaDeclaration`], which compiles to
 //! a [`Schema`] or to the list of everything that is wrong with it.
 
+mod aggregate;
 mod body;
 mod catalog;
 mod compile;
@@ -29,18 +30,20 @@ mod warning;
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    AggregateDeclaration, CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration,
+    FieldType, Illegal, IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
 pub use warning::Warning;
 pub(crate) use {
+    aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    catalog::{Generation, Generations},
     condition::Condition,
     counter_cell::{counted_record, counter_address, counter_range, required_counter_address},
     counters::Counters,
-    live::{Live, Loaded},
+    live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::aggregate::Aggregate;
 use super::body::BodySchema;
 use super::condition::Condition;
 use super::counters::Counters;
@@ -38,6 +39,8 @@ pub(crate) struct Collection {
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    /// Counts and sums. No index has the name of one.
+    pub(crate) aggregates: BTreeMap<String, Arc<Aggregate>>,
     /// What is counted beside each record.
     pub(crate) counters: Counters,
     /// Whether keys of another template may lie between those of the records.
@@ -187,13 +190,15 @@ impl PartialEq for Schema {
 
 impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record and moves every entry. With counters a move to another key needs more: a second
-    /// record and the counters of both.
+    /// record and moves every entry and every count. While an aggregate is counted anew, it is
+    /// written twice, with a mark. With counters a move to another key needs more: a second
+    /// record, the counters of both, and a second mark.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        let records = if self.counters.is_empty() { 1 } else { 4 };
+        let (records, marks) = if self.counters.is_empty() { (1, 1) } else { (4, 2) };
         self.indexes
             .values()
             .fold(records, |sum: usize, index| sum.saturating_add(index.max.saturating_mul(2)))
+            .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + marks))
     }
 
     /// The range that all records lie in, maybe among keys of other templates.
@@ -208,6 +213,27 @@ impl Collection {
             Error::new(ErrorKind::InvalidArgument, "the collection has no index of that name")
                 .with("collection", &self.name)
                 .with("index", name)
+                .with("known", known.join(", "))
+        })
+    }
+
+    /// The names of everything that is kept besides the records: indexes and aggregates.
+    pub(crate) fn kept_names(&self) -> impl Iterator<Item = &str> {
+        self.indexes.keys().chain(self.aggregates.keys()).map(String::as_str)
+    }
+
+    /// Refuses a name that neither an index nor an aggregate has.
+    pub(crate) fn check_kept(&self, name: &str) -> Result<()> {
+        if self.aggregates.contains_key(name) { Ok(()) } else { self.index(name).map(drop) }
+    }
+
+    /// The aggregate of that name; the error lists those that there are.
+    pub(crate) fn aggregate(&self, name: &str) -> Result<&Arc<Aggregate>> {
+        self.aggregates.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.aggregates.keys().map(String::as_str).collect();
+            Error::new(ErrorKind::InvalidArgument, "the collection has no aggregate of that name")
+                .with("collection", &self.name)
+                .with("aggregate", name)
                 .with("known", known.join(", "))
         })
     }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType, Illegal,
-    IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
+    AggregateDeclaration, CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration,
+    FieldType, Illegal, IndexDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -45,6 +45,8 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),
         geo: table.tables("geo", problems, index),
+        count: table.tables("count", problems, count),
+        sum: table.tables("sum", problems, sum),
         counters: table.tables("counters", problems, counter),
         body: body(&mut table, problems),
     };
@@ -217,6 +219,21 @@ fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDecla
     }
     table.finish("a counter", problems);
     Some(counter)
+}
+
+fn count(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
+    let group = table.required_texts("group", problems);
+    let condition = condition(&mut table, problems);
+    table.finish("a count", problems);
+    group.map(|group| AggregateDeclaration { field: None, group, condition })
+}
+
+fn sum(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
+    let field = table.required_text("field", problems);
+    let group = table.required_texts("group", problems);
+    let condition = condition(&mut table, problems);
+    table.finish("a sum", problems);
+    Some(AggregateDeclaration { field: Some(field?), group: group?, condition })
 }
 
 fn condition(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, TestDeclaration> {

@@ -145,8 +145,9 @@ impl<T> Collection<T> {
         query::near(&self.session, &self.name, near).await
     }
 
-    /// How many records answer the query, whatever its page and its cursor are. Reads every entry;
-    /// a query with a `limit` that is too small for it is an error, so that no wrong number is
+    /// How many records answer the query, whatever its page and its cursor are. Where a declared
+    /// count has exactly these records as a group, one round trip; otherwise reads every entry. A
+    /// query with a `limit` that is too small for it is an error, so that no wrong number is
     /// ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         match query::count(&self.session, &self.name, query).await? {
@@ -162,7 +163,7 @@ impl<T> Collection<T> {
 
     /// How the query would be answered, in words.
     pub async fn explain(&self, query: &Query) -> Result<String> {
-        Ok(query::planned(&self.session, &self.name, query).await?.to_string())
+        query::explained(&self.session, &self.name, query).await
     }
 
     async fn fetch(&self, declared: &Declared, keys: &[Bytes]) -> Result<Vec<Option<Document>>> {

@@ -1,6 +1,7 @@
 //! What a program holds in its hands: stores, collections, transactions.
 
 mod address;
+mod aggregates;
 mod change;
 mod collection;
 mod fields;

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, Counting, NO_COUNTING, beside, explain_counters};
+use super::beside::{Beside, Counting, NO_COUNTING, aggregate_refused, beside, explain_counters};
 use super::entries::{EntryStep, Image, entries, taken};
 use crate::counted::Counted;
-use crate::engine::{
-    Address, Batch, Cause, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp,
-};
+use crate::engine::{Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size, shown};
-use crate::schema::{Collection, Index, Loaded, record_key_of};
+use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
 
 /// What is known of a record before it changes.
@@ -106,6 +104,8 @@ pub(crate) enum Role {
     Record(usize),
     /// An index key of that change.
     Entry(usize, Arc<Index>, Bytes),
+    /// A number of this aggregate, or the mark of a record that it counts.
+    Aggregate(Arc<Aggregate>),
     /// Something that was read and must not have changed.
     Read,
     /// The record of that addend, which must be there.
@@ -125,7 +125,11 @@ pub(crate) struct Assembled {
 }
 
 /// Builds the batch.
-pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
+pub(crate) async fn assemble(
+    session: &Session,
+    loaded: &Loaded,
+    work: Work<'_>,
+) -> Result<Assembled> {
     let Work { changes, reads, .. } = work;
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
@@ -152,7 +156,7 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
             builder.add_entry(changes, place, index, address, entry.step, stamp)?;
         }
     }
-    for Beside { address, condition, effect, role } in beside(session, loaded, &work)? {
+    for Beside { address, condition, effect, role } in beside(session, loaded, &work).await? {
         builder.push(role, address, condition, effect);
     }
     for (address, stamp) in reads {
@@ -279,15 +283,9 @@ pub(crate) enum Refused {
 /// Explains a rejection.
 pub(crate) fn explain(roles: &[Role], work: &Work<'_>, rejection: &Rejection) -> Refused {
     let changes = work.changes;
-    let entry = match rejection.cause {
-        Cause::Fence => return Refused::StaleSchema,
-        Cause::Condition { entry }
-        | Cause::Overflow { entry, .. }
-        | Cause::Bound { entry, .. }
-        | Cause::NotIntegers { entry }
-        | Cause::TooLarge { entry } => entry,
-    };
-    match &roles[entry] {
+    let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
+    match &roles[place] {
+        Role::Aggregate(aggregate) => aggregate_refused(aggregate, &rejection.cause),
         role @ (Role::Counted(_) | Role::Counters(_) | Role::Departed | Role::Arrived) => {
             explain_counters(work.counting, role, rejection)
         }

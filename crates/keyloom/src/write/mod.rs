@@ -10,6 +10,7 @@ mod retry;
 mod transaction;
 mod update;
 
+pub(crate) use beside::{Additions, Share, share};
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
 pub use increment::Increment;
 pub(crate) use increment::increment;

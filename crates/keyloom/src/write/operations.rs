@@ -9,7 +9,7 @@ use super::assemble::{After, Assembled, Before, Change, Refused, Role, Work, ass
 use super::guard::guard;
 use super::retry::Retry;
 use crate::counted::{Counted, Fetched, fetch_one};
-use crate::engine::{Effect as EngineEffect, Integers, Outcome, ShowKey};
+use crate::engine::{Cause, Effect as EngineEffect, Integers, Outcome, Rejection, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
@@ -22,6 +22,10 @@ use crate::session::Session;
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
 const CODE_DRAWS: u32 = 16;
+
+/// How often a batch is assembled because a record was counted meanwhile. Each record of it can
+/// be counted once only, and a builder counts many records at once.
+const RECOUNTS: u32 = 16;
 
 /// What became of a record that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,22 +157,35 @@ pub(super) async fn commit_counting(
             session.warn_of(&change.collection, &after.value);
         }
     }
-    let mut assembled = assemble(session, loaded, work)?;
-    guard(session, loaded, work.changes, &mut assembled).await?;
-    let Assembled { batch, roles } = assembled;
-    let adds: Vec<bool> = batch
-        .entries
-        .iter()
-        .map(|entry| matches!(entry.effect, Some(EngineEffect::Add { .. })))
-        .collect();
-    match session.engine.commit(batch).await? {
-        Outcome::Committed(sums) => {
-            let added = roles.iter().zip(adds).filter(|(_, adds)| *adds).zip(sums);
-            let counters = added.filter(|((role, _), _)| matches!(role, Role::Counters(_)));
-            Ok(Ok(counters.map(|(_, sums)| sums).collect()))
+    let mut recounts = 0;
+    loop {
+        let mut assembled = assemble(session, loaded, work).await?;
+        guard(session, loaded, work.changes, &mut assembled).await?;
+        let Assembled { batch, roles } = assembled;
+        let adds: Vec<bool> = batch
+            .entries
+            .iter()
+            .map(|entry| matches!(entry.effect, Some(EngineEffect::Add { .. })))
+            .collect();
+        let rejection = match session.engine.commit(batch).await? {
+            Outcome::Committed(sums) => {
+                let added = roles.iter().zip(adds).filter(|(_, adds)| *adds).zip(sums);
+                let counters = added.filter(|((role, _), _)| matches!(role, Role::Counters(_)));
+                return Ok(Ok(counters.map(|(_, sums)| sums).collect()));
+            }
+            Outcome::Rejected(rejection) => rejection,
+        };
+        recounts += 1;
+        if recounts == RECOUNTS || !is_recounted(&roles, &rejection) {
+            return Ok(Err(explain(&roles, &work, &rejection)));
         }
-        Outcome::Rejected(rejection) => Ok(Err(explain(&roles, &work, &rejection))),
     }
+}
+
+/// Whether a batch failed only because the builder of an aggregate has counted a record since it
+/// was assembled. The records are as they were, so that assembling it again is all it takes.
+fn is_recounted(roles: &[Role], rejection: &Rejection) -> bool {
+    matches!(rejection.cause, Cause::Condition { entry } if matches!(roles[entry], Role::Aggregate(_)))
 }
 
 /// Creates a record without reading anything.

@@ -8,6 +8,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod aggregates;
 mod counters;
 mod getting_started;
 mod queries;

@@ -47,6 +47,7 @@ impl Torn {
         let capabilities = Capabilities {
             engine: "torn",
             reading: Reading::Validated,
+            adds_spread: 4,
             ..inner.capabilities().clone()
         };
         Torn {

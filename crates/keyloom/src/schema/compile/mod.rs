@@ -3,6 +3,7 @@
 //! Every check goes on after a problem. What a problem touches is left out of later checks, so
 //! that one mistake gives one message and not a cascade.
 
+mod aggregates;
 mod clashes;
 mod conditions;
 mod counters;
@@ -91,6 +92,7 @@ fn collection(
         &indexes,
         problems,
     );
+    let aggregates = aggregates::compile(name, declaration, trail, &fields, &counters, problems);
     inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
     let key = key?;
     Some(Collection {
@@ -100,6 +102,7 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        aggregates,
         counters,
         interleaved: true,
         body,

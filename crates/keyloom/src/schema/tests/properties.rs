@@ -12,8 +12,9 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Class, CollectionDeclaration, Comparison, CounterDeclaration, FieldDeclaration, FieldType,
-    Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
+    AggregateDeclaration, Class, CollectionDeclaration, Comparison, CounterDeclaration,
+    FieldDeclaration, FieldType, Illegal, IndexDeclaration, PointOf, Schema, SchemaDeclaration,
+    TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -92,6 +93,13 @@ fn index() -> impl Strategy<Value = IndexDeclaration> {
         })
 }
 
+fn aggregates(is_sum: bool) -> impl Strategy<Value = BTreeMap<String, AggregateDeclaration>> {
+    let field = if is_sum { name().prop_map(Some).boxed() } else { Just(None).boxed() };
+    let aggregate = (field, vec(name(), 0..3), btree_map(name(), test(), 0..3))
+        .prop_map(|(field, group, condition)| AggregateDeclaration { field, group, condition });
+    btree_map(name(), aggregate, 0..3)
+}
+
 fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     let indexes = || btree_map(name(), index(), 0..3);
     let bound = || option::of(any::<i64>());
@@ -106,11 +114,23 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
         indexes(),
         indexes(),
         indexes(),
+        (aggregates(false), aggregates(true)),
         counters,
         option::of(body),
     )
-        .prop_map(|(key, area, fields, index, unique, geo, counters, body)| {
-            CollectionDeclaration { key, area, fields, index, unique, geo, counters, body }
+        .prop_map(|(key, area, fields, index, unique, geo, (count, sum), counters, body)| {
+            CollectionDeclaration {
+                key,
+                area,
+                fields,
+                index,
+                unique,
+                geo,
+                count,
+                sum,
+                counters,
+                body,
+            }
         })
 }
 

@@ -1,7 +1,10 @@
 //! What a commit writes besides records and index entries, in Keyloom's own area. Each subject has
 //! a file that turns the work of a commit into the cells it needs; this one puts them together.
 
+mod aggregates;
 mod counters;
+
+pub(crate) use aggregates::{Additions, Share, refused as aggregate_refused, share};
 
 use super::assemble::{Role, Work};
 use crate::engine::{Address, Condition, Effect};
@@ -23,6 +26,12 @@ pub(super) struct Beside {
 }
 
 /// Everything that a commit writes besides records and index entries.
-pub(super) fn beside(_: &Session, _: &Loaded, work: &Work<'_>) -> Result<Vec<Beside>> {
-    counters::cells(work)
+pub(super) async fn beside(
+    session: &Session,
+    loaded: &Loaded,
+    work: &Work<'_>,
+) -> Result<Vec<Beside>> {
+    let mut cells = aggregates::aggregates(session, loaded, work).await?;
+    cells.extend(counters::cells(work)?);
+    Ok(cells)
 }
