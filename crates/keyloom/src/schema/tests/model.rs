@@ -242,6 +242,10 @@ fn aggregates_count_in_the_worst_batch() {
     let before = compiled(SYSTEMS[4]).collection("post").unwrap().batch_entries_worst();
     // Both sides of both generations, and a mark.
     assert_eq!(post, before + 5);
+    let counters = "[collection.post.counters]\n\"stats.*\" = {}\n";
+    let both = compiled(&format!("{counted}{counters}"));
+    // A move: a second record, the counters of both, and a second mark.
+    assert_eq!(both.collection("post").unwrap().batch_entries_worst(), post + 3 + 1);
 }
 
 #[test]
