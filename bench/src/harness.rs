@@ -18,6 +18,9 @@ const LOAD_BATCH: u64 = 1_000;
 /// The most records that are written in one second.
 const WRITES_PER_SECOND_MAX: f64 = 50_000.0;
 
+/// The most additions that are made in one second.
+const INCREMENTS_PER_SECOND_MAX: f64 = 1_000_000.0;
+
 /// An odd number that shares no factor with a power of ten: its multiples walk over all records.
 const STRIDE: u64 = 7_368_787;
 
@@ -32,6 +35,8 @@ pub enum Task {
     Insert { writers: usize, time: Duration },
     /// Changes of status by so many writers for so long.
     Approve { writers: usize, time: Duration },
+    /// Additions to one counter by so many writers for so long.
+    Increment { writers: usize, time: Duration },
     /// Lists of these users, again and again for so long, while one writer inserts.
     ListWhileWriting { users: Vec<u64>, time: Duration },
 }
@@ -137,6 +142,13 @@ impl<R: Rival> Stage<R> {
         self.progress.approved += measured.latencies.count() as u64;
         self.progress.write(&self.folder)?;
         Ok(measured)
+    }
+
+    fn increment(&mut self, writers: usize, time: Duration) -> Result<Measured> {
+        let pool = vec![(); (time.as_secs_f64() * INCREMENTS_PER_SECOND_MAX) as usize];
+        self.race(writers, time, &pool, async |session: &mut R::Session, ()| {
+            session.increment().await
+        })
     }
 
     /// Writers take work from the pool until it is empty or the time is over. What is begun is
@@ -310,6 +322,7 @@ impl<R: Rival> Contestant for Stage<R> {
             }
             Task::Insert { writers, time } => self.insert(*writers, *time),
             Task::Approve { writers, time } => self.approve(*writers, *time),
+            Task::Increment { writers, time } => self.increment(*writers, *time),
             Task::ListWhileWriting { users, time } => self.list_while_writing(users, *time),
         }
     }

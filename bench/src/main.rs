@@ -83,6 +83,10 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
         let task = Task::Approve { writers: 16, time: options.time };
         bench.writes("update a status, 16 writers", &task)?;
     }
+    if options.wants("increment") {
+        let task = Task::Increment { writers: 16, time: options.time };
+        bench.writes("increment one counter, 16 writers", &task)?;
+    }
     if options.wants("sizes") {
         println!();
         bench.sizes(folder)?;
@@ -97,7 +101,8 @@ fn contestant(
     options: &Options,
 ) -> Result<Box<dyn Contestant>> {
     Ok(match name {
-        "keyloom" => Box::new(Stage::<Keyloom>::new(folder, size, options.cache_bytes)?),
+        "keyloom" => Box::new(Stage::<Keyloom<false>>::new(folder, size, options.cache_bytes)?),
+        "counted" => Box::new(Stage::<Keyloom<true>>::new(folder, size, options.cache_bytes)?),
         "sqlite" => Box::new(Stage::<Sqlite>::new(folder, size, options.cache_bytes)?),
         "fjall" => Box::new(Stage::<RawFjall>::new(folder, size, options.cache_bytes)?),
         _ => bail!("{name} is not a rival"),

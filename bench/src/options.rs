@@ -10,8 +10,9 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
 
   --n 10000,100000     how many records the stores hold          [100000]
   --only list,insert   which workloads                           [all]
-                       load list lookup mixed insert update cold sizes
-  --rivals keyloom,sqlite,fjall   the first is compared with the others   [all]
+                       load list lookup mixed insert update increment cold sizes
+  --rivals keyloom,sqlite,fjall   the first is compared with the others   [these]
+                       `counted` is Keyloom with two aggregates
   --rounds 5           how often the rivals take turns           [5]
   --reads 4000         reads of each round                       [4000]
   --seconds 2          how long writers write in each round      [2]
@@ -20,8 +21,8 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
                        [a folder below the system's temporary one, removed at the end]
 ";
 
-pub const WORKLOADS: [&str; 8] =
-    ["load", "list", "lookup", "mixed", "insert", "update", "cold", "sizes"];
+pub const WORKLOADS: [&str; 9] =
+    ["load", "list", "lookup", "mixed", "insert", "update", "increment", "cold", "sizes"];
 
 pub struct Options {
     pub sizes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Keyloom's embedded engine with the schema of system 1.
+//! Keyloom's embedded engine with the schema of system 1, and the same with two aggregates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::keyloom::engine::{Embedded, EmbeddedOptions};
 use ::keyloom::{Collection, Order, Query, Schema, Store};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{LIST, Rival, Session};
 use crate::workload::Approval;
@@ -31,6 +31,19 @@ key = "approval:index:approver:{approver_id}:{created_at desc}:{id}"
 
 [collection.approval.unique.code]
 key = "approval:code:{code}"
+
+[collection.tally]
+key = "tally"
+counters = { n = {} }
+"#;
+
+/// Two counts: one of a few groups in which all writers meet, one of as many as there are users.
+const AGGREGATES: &str = r#"
+[collection.approval.count.by_status]
+group = ["status"]
+
+[collection.approval.count.by_approver]
+group = ["approver_id", "status"]
 "#;
 
 /// The parts of the memory for caches that hold records and the first entries of lists, in
@@ -38,12 +51,13 @@ key = "approval:code:{code}"
 const RECORD_CACHE_EIGHTHS: u64 = 4;
 const LIST_CACHE_EIGHTHS: u64 = 1;
 
-pub struct Keyloom {
+/// With or without two aggregates.
+pub struct Keyloom<const COUNTED: bool> {
     store: Store,
 }
 
-impl Rival for Keyloom {
-    const NAME: &'static str = "Keyloom";
+impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
+    const NAME: &'static str = if COUNTED { "Keyloom, counted" } else { "Keyloom" };
     type Session = KeyloomSession;
 
     fn open(folder: &Path, cache_bytes: u64) -> Result<Self> {
@@ -57,13 +71,16 @@ impl Rival for Keyloom {
             .list_cache_bytes(list_cache_bytes)
             .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
         let store = Store::on(Arc::new(Embedded::open(folder, options)?));
-        wait(store.apply(&Schema::from_toml(SCHEMA)?))?;
+        let aggregates = if COUNTED { AGGREGATES } else { "" };
+        wait(store.apply(&Schema::from_toml(&format!("{SCHEMA}{aggregates}"))?))?;
+        wait(async { store.documents("tally").await?.upsert(&json!({})).await })?;
         Ok(Keyloom { store })
     }
 
     fn session(&self) -> Result<KeyloomSession> {
         let approvals = wait(self.store.documents("approval"))?;
-        Ok(KeyloomSession { store: self.store.clone(), approvals })
+        let tally = wait(self.store.documents("tally"))?;
+        Ok(KeyloomSession { store: self.store.clone(), approvals, tally })
     }
 
     fn close(self) -> Result<()> {
@@ -74,6 +91,7 @@ impl Rival for Keyloom {
 pub struct KeyloomSession {
     store: Store,
     approvals: Collection<Value>,
+    tally: Collection<Value>,
 }
 
 impl Session for KeyloomSession {
@@ -115,6 +133,11 @@ impl Session for KeyloomSession {
         let mut approved = found.value;
         approved["status"] = "approved".into();
         self.approvals.replace_if(&approved, found.version).await?;
+        Ok(())
+    }
+
+    async fn increment(&mut self) -> Result<()> {
+        self.tally.increment((), [("n", 1)]).await?;
         Ok(())
     }
 }

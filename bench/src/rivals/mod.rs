@@ -46,4 +46,7 @@ pub trait Session {
 
     /// Turns a record's status from pending to approved. It is durable when this returns.
     async fn approve(&mut self, id: &str) -> Result<()>;
+
+    /// Adds one to the one counter that all count in. It is durable when this returns.
+    async fn increment(&mut self) -> Result<()>;
 }

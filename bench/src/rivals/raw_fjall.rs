@@ -16,10 +16,15 @@ use crate::workload::Approval;
 /// The newest first: what `desc` does to a timestamp.
 const TIMESTAMP_MAX: u64 = 9_999_999_999_999;
 
+/// The counter that all count in.
+const TALLY: &str = "tally";
+
 type Write = (String, String);
 
 struct Ask {
     writes: Vec<Write>,
+    /// What is added to the one counter.
+    adds: u64,
     reply: oneshot::Sender<()>,
 }
 
@@ -71,7 +76,15 @@ fn commit_groups(database: &Database, cells: &Keyspace, asked: &Receiver<Ask>) -
             std::iter::once(first).chain(asked.try_iter().take(GROUP_MAX)).collect();
         let mut batch = database.batch().durability(Some(PersistMode::SyncData));
         let mut replies = Vec::with_capacity(group.len());
-        for Ask { writes, reply } in group {
+        let adds: u64 = group.iter().map(|ask| ask.adds).sum();
+        if adds > 0 {
+            let before = match cells.get(TALLY)? {
+                Some(text) => std::str::from_utf8(&text)?.parse()?,
+                None => 0,
+            };
+            batch.insert(cells, TALLY, (before + adds).to_string());
+        }
+        for Ask { writes, reply, .. } in group {
             for (key, value) in writes {
                 batch.insert(cells, key, value);
             }
@@ -92,9 +105,11 @@ pub struct RawSession {
 }
 
 impl RawSession {
-    async fn commit(&self, writes: Vec<Write>) -> Result<()> {
+    async fn commit(&self, writes: Vec<Write>, adds: u64) -> Result<()> {
         let (reply, answer) = oneshot::channel();
-        self.asks.send(Ask { writes, reply }).map_err(|_| anyhow!("the commit thread ended"))?;
+        self.asks
+            .send(Ask { writes, adds, reply })
+            .map_err(|_| anyhow!("the commit thread ended"))?;
         answer.await.context("the commit thread failed")
     }
 
@@ -128,11 +143,11 @@ fn held_id(value: &[u8]) -> Result<&str> {
 
 impl Session for RawSession {
     async fn load(&mut self, records: &[Approval]) -> Result<()> {
-        self.commit(records.iter().flat_map(writes).collect()).await
+        self.commit(records.iter().flat_map(writes).collect(), 0).await
     }
 
     async fn insert(&mut self, record: &Approval) -> Result<()> {
-        self.commit(writes(record).into()).await
+        self.commit(writes(record).into(), 0).await
     }
 
     async fn list(&mut self, user: &str) -> Result<usize> {
@@ -152,6 +167,10 @@ impl Session for RawSession {
         let key = record_key(id);
         let mut record: Value = serde_json::from_slice(&self.get(&key)?)?;
         record["status"] = "approved".into();
-        self.commit(vec![(key, record.to_string())]).await
+        self.commit(vec![(key, record.to_string())], 0).await
+    }
+
+    async fn increment(&mut self) -> Result<()> {
+        self.commit(Vec::new(), 1).await
     }
 }

@@ -25,6 +25,8 @@ const TABLES: &str = "
     CREATE INDEX IF NOT EXISTS by_requester ON approval (requester, created DESC, id);
     CREATE INDEX IF NOT EXISTS by_approver ON approval (approver, created DESC, id);
     CREATE UNIQUE INDEX IF NOT EXISTS by_code ON approval (code);
+    CREATE TABLE IF NOT EXISTS tally (id TEXT PRIMARY KEY, n INTEGER NOT NULL);
+    INSERT OR IGNORE INTO tally VALUES ('one', 0);
 ";
 const INSERT: &str = "INSERT INTO approval VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6)";
 const LIST_NEWEST: &str =
@@ -32,6 +34,8 @@ const LIST_NEWEST: &str =
 const LOOK_UP: &str = "SELECT body FROM approval WHERE code = ?1";
 const APPROVE: &str = "UPDATE approval SET status = 'approved', \
     body = json_set(body, '$.status', 'approved') WHERE id = ?1 AND status = 'pending'";
+
+const INCREMENT: &str = "UPDATE tally SET n = n + 1 WHERE id = 'one'";
 
 pub struct Sqlite {
     path: PathBuf,
@@ -126,6 +130,12 @@ impl Session for SqliteSession {
     async fn approve(&mut self, id: &str) -> Result<()> {
         let changed = self.writer().prepare_cached(APPROVE)?.execute([id])?;
         ensure!(changed == 1, "the record is missing or not pending");
+        Ok(())
+    }
+
+    async fn increment(&mut self) -> Result<()> {
+        let changed = self.writer().prepare_cached(INCREMENT)?.execute([])?;
+        ensure!(changed == 1, "the counter is missing");
         Ok(())
     }
 }

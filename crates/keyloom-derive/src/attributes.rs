@@ -213,7 +213,7 @@ impl IndexAttribute {
 }
 
 /// `(status = "pending", priority = { gte = 3 }, "data.kind" = ["a", "b"])`.
-fn condition(input: ParseStream<'_>) -> Result<Vec<(LitStr, TestAttribute)>> {
+pub(crate) fn condition(input: ParseStream<'_>) -> Result<Vec<(LitStr, TestAttribute)>> {
     let tests;
     syn::parenthesized!(tests in input);
     let mut condition = Vec::new();
@@ -318,6 +318,6 @@ fn named<'a>(
     attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
 }
 
-fn unknown(option: &Ident, known: &str) -> syn::Error {
+pub(crate) fn unknown(option: &Ident, known: &str) -> syn::Error {
     syn::Error::new(option.span(), format!("`{option}` is not known here; there are {known}"))
 }

@@ -6,9 +6,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{LitStr, Result};
 
+use crate::aggregates::AggregateAttribute;
 use crate::attributes::{
     FieldAttribute, HistoryAttribute, IndexAttribute, IndexKind, TestAttribute,
 };
+use crate::counters::Counter;
 use crate::fields::{Fields, Resolved, StructField};
 use crate::key::Path;
 use crate::record::Record;
@@ -17,6 +19,8 @@ use crate::record::Record;
 pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let fields = declared_fields(record)?;
     let indexes = record.indexes.iter().map(|(attribute, _)| index(attribute));
+    let aggregates = record.aggregates.iter().map(AggregateAttribute::declaration);
+    let counters = record.counters.iter().map(Counter::declaration);
     let area = record.attribute.area.iter();
     let (access, owner) = (record.attribute.access.iter(), record.attribute.owner.iter());
     let expires_at = record.attribute.expires_at.iter();
@@ -32,6 +36,8 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
         #(collection.body = ::std::option::Option::Some(::keyloom::typed::body(#body)?);)*
         #(#fields)*
         #(#indexes)*
+        #(#aggregates)*
+        #(#counters)*
     })
 }
 
@@ -45,9 +51,9 @@ fn history(HistoryAttribute { versions, days }: &HistoryAttribute) -> TokenStrea
     }
 }
 
-/// Which fields are declared: those in templates, those with `#[field]`, those in conditions and
-/// that by which records expire if they are fields of the struct, and choices, whose transitions
-/// must never go unguarded.
+/// Which fields are declared: those in templates and aggregates, those with `#[field]`, those in
+/// conditions and that by which records expire if they are fields of the struct, and choices,
+/// whose transitions must never go unguarded.
 fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     let fields = &record.fields;
     let mut statements = Vec::new();
@@ -91,7 +97,8 @@ fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     Ok(statements)
 }
 
-/// The paths in templates, in conditions and of the end of a record, each with the literal that has it.
+/// The paths in templates, aggregates and conditions, and of the end of a record, each with the
+/// literal that has it.
 fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     let templates = std::iter::once(&record.key).chain(record.indexes.iter().map(|(_, key)| key));
     let in_templates = templates.flat_map(|template| {
@@ -99,13 +106,16 @@ fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
             |segment: &crate::templates::Segment| (template.literal.clone(), segment.path.clone());
         template.segments.iter().map(path)
     });
-    let conditions = record.indexes.iter().flat_map(|(attribute, _)| &attribute.condition);
+    let in_aggregates = record.aggregates.iter().flat_map(AggregateAttribute::paths);
+    let of_indexes = record.indexes.iter().flat_map(|(attribute, _)| &attribute.condition);
+    let of_aggregates = record.aggregates.iter().flat_map(|aggregate| &aggregate.condition);
+    let conditions = of_indexes.chain(of_aggregates);
     let in_conditions = conditions
         .filter_map(|(literal, _)| Some((literal.clone(), Path::parse(&literal.value()).ok()?)));
     let expiry = record.attribute.expires_at.iter();
     let in_expiry =
         expiry.filter_map(|literal| Some((literal.clone(), Path::parse(&literal.value()).ok()?)));
-    in_templates.chain(in_conditions).chain(in_expiry).collect()
+    in_templates.chain(in_aggregates).chain(in_conditions).chain(in_expiry).collect()
 }
 
 /// `steps.*.timeoutAt` is declared by its path; that `steps` is a map is known from its type.
@@ -205,7 +215,7 @@ fn index(attribute: &IndexAttribute) -> TokenStream {
     }
 }
 
-fn test(test: &TestAttribute) -> TokenStream {
+pub(crate) fn test(test: &TestAttribute) -> TokenStream {
     match test {
         TestAttribute::Equals(value) => quote!(::keyloom::TestDeclaration::Equals(#value)),
         TestAttribute::OneOf(values) => {

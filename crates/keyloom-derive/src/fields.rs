@@ -102,6 +102,12 @@ impl Fields {
         }
     }
 
+    /// Refuses a name that the struct cannot have.
+    pub(crate) fn expect(&self, name: &str, span: Span) -> Result<()> {
+        let is_known = self.has_flattened || self.of_struct.iter().any(|field| field.name == name);
+        if is_known { Ok(()) } else { Err(self.unknown(name, span)) }
+    }
+
     fn unknown(&self, name: &str, span: Span) -> syn::Error {
         let known: Vec<String> =
             self.of_struct.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -109,6 +115,15 @@ impl Fields {
         let known = known.join(", ");
         syn::Error::new(span, format!("`{name}` is not a field of `{owner}`; it has {known}"))
     }
+}
+
+/// The fields as they are written.
+pub(crate) fn named_fields(input: &DeriveInput) -> impl Iterator<Item = &syn::Field> {
+    let fields = match &input.data {
+        Data::Struct(data) => Some(&data.fields),
+        _ => None,
+    };
+    fields.into_iter().flatten()
 }
 
 impl Resolved<'_> {

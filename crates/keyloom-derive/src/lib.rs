@@ -1,13 +1,16 @@
 //! `#[derive(Record)]` and `#[derive(Choice)]` for Keyloom. Their documentation is that of
 //! `keyloom::Record` and `keyloom::Choice`, which re-export them.
 //!
-//! A struct is read once (`record`): its attributes (`attributes`), its fields as serde
+//! A struct is read once (`record`): its attributes (`attributes`,
+//! `aggregates`), its fields as serde
 //! writes them (`fields`, `serde_names`) and its templates (`templates`). Two things are
 //! written from that: the declaration of the collection (`declaration`), and the ways into it,
 //! one method per index and one type per step of a query (`ways`).
 
+mod aggregates;
 mod attributes;
 mod choice;
+mod counters;
 mod declaration;
 mod fields;
 mod key;
@@ -22,7 +25,7 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// Re-exported, and documented, by `keyloom`.
-#[proc_macro_derive(Record, attributes(record, index, unique, geo, field))]
+#[proc_macro_derive(Record, attributes(record, index, unique, geo, count, sum, field, counter))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     record::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -63,6 +63,16 @@ pub(crate) fn number<N: std::str::FromStr<Err: std::fmt::Display>>(
     input.parse::<syn::LitInt>()?.base10_parse()
 }
 
+/// `= -3`.
+pub(crate) fn signed(input: ParseStream<'_>) -> Result<i64> {
+    input.parse::<Token![=]>()?;
+    let minus = input.parse::<Option<Token![-]>>()?.map_or("", |_| "-");
+    let literal: syn::LitInt = input.parse()?;
+    format!("{minus}{}", literal.base10_digits())
+        .parse()
+        .map_err(|error| syn::Error::new(literal.span(), error))
+}
+
 /// `= ["a", "b"]`.
 pub(crate) fn texts(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     input.parse::<Token![=]>()?;

@@ -4,7 +4,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, Result};
 
+use crate::aggregates::AggregateAttribute;
 use crate::attributes::{IndexAttribute, RecordAttribute};
+use crate::counters::Counter;
 use crate::fields::Fields;
 use crate::key::Path;
 use crate::names::snake_case;
@@ -20,6 +22,8 @@ pub(crate) struct Record<'i> {
     pub(crate) key: Template,
     /// Every index with its template.
     pub(crate) indexes: Vec<(IndexAttribute, Template)>,
+    pub(crate) aggregates: Vec<AggregateAttribute>,
+    pub(crate) counters: Vec<Counter>,
 }
 
 impl<'i> Record<'i> {
@@ -31,7 +35,9 @@ impl<'i> Record<'i> {
         let attribute = RecordAttribute::read(&input.attrs, &input.ident)?;
         let fields = Fields::read(input)?;
         let key = Template::read(&attribute.key, &fields)?;
-        let indexes = IndexAttribute::read_all(&input.attrs)?
+        let indexes = IndexAttribute::read_all(&input.attrs)?;
+        let aggregates = AggregateAttribute::read_all(&input.attrs, &indexes, &fields)?;
+        let indexes = indexes
             .into_iter()
             .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
             .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
@@ -41,7 +47,8 @@ impl<'i> Record<'i> {
                 .map_err(|reason| syn::Error::new(expires_at.span(), reason))?;
             fields.resolve(&path, expires_at.span())?;
         }
-        Ok(Record { input, attribute, fields, key, indexes })
+        let counters = Counter::read_all(input, &fields)?;
+        Ok(Record { input, attribute, fields, key, indexes, aggregates, counters })
     }
 }
 

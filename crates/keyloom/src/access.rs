@@ -21,7 +21,7 @@ use crate::engine::{Range, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, Template, shortened};
 use crate::record::set;
-use crate::schema::{Access, Collection, Index, Loaded};
+use crate::schema::{Access, Aggregate, Collection, Index, Loaded};
 use crate::session::Session;
 
 impl Session {
@@ -77,6 +77,22 @@ impl Session {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses groups of records that the caller may not read: what they come to would tell of
+    /// others.
+    pub(crate) fn check_group(
+        &self,
+        collection: &Collection,
+        aggregate: &Aggregate,
+        values: &[Value],
+    ) -> Result<()> {
+        let Some((path, owner)) = self.forced(collection) else { return Ok(()) };
+        if aggregate.group.first() == Some(path) && values.first() == Some(&owner) {
+            return Ok(());
+        }
+        let message = "an acting user may only ask for groups that begin with them as the owner";
+        Err(aggregate.about(ErrorKind::Forbidden, message).with("owner", path))
     }
 
     /// Whether the caller may read the record at this key. What they may not is answered as if it

@@ -1,6 +1,7 @@
 //! Keyloom keeps records and every index over them consistent on any key-value store.
 
 mod access;
+mod counted;
 mod due;
 mod error;
 mod history;
@@ -33,19 +34,21 @@ pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
-    Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, SweptGroups, Verification,
+    VerifiedChunk, Verifier, VerifyOptions,
 };
 pub use json::read_json;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
-    Counted, Cursor, HistoryEntry, Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped,
+    Counted, Cursor, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Order, Page,
+    Problem, ProblemKind, Query, Stopped,
 };
 pub use record::{Document, Version};
 pub use schema::{
-    Access, Applied, Change, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    HistoryDeclaration, IdempotencyDeclaration, Illegal, IndexDeclaration, IndexState,
-    LogDeclaration, PointOf, Schema, SchemaDeclaration, Test, TestDeclaration,
+    Access, AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
+    CounterDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration,
+    Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
+    Test, TestDeclaration, Warning,
 };
 pub use session::Clock;
 pub use store::{
@@ -53,7 +56,7 @@ pub use store::{
     Replayed, Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
-pub use write::{Effect, Retry, Transaction, Written};
+pub use write::{Effect, Increment, Retry, Transaction, Written};
 
 /// Entrances for the fuzz targets; not part of the API.
 #[cfg(feature = "fuzzing")]

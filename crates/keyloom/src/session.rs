@@ -1,15 +1,18 @@
 //! Who is asking, and of which space. Everything that reads or writes records is given one.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
 
 use crate::engine::{Batch, Cause, Outcome, Rejection};
 use crate::error::{Error, ErrorKind, Result};
 use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
 use crate::record::now_ms;
-use crate::schema::{Applied, Live, Schema};
+use crate::schema::{Applied, Collection, Live, Schema, Warning, lookalikes};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
@@ -27,12 +30,15 @@ pub(crate) struct Session {
     key: Option<IdempotencyKey>,
     /// The attempt that the batch of the write has to settle.
     claim: Option<Arc<Claim>>,
+    /// Who hears of warnings, if anybody does.
+    listener: Option<Arc<Listener>>,
 }
 
 impl Session {
     /// The program itself, which acts for nobody in particular.
     pub(crate) fn new(live: Arc<Live>) -> Self {
-        Session { live, actor: None, clock: Clock::default(), key: None, claim: None }
+        let clock = Clock::default();
+        Session { live, actor: None, clock, key: None, claim: None, listener: None }
     }
 
     /// The same caller in another space.
@@ -126,6 +132,42 @@ impl Session {
                 let message = "an acting user may not do this; use the store without one";
                 Err(Error::new(ErrorKind::Forbidden, message))
             }
+        }
+    }
+
+    /// The same caller, who hears of warnings.
+    pub(crate) fn warning(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        let listener = Listener { hear: Box::new(hear), told: Mutex::default() };
+        Session { listener: Some(Arc::new(listener)), ..self.clone() }
+    }
+
+    /// Warns of what a record that is written probably does not mean. Costs nothing when nobody
+    /// listens.
+    pub(crate) fn warn_of(&self, collection: &Collection, record: &Value) {
+        if let Some(listener) = &self.listener {
+            lookalikes(collection, record).iter().for_each(|warning| listener.tell(warning));
+        }
+    }
+}
+
+/// How many different warnings are told. The names in records may be without end.
+const WARNINGS_MAX: usize = 1_000;
+
+/// Hears of each warning once.
+struct Listener {
+    hear: Box<dyn Fn(&Warning) + Send + Sync>,
+    told: Mutex<HashSet<(String, String)>>,
+}
+
+impl Listener {
+    fn tell(&self, warning: &Warning) {
+        let is_new = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.len() < WARNINGS_MAX
+                && told.insert((warning.collection.clone(), warning.field.clone()))
+        };
+        if is_new {
+            (self.hear)(warning);
         }
     }
 }

@@ -104,6 +104,39 @@ async fn stamps_are_versions() {
 }
 
 #[tokio::test]
+async fn counters_are_cells_of_integers_in_the_area_of_keyloom() {
+    let store = Store::open("memory:").await.unwrap();
+    let schema = r#"
+        [collection.flow]
+        key = "flow:stats:{flow}"
+        fields = { flow = "text" }
+        counters = { "stats.running" = {}, "hits.*" = {} }
+        [collection.tenant]
+        key = "{id raw}"
+        area = "tenants"
+        fields = { id = "text" }
+        counters = { used = {} }
+    "#;
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let flows = store.documents("flow").await.unwrap();
+    flows.insert(&json!({ "flow": "mail", "stats": { "running": 0 } })).await.unwrap();
+    assert!(cell(&store, Area::own(), "counter::flow:stats:mail").await.is_none());
+    flows.increment("mail", [("hits.a", 4), ("stats.running", -2)]).await.unwrap();
+    let tenants = store.documents("tenant").await.unwrap();
+    tenants.insert(&json!({ "id": "a:b" })).await.unwrap();
+    tenants.increment("a:b", [("used", 1)]).await.unwrap();
+    for (key, values) in [
+        ("counter::flow:stats:mail", &[("hits.a", 4), ("stats.running", -2)][..]),
+        ("counter:tenants:a:b", &[("used", 1)]),
+    ] {
+        let cell = cell(&store, Area::own(), key).await.unwrap();
+        let found = cell.integers().unwrap().iter().map(|(name, value)| (name.as_str(), *value));
+        assert_eq!(found.collect::<Vec<_>>(), values, "{key}");
+    }
+    assert_eq!(text(&store, "flow:stats:mail").await.unwrap(), r#"{"flow":"mail"}"#);
+}
+
+#[tokio::test]
 async fn the_catalog_is_a_document() {
     let store = posts().await;
     let catalog = cell(&store, Area::own(), "catalog").await.unwrap();
@@ -291,3 +324,41 @@ async fn answers_to_keys_hold_what_the_page_says() {
 }
 
 const REQUEST: &str = "91e52f3d9594d06887b6afb1dc61f494944cd568e8315e7bd064ddef448bcc8b";
+
+#[tokio::test]
+async fn counts_and_sums_hold_what_the_page_says() {
+    let store = Store::open("memory:").await.unwrap();
+    let aggregates = r#"
+        count.by_stars = { group = ["stars"] }
+        count.all = { group = [] }
+        sum.stars = { field = "stars", group = ["userId", "postId"] }
+    "#;
+    let schema = POSTS
+        .replace("\n[collection.post.fields]", &format!("{aggregates}\n[collection.post.fields]"));
+    store.apply(&Schema::from_toml(&schema).unwrap()).await.unwrap();
+    let posts = store.documents("post").await.unwrap();
+    let post = json!({ "userId": "a:b", "postId": "p1", "stars": 3 });
+    posts.insert(&post).await.unwrap();
+    let own = async |key: &str| {
+        let cell = cell(&store, Area::own(), key).await;
+        cell.map(|cell| cell.integers().unwrap().clone().into_iter().collect::<Vec<_>>())
+    };
+    let n = |n| ("n".to_owned(), n);
+    assert_eq!(own("aggregate:post:by_stars:1:03:0").await, Some(vec![n(1)]));
+    assert_eq!(own("aggregate:post:all:1:0").await, Some(vec![n(1)]));
+    let sum = Some(vec![n(1), ("sum".to_owned(), 3)]);
+    assert_eq!(own("aggregate:post:stars:1:a:b!:p1!:0").await, sum);
+    let everything = Range::all(Area::own());
+    let keys = store.engine().scan(&Space::main(), &[everything], 100, Direction::Forward).await;
+    assert_eq!(keys.unwrap()[0].rows.len(), 1 + 3, "the catalog, and nothing else");
+
+    store.recount("post", "by_stars").await.unwrap();
+    assert_eq!(own("aggregate:post:by_stars:1:03:0").await, None);
+    assert_eq!(own("aggregate:post:by_stars:2:03:0").await, Some(vec![n(1)]));
+    let catalog = cell(&store, Area::own(), "catalog").await.unwrap();
+    let catalog: Value = serde_json::from_slice(catalog.bytes().unwrap()).unwrap();
+    let generations =
+        json!({ "post": { "by_stars": { "current": { "number": 2, "cells": 1 }, "last": 2 } } });
+    assert_eq!(catalog["generations"], generations);
+    assert_eq!(catalog["states"]["post"]["by_stars"], json!({ "state": "ready" }));
+}

@@ -43,6 +43,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("purge",    "purge"),
     // What records were: its cells and their bounds.
     ("history",  "history"),
+    // Records with their counters, as they are read.
+    ("counted",  "counted"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
@@ -76,7 +78,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
         "after_prefix", "percent", "successor",
     ]),
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
-    ("record", "engine", &["ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
+    ("record", "engine", &["Integers", "ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
     ("query", "write", &["Retry", "entry_keys_of"]),
 ];
@@ -93,7 +95,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &[
         "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
-        "due/lease.rs",
+        "due/lease.rs", "schema/aggregate.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),

@@ -19,6 +19,7 @@
 mod model {
     pub mod claims;
     pub mod client;
+    pub mod counters;
     pub mod keyed;
     pub mod nearby;
     pub mod question;

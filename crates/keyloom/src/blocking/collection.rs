@@ -1,5 +1,6 @@
 //! A collection that waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use super::runtime::Runtime;
 use super::waits;
 use crate::due::Due;
 use crate::error::Result;
-use crate::query::{Counted, HistoryEntry, Near, Nearby, Page, Query};
+use crate::query::{
+    Counted, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Page, Query,
+};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Leased, Stored};
 use crate::write::{Retry, Written};
@@ -71,9 +74,26 @@ impl<T> Collection<T> {
         fn explain(&self, query: &Query) -> Result<String>;
         fn lease_documents(&self, due: &Due, worker: &str, duration: Duration)
             -> Result<Leased<Document>>;
+        fn counted(&self, aggregate: &str, group: impl KeyFields) -> Result<i64>;
+        fn summed(&self, aggregate: &str, group: impl KeyFields) -> Result<i64>;
+        fn groups(&self, query: &GroupQuery) -> Result<GroupPage>;
+        fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<Vec<Group>>;
+        fn min(&self, query: &Query, field: &str) -> Result<Option<Value>>;
+        fn max(&self, query: &Query, field: &str) -> Result<Option<Value>>;
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
         fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
         fn update_with(&self, key: impl KeyFields, patch: &Value, retry: Retry) -> Result<Written>;
+        fn increment(
+            &self,
+            key: impl KeyFields,
+            deltas: impl IntoIterator<Item = (impl Into<String>, i64)>
+        ) -> Result<BTreeMap<String, i64>>;
+        fn increment_many(
+            &self,
+            records: impl IntoIterator<
+                Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
+            >
+        ) -> Result<Vec<BTreeMap<String, i64>>>;
     }
 }
 

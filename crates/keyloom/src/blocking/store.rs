@@ -1,5 +1,6 @@
 //! A store that waits.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use super::watch::Watch;
 use crate::due::{SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::index::{Built, Repair, RepairOptions, SweptGroups, Verification, VerifyOptions};
 use crate::purge::{PurgeOptions, Purged};
-use crate::schema::{Applied, IndexState, Schema};
+use crate::schema::{Applied, IndexState, Schema, Warning};
 use crate::store::{Changes, Replayed, Trimmed, WatchOptions};
 use crate::typed::Record;
-use crate::write::Retry;
+use crate::write::{Increment, Retry};
 
 /// A [`Store`](crate::Store) for programs without an async runtime.
 #[derive(Clone)]
@@ -51,6 +52,12 @@ impl Store {
         Ok(Store { inner: self.inner.acting_as(user)?, runtime: self.runtime.clone() })
     }
 
+    /// As [`Store::with_warnings`](crate::Store::with_warnings).
+    #[must_use]
+    pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        Store { inner: self.inner.with_warnings(hear), runtime: self.runtime.clone() }
+    }
+
     /// As [`Store::space_name`](crate::Store::space_name).
     pub fn space_name(&self) -> &str {
         self.inner.space_name()
@@ -74,6 +81,8 @@ impl Store {
         fn schema(&self) -> Result<Schema>;
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn recount(&self, collection: &str, aggregate: &str) -> Result<Built>;
+        fn sweep_groups(&self) -> Result<SweptGroups>;
         fn disable(&self, collection: &str, index: &str) -> Result<()>;
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
@@ -84,6 +93,8 @@ impl Store {
         fn sweep(&self, options: &SweepOptions) -> Result<Swept>;
         fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged>;
         fn purge_history(&self, options: &PurgeOptions) -> Result<Purged>;
+        fn increment_many(&self, increments: impl IntoIterator<Item = Increment>)
+            -> Result<Vec<BTreeMap<String, i64>>>;
         fn close(&self) -> Result<()>;
     }
 

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored};
 use crate::typed::Record;
-use crate::write::Written;
+use crate::write::{Increment, Written};
 
 /// A [`Transaction`](crate::Transaction) for programs without an async runtime.
 #[derive(Clone)]
@@ -126,11 +126,25 @@ impl Transaction {
         let inner = self.inner.documents(name)?;
         Ok(TransactionCollection { inner, runtime: self.runtime.clone() })
     }
+
+    /// As [`Transaction::increment_many`](crate::Transaction::increment_many).
+    pub fn increment_many(&self, increments: impl IntoIterator<Item = Increment>) -> Result<()> {
+        self.inner.increment_many(increments)
+    }
 }
 
 impl<T> TransactionCollection<T> {
     waits! { "TransactionCollection":
         fn delete(&self, key: impl KeyFields) -> Result<bool>;
+    }
+
+    /// As [`TransactionCollection::increment`](crate::TransactionCollection::increment).
+    pub fn increment(
+        &self,
+        key: impl KeyFields,
+        deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
+    ) -> Result<()> {
+        self.inner.increment(key, deltas)
     }
 }
 

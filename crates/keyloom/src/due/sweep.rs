@@ -160,7 +160,7 @@ impl Pass<'_> {
         let cells = self.session.engine.get(&self.session.space, &addresses).await?;
         let removals = named.into_iter().zip(cells).filter_map(|((entry, key), cell)| {
             // What cannot be read, and an entry that its record does not have, is for verify.
-            let current = Current::from_cell(collection, &key, &cell?).ok()?;
+            let current = Current::from_cell(collection, &key, &cell?, None).ok()?;
             let is_its = entry_keys_of(collection, index, &current.value).ok()?.contains(entry);
             let is_expired = collection.is_expired(&current.value, self.now);
             (is_its && is_expired).then(|| Change::expiry(collection, key, current))

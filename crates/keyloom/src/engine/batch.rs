@@ -297,6 +297,20 @@ pub enum Cause {
     },
 }
 
+impl Cause {
+    /// The place of the entry that failed; `None` when it was the fence.
+    pub fn entry(&self) -> Option<usize> {
+        match self {
+            Cause::Fence => None,
+            Cause::Condition { entry }
+            | Cause::Overflow { entry, .. }
+            | Cause::Bound { entry, .. }
+            | Cause::NotIntegers { entry }
+            | Cause::TooLarge { entry } => Some(*entry),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -309,6 +323,7 @@ mod tests {
         reading: Reading::Snapshot,
         batch_entries_max: 3,
         batch_bytes_max: 100,
+        adds_spread: 1,
         persistent: false,
         keeps_log: true,
     };

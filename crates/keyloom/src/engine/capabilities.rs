@@ -21,6 +21,9 @@ pub struct Capabilities {
     pub batch_entries_max: usize,
     /// The most bytes of keys and values that one batch may have.
     pub batch_bytes_max: usize,
+    /// Over how many cells additions to one number are spread, so that writers do not wait for
+    /// one another: 1 where additions do not contend.
+    pub adds_spread: usize,
     /// Whether acknowledged batches survive the end of the process.
     pub persistent: bool,
     /// Whether batches may append to a log, whose positions follow the order of commits.

@@ -91,6 +91,7 @@ impl Memory {
             reading: Reading::Snapshot,
             batch_entries_max: 10_000,
             batch_bytes_max: 64 * 1024 * 1024,
+            adds_spread: 1,
             persistent: false,
             keeps_log: true,
         };

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::aggregates::{self, Purpose};
 use super::obstacle;
 use super::pass::{End, Pass};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,14 +25,19 @@ const PASSES: usize = 16;
 pub struct Built {
     /// How many records the last pass went over; none when the index was ready already.
     pub records: u64,
-    /// How many entries were put or put right. Writers put those of their own writes.
+    /// How many entries were put or put right; for an aggregate, how many records were counted.
+    /// Writers do so for their own writes.
     pub put: u64,
-    /// How many entries that no record has were removed.
+    /// How many entries that no record has were removed; for an aggregate, how many keys that
+    /// only counting needed, or that were counted earlier.
     pub removed: u64,
 }
 
-/// Builds an index. Safe to run twice, also at the same time, and after a crash.
+/// Builds an index, or an aggregate. Safe to run twice, also at the same time, and after a crash.
 pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<Built> {
+    if is_aggregate(live, collection, index).await? {
+        return aggregates::build(live, collection, index, Purpose::Complete).await;
+    }
     let mut built = Built::default();
     let mut started = false;
     for _ in 0..PASSES {
@@ -49,13 +55,29 @@ pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<
             End::StaleSchema => {}
             End::Obstructed(obstacles) => {
                 fail(live, collection, index, obstacle::reason(&obstacles)).await?;
-                return Err(obstacle::error(declared, declared.index(index)?, &obstacles));
+                return Err(obstacle::error(collection, "index", index, &obstacles));
             }
         }
     }
     Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing while the index was built")
         .with("collection", collection)
         .with("index", index))
+}
+
+/// Whether a name is that of an aggregate. The schema is read again only if it may be a new one.
+async fn is_aggregate(live: &Live, collection: &str, name: &str) -> Result<bool> {
+    let known = live.loaded().await?;
+    let found = known.schema.collections.get(collection);
+    let declared = match found.filter(|found| found.check_kept(name).is_ok()) {
+        Some(found) => found.clone(),
+        None => live.reload().await?.schema.collection(collection)?.clone(),
+    };
+    Ok(declared.aggregates.contains_key(name))
+}
+
+/// Counts a ready aggregate anew beside what is read, and puts it in its place.
+pub(crate) async fn recount(live: &Live, collection: &str, aggregate: &str) -> Result<Built> {
+    aggregates::build(live, collection, aggregate, Purpose::Renew).await
 }
 
 /// Makes sure that writers maintain the index; `None` when it is ready.

@@ -12,6 +12,8 @@ pub enum FindingKind {
     Dangling,
     /// An entry that its record does not have, or with another value.
     Wrong,
+    /// A group of an aggregate that is not what its records give.
+    Drifted,
     /// A record or an entry that cannot be read, or that does not fit its own key.
     Unreadable,
     /// A key in the range of a declared template that belongs to none.
@@ -24,6 +26,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Missing => "missing",
             FindingKind::Dangling => "dangling",
             FindingKind::Wrong => "wrong",
+            FindingKind::Drifted => "drifted",
             FindingKind::Unreadable => "unreadable",
             FindingKind::Unknown => "unknown",
         })
@@ -37,7 +40,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The collection that the key belongs to, if it belongs to one.
     pub collection: Option<String>,
-    /// The index that the key belongs to; `None` for records and unknown keys. For a record that
+    /// The index or aggregate that the key belongs to; `None` for records and unknown keys. For a record that
     /// does not fit an index, that index.
     pub index: Option<String>,
     /// The area of the key; empty for the default one.
@@ -74,6 +77,8 @@ pub struct FindingCounts {
     pub dangling: u64,
     /// Entries that their records do not have so.
     pub wrong: u64,
+    /// Groups that are not what their records give.
+    pub drifted: u64,
     /// Records and entries that cannot be read.
     pub unreadable: u64,
     /// Keys that belong to no template.
@@ -83,7 +88,7 @@ pub struct FindingCounts {
 impl FindingCounts {
     /// All kinds together.
     pub fn total(&self) -> u64 {
-        self.missing + self.dangling + self.wrong + self.unreadable + self.unknown
+        self.missing + self.dangling + self.wrong + self.drifted + self.unreadable + self.unknown
     }
 
     /// How many of one kind.
@@ -92,6 +97,7 @@ impl FindingCounts {
             FindingKind::Missing => self.missing,
             FindingKind::Dangling => self.dangling,
             FindingKind::Wrong => self.wrong,
+            FindingKind::Drifted => self.drifted,
             FindingKind::Unreadable => self.unreadable,
             FindingKind::Unknown => self.unknown,
         }
@@ -102,6 +108,7 @@ impl FindingCounts {
             FindingKind::Missing => &mut self.missing,
             FindingKind::Dangling => &mut self.dangling,
             FindingKind::Wrong => &mut self.wrong,
+            FindingKind::Drifted => &mut self.drifted,
             FindingKind::Unreadable => &mut self.unreadable,
             FindingKind::Unknown => &mut self.unknown,
         } += 1;
@@ -112,8 +119,8 @@ impl fmt::Display for FindingCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} missing, {} dangling, {} wrong, {} unreadable, {} unknown",
-            self.missing, self.dangling, self.wrong, self.unreadable, self.unknown
+            "{} missing, {} dangling, {} wrong, {} drifted, {} unreadable, {} unknown",
+            self.missing, self.dangling, self.wrong, self.drifted, self.unreadable, self.unknown
         )
     }
 }

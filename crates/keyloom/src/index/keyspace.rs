@@ -7,11 +7,13 @@ use bytes::Bytes;
 use crate::engine::{Area, Range};
 use crate::error::Result;
 use crate::key::Template;
-use crate::schema::{Collection, Index, Schema};
+use crate::schema::{Collection, Index, Schema, counter_range};
 
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
     rooms: Vec<Room>,
+    /// Whether a collection declares counters.
+    counts: bool,
 }
 
 struct Room {
@@ -32,6 +34,8 @@ pub(crate) enum Place<'k> {
     Stray(&'k Template),
     /// No template comes near it.
     Free,
+    /// The key of counters, in Keyloom's own area.
+    Counters,
 }
 
 impl Keyspace {
@@ -47,11 +51,15 @@ impl Keyspace {
                 rooms.push(Room { range, collection, index });
             }
         }
-        Ok(Keyspace { rooms })
+        let counts = schema.collections.values().any(|it| !it.counters.is_empty());
+        Ok(Keyspace { rooms, counts })
     }
 
     /// What a key is. No key belongs to two templates: such schemas are refused.
     pub(crate) fn place(&self, area: &Area, key: &[u8]) -> Place<'_> {
+        if self.counts && *area == Area::own() && counter_range().contains(key) {
+            return Place::Counters;
+        }
         let near = || {
             self.rooms.iter().filter(|room| room.range.area == *area && room.range.contains(key))
         };
@@ -62,9 +70,11 @@ impl Keyspace {
         }
     }
 
-    /// The declared ranges in order, by area and key. No two overlap.
+    /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
     pub(super) fn ranges(&self) -> Vec<Range> {
-        let mut ranges: Vec<Range> = self.rooms.iter().map(|room| room.range.clone()).collect();
+        let counters = self.counts.then(counter_range);
+        let rooms = self.rooms.iter().map(|room| room.range.clone());
+        let mut ranges: Vec<Range> = rooms.chain(counters).collect();
         ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));
         let mut apart: Vec<Range> = Vec::new();
         for range in ranges {
@@ -131,6 +141,7 @@ mod tests {
             Place::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
             Place::Stray(template) => format!("stray in {}", template.source),
             Place::Free => "free".to_owned(),
+            Place::Counters => "counters".to_owned(),
         }
     }
 

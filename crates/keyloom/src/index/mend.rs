@@ -112,8 +112,12 @@ impl Mender<'_> {
         Batch { fence: self.loaded.fence(), ..Batch::new(self.live.space.clone()) }
     }
 
+    pub(super) async fn commit_logged(&self, batch: Batch) -> Result<Outcome> {
+        self.live.commit(self.loaded, batch, Note::of_program).await
+    }
+
     pub(super) async fn commit(&self, batch: Batch) -> Result<Held> {
-        Ok(match self.live.commit(self.loaded, batch, Note::of_program).await? {
+        Ok(match self.commit_logged(batch).await? {
             Outcome::Committed(_) => Held::Yes,
             Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => Held::StaleSchema,
             Outcome::Rejected(_) => Held::No,
@@ -206,7 +210,7 @@ fn put(sight: &Sight, value: Bytes) -> Effect {
     Effect::Put { stamp, bytes: value }
 }
 
-fn stamp_of(cell: Option<&Cell>) -> Option<Stamp> {
+pub(super) fn stamp_of(cell: Option<&Cell>) -> Option<Stamp> {
     cell.map(|cell| cell.stamp)
 }
 

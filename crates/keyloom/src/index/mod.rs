@@ -6,7 +6,9 @@
 //! judged, so that writers may go on meanwhile; mends that have nothing to do with each other share
 //! one.
 
+mod aggregates;
 mod build;
+mod counter_cells;
 mod delete;
 mod finding;
 mod group;
@@ -22,8 +24,10 @@ mod rows;
 mod suspect;
 mod verify;
 
+pub use aggregates::SweptGroups;
+pub(crate) use aggregates::sweep_groups;
 pub use build::Built;
-pub(crate) use build::build;
+pub(crate) use build::{build, recount};
 pub(crate) use delete::delete;
 pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};

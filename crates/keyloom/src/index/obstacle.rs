@@ -8,7 +8,6 @@ use super::pair::Pair;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind};
 use crate::key::shortened;
-use crate::schema::{Collection, Index};
 
 /// How many are collected before a build gives up.
 pub(super) const OBSTACLES_MAX: usize = 32;
@@ -64,7 +63,12 @@ pub(super) fn reason(obstacles: &[Obstacle]) -> String {
 }
 
 /// The error of a failed build. Duplicates decide its kind if there are any.
-pub(super) fn error(collection: &Collection, index: &Index, obstacles: &[Obstacle]) -> Error {
+pub(super) fn error(
+    collection: &str,
+    what: &'static str,
+    name: &str,
+    obstacles: &[Obstacle],
+) -> Error {
     let duplicate =
         obstacles.iter().find(|obstacle| matches!(obstacle, Obstacle::Duplicate { .. }));
     let kind = duplicate.or(obstacles.first()).map_or(ErrorKind::Internal, Obstacle::kind);
@@ -72,7 +76,6 @@ pub(super) fn error(collection: &Collection, index: &Index, obstacles: &[Obstacl
         Some(_) => "the index cannot be built: records have the same value",
         None => "the index cannot be built: records do not fit it",
     };
-    let error =
-        Error::new(kind, message).with("collection", &collection.name).with("index", &index.name);
+    let error = Error::new(kind, message).with("collection", collection).with(what, name);
     obstacles.iter().fold(error, |error, obstacle| error.with("problem", obstacle))
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use super::aggregates::{self, Purpose};
 use super::finding::{Finding, FindingCounts, Tally};
 use super::group::Group;
 use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
 use super::pair::Pair;
 use super::suspect::Suspect;
-use super::verify::{Fault, Verifier, VerifyOptions};
-use crate::error::Result;
-use crate::schema::Live;
+use super::verify::{Fault, Subject, Verifier, VerifyOptions};
+use crate::engine::{Condition, Effect};
+use crate::error::{Error, Result};
+use crate::schema::{Aggregate, Live};
 
 /// How a store is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,10 +63,31 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
         entries += examined.entries;
         unsettled += examined.unsettled;
         let together = mend_together(&verifier, &examined.faults, hand).await?;
-        for (Fault { suspect, mut finding }, fate) in examined.faults.into_iter().zip(together) {
-            let fate = match fate {
-                Some(fate) => fate,
-                None => settle(&mut verifier, &suspect, hand).await?,
+        // The faults of an aggregate come together, and counting it anew mends all of them.
+        let mut recounted: Option<Result<(), Error>> = None;
+        for (Fault { subject, mut finding }, fate) in examined.faults.into_iter().zip(together) {
+            let fate = match (fate, &subject) {
+                (Some(fate), _) => fate,
+                (None, Subject::Keys(suspect)) => settle(&mut verifier, suspect, hand).await?,
+                (None, Subject::Litter(address, stamp)) => {
+                    let mut batch = verifier.mender().batch();
+                    let unchanged = Some(Condition::Unchanged(*stamp));
+                    let effect = (hand == Hand::Real).then_some(Effect::Delete);
+                    batch.push(address.clone(), unchanged, effect);
+                    match verifier.mender().commit(batch).await? {
+                        Held::Yes => Fate::Mended,
+                        Held::No | Held::StaleSchema => Fate::Gone,
+                    }
+                }
+                (None, Subject::Aggregate(aggregate)) => {
+                    if recounted.is_none() {
+                        recounted = Some(recount(live, aggregate, hand).await);
+                    }
+                    match &recounted {
+                        Some(Err(error)) => Fate::Left(format!("; {error}")),
+                        _ => Fate::Mended,
+                    }
+                }
             };
             match fate {
                 Fate::Mended => mended.add(finding, findings_max),
@@ -75,6 +98,9 @@ pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<
                 Fate::Gone | Fate::StaleSchema => {}
             }
         }
+    }
+    if hand == Hand::Real {
+        tidy_up(live).await?;
     }
     Ok(Repair {
         mended: mended.findings,
@@ -98,7 +124,10 @@ async fn mend_together(
     let pairs: Vec<(usize, &Pair)> = faults
         .iter()
         .enumerate()
-        .filter_map(|(place, fault)| Some((place, fault.suspect.pair()?)))
+        .filter_map(|(place, fault)| match &fault.subject {
+            Subject::Keys(suspect) => Some((place, suspect.pair()?)),
+            Subject::Aggregate(_) | Subject::Litter(..) => None,
+        })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
     let mut fates: Vec<Option<Fate>> = faults.iter().map(|_| None).collect();
@@ -131,6 +160,32 @@ async fn commit(
     Ok(())
 }
 
+/// Counts an aggregate anew beside what is read, and puts it in its place.
+async fn recount(live: &Live, aggregate: &Aggregate, hand: Hand) -> Result<()> {
+    if hand == Hand::Dry {
+        return Ok(());
+    }
+    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew).await.map(drop)
+}
+
+/// Completes what somebody began to count anew, and removes what only counting needed: a process
+/// that ended in between leaves both.
+async fn tidy_up(live: &Live) -> Result<()> {
+    let loaded = live.reload().await?;
+    for collection in loaded.schema.collections.values() {
+        for aggregate in collection.aggregates.values() {
+            match loaded.readable(aggregate) {
+                Ok(_) => {
+                    let (collection, name) = (&aggregate.collection, &aggregate.name);
+                    aggregates::build(live, collection, name, Purpose::Complete).await?;
+                }
+                Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Mends one fault. When the schema changed since it was found, it is tried once more if its
 /// index is still maintained.
 async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
@@ -144,12 +199,22 @@ async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Resul
 }
 
 async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
-    let Some(pair) = suspect.pair() else { return Ok(Fate::Left(String::new())) };
     let mender = verifier.mender();
-    if !mender.loaded.is_maintained(&pair.collection, &pair.index) {
-        return Ok(Fate::Gone);
-    }
-    Ok(match mender.mend(pair, hand).await? {
+    let mended = match suspect {
+        Suspect::Unmatched(pair) | Suspect::Stale(pair) => {
+            if !mender.loaded.is_maintained(&pair.collection, &pair.index) {
+                return Ok(Fate::Gone);
+            }
+            mender.mend(pair, hand).await?
+        }
+        Suspect::Counters(counters) => verifier.renewed(counters).mend(&mender, hand).await?,
+        Suspect::Nameless { .. }
+        | Suspect::Record { .. }
+        | Suspect::History { .. }
+        | Suspect::Idempotency { .. }
+        | Suspect::Stray { .. } => return Ok(Fate::Left(String::new())),
+    };
+    Ok(match mended {
         Mended::Sound => Fate::Gone,
         Mended::Put | Mended::Rewritten | Mended::Removed => Fate::Mended,
         // The finding names the holder already.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use super::{history, idempotency};
@@ -26,6 +27,8 @@ pub(super) enum Suspect {
     History { witnesses: Vec<Address> },
     /// The cell of an idempotency key that may not be one.
     Idempotency { address: Address },
+    /// Counters that may belong to no record, or have names that are not declared.
+    Counters(CounterCell),
     /// A key that belongs to no template; near this one.
     Stray { area: Area, key: Bytes, template: String },
 }
@@ -39,6 +42,7 @@ impl Suspect {
             | Suspect::Record { .. }
             | Suspect::History { .. }
             | Suspect::Idempotency { .. }
+            | Suspect::Counters(_)
             | Suspect::Stray { .. } => None,
         }
     }
@@ -57,6 +61,7 @@ impl Suspect {
             }
             Suspect::History { witnesses } => witnesses.clone(),
             Suspect::Idempotency { address } => vec![address.clone()],
+            Suspect::Counters(counters) => counters.addresses(),
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
         }
     }
@@ -87,6 +92,7 @@ impl Suspect {
                 history::judge(loaded, &witnesses.first()?.key, cells)
             }
             Suspect::Idempotency { address } => idempotency::judge(&address.key, &at(0)?),
+            Suspect::Counters(counters) => counters.judge(cells),
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {
                 kind: FindingKind::Unknown,
                 collection: None,

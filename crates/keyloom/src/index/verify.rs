@@ -8,17 +8,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::aggregates::{self, Litter};
+use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
 use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
 use super::suspect::{Suspect, complete_indexes};
 use super::{history, idempotency};
-use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, successor};
+use crate::engine::{
+    Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, Stamp, successor,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
-use crate::schema::{Collection, Index, Live, Loaded};
+use crate::schema::{Aggregate, Collection, Index, Live, Loaded};
 use crate::write::{Image, Retry, entry_value, read_record};
 
 /// How often a chunk is read again because the schema changed meanwhile.
@@ -51,7 +55,9 @@ pub struct Verification {
     /// How many index entries were looked at, without those of disabled and failed indexes.
     pub entries: u64,
     /// How many suspicions could neither be confirmed nor dismissed, because writers changed the
-    /// record each time that it was looked at. Never on an engine that reads snapshots.
+    /// record each time that it was looked at; never on an engine that reads snapshots. And how
+    /// many groups of aggregates could not be compared, because writers changed them all the
+    /// time.
     pub unsettled: u64,
 }
 
@@ -82,6 +88,8 @@ pub struct Verifier {
     keyspace: Keyspace,
     /// Everything before this is done; nothing is at the start.
     done: Option<Milestone>,
+    /// How far the aggregates are done, once all keys of templates are.
+    tallied: Tallied,
     chunk_keys: usize,
 }
 
@@ -93,10 +101,29 @@ struct Milestone {
     next: Option<Bytes>,
 }
 
+/// How far a walk over aggregates has come.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tallied {
+    Nothing,
+    /// The keys that belong to none.
+    Litter,
+    /// Everything up to this one: collection and name.
+    UpTo(String, String),
+}
+
 /// A confirmed fault.
 pub(super) struct Fault {
-    pub(super) suspect: Suspect,
+    pub(super) subject: Subject,
     pub(super) finding: Finding,
+}
+
+/// What a fault is about.
+pub(super) enum Subject {
+    Keys(Suspect),
+    /// The aggregate has to be counted anew.
+    Aggregate(Arc<Aggregate>),
+    /// A key of Keyloom's own area that is of no use, as it was seen.
+    Litter(Address, Stamp),
 }
 
 /// What a chunk of keys gave, with what a mend needs.
@@ -113,7 +140,14 @@ impl Verifier {
         let loaded = live.reload().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
         let chunk_keys = options.chunk_keys.max(1);
-        Ok(Verifier { live: live.clone(), loaded, keyspace, done: None, chunk_keys })
+        Ok(Verifier {
+            live: live.clone(),
+            loaded,
+            keyspace,
+            done: None,
+            tallied: Tallied::Nothing,
+            chunk_keys,
+        })
     }
 
     /// Looks at the next keys; `None` when all have been looked at.
@@ -149,7 +183,14 @@ impl Verifier {
 
     pub(super) async fn next_examined(&mut self) -> Result<Option<Examined>> {
         for _ in 0..RESTARTS {
-            let Some(range) = self.left() else { return Ok(None) };
+            let Some(range) = self.left() else {
+                match self.next_tallied().await? {
+                    Step::Examined(examined) => return Ok(Some(examined)),
+                    Step::StaleSchema => self.reload().await?,
+                    Step::End => return Ok(None),
+                }
+                continue;
+            };
             let stretch = self
                 .live
                 .engine
@@ -170,11 +211,47 @@ impl Verifier {
         Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing during the verification"))
     }
 
+    /// Looks at the keys that belong to no aggregate, then at one aggregate after the other.
+    async fn next_tallied(&mut self) -> Result<Step> {
+        let mut examined = Examined::default();
+        if self.tallied == Tallied::Nothing {
+            let Some(found) = aggregates::litter(&self.live, &self.loaded).await? else {
+                return Ok(Step::StaleSchema);
+            };
+            examined.faults.extend(found.into_iter().map(|Litter { address, stamp, finding }| {
+                Fault { subject: Subject::Litter(address, stamp), finding }
+            }));
+            self.tallied = Tallied::Litter;
+            return Ok(Step::Examined(examined));
+        }
+        let next = self.loaded.schema.collections.values().find_map(|collection| {
+            let names = |name: &String| Tallied::UpTo(collection.name.clone(), name.clone());
+            let (name, aggregate) =
+                collection.aggregates.iter().find(|(name, _)| names(name) > self.tallied)?;
+            Some((collection.clone(), aggregate.clone(), names(name)))
+        });
+        let Some((collection, aggregate, tallied)) = next else { return Ok(Step::End) };
+        let compared = aggregates::verify(&self.live, &self.loaded, &collection, &aggregate);
+        let Some(compared) = compared.await? else { return Ok(Step::StaleSchema) };
+        examined.unsettled = compared.unsettled;
+        let subject = || Subject::Aggregate(aggregate.clone());
+        let faults =
+            compared.findings.into_iter().map(|finding| Fault { subject: subject(), finding });
+        examined.faults.extend(faults);
+        self.tallied = tallied;
+        Ok(Step::Examined(examined))
+    }
+
     /// Takes over a schema that changed; what is done stays done.
     pub(super) async fn reload(&mut self) -> Result<()> {
         self.loaded = self.live.reload().await?;
         self.keyspace = Keyspace::of(&self.loaded.schema)?;
         Ok(())
+    }
+
+    /// The same counters, by the schema as it is now.
+    pub(super) fn renewed(&self, counters: &CounterCell) -> CounterCell {
+        CounterCell::new(&self.keyspace, counters.key.clone())
     }
 
     /// The first declared range that is not done, without its part that is.
@@ -200,10 +277,20 @@ impl Verifier {
         for row in rows {
             self.sort(area, row, &mut sorted);
         }
-        let halves = sorted.halves;
-        let addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
-        let others = self.get(&addresses).await?;
-        let mut suspects = sorted.suspects;
+        let Sorted { halves, counters, mut suspects, .. } = sorted;
+        let mut addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
+        let records = |counters: &CounterCell| counters.addresses().into_iter().skip(1);
+        addresses.extend(counters.iter().flat_map(|(counters, _)| records(counters)));
+        let mut others = self.get(&addresses).await?;
+        let mut records_now = others.split_off(halves.len().min(others.len())).into_iter();
+        for (cell, own) in counters {
+            let count = cell.addresses().len() - 1;
+            let seen: Vec<Option<Cell>> =
+                std::iter::once(Some(own)).chain(records_now.by_ref().take(count)).collect();
+            if cell.judge(&seen).is_some() {
+                suspects.push(Suspect::Counters(cell));
+            }
+        }
         suspects
             .extend(halves.into_iter().zip(others).filter_map(|(half, other)| half.suspect(other)));
         let examined =
@@ -232,6 +319,10 @@ impl Verifier {
                 key: row.key,
                 template: template.source.clone(),
             }),
+            Place::Counters => {
+                let counters = CounterCell::new(&self.keyspace, row.key);
+                sorted.counters.push((counters, row.cell));
+            }
             // A range is declared, so that something comes near each of its keys.
             Place::Free => {}
         }
@@ -271,12 +362,15 @@ impl Verifier {
             let seen: Vec<Option<Cell>> = cells.by_ref().take(suspect.addresses().len()).collect();
             if together {
                 let finding = suspect.judge(&self.loaded, &seen);
-                examined.faults.extend(finding.map(|finding| Fault { suspect, finding }));
+                let subject = Subject::Keys(suspect);
+                examined.faults.extend(finding.map(|finding| Fault { subject, finding }));
                 continue;
             }
             match self.settle(&mender, &suspect, seen).await? {
                 Settled::Sound => {}
-                Settled::Wrong(finding) => examined.faults.push(Fault { suspect, finding }),
+                Settled::Wrong(finding) => {
+                    examined.faults.push(Fault { subject: Subject::Keys(suspect), finding });
+                }
                 Settled::Moving => examined.unsettled += 1,
                 Settled::StaleSchema => return Ok(None),
             }
@@ -317,6 +411,13 @@ impl Verifier {
     }
 }
 
+/// What looking at aggregates came to.
+enum Step {
+    Examined(Examined),
+    StaleSchema,
+    End,
+}
+
 /// What became of a suspect.
 enum Settled {
     Sound,
@@ -332,6 +433,8 @@ struct Sorted {
     halves: Vec<Half>,
     /// What looks wrong already.
     suspects: Vec<Suspect>,
+    /// Counters, without their records.
+    counters: Vec<(CounterCell, Cell)>,
     records: u64,
     entries: u64,
 }

@@ -1,6 +1,7 @@
 //! How many records answer a query.
 
-use super::page::{Reader, Resolved, planned, swept};
+use super::counted::CountedBy;
+use super::page::{Reader, Resolved, counting, planned, swept};
 use super::plan::Plan;
 use super::predicate::Query;
 use super::walk::{Walk, Want};
@@ -32,6 +33,10 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
 }
 
 async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usize> {
+    if let Some(CountedBy { aggregate, group }) = counting(session, name, query).await? {
+        let (counted, _) = super::groups::group(session, name, &aggregate, &group).await?;
+        return Ok(usize::try_from(counted).unwrap_or(0));
+    }
     let plan = planned(session, name, query).await?;
     let expires = plan.collection.expiry.is_some();
     let want = if plan.filters.is_empty() && !expires { Want::Entries } else { Want::Records };

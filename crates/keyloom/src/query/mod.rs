@@ -1,9 +1,11 @@
 //! One question becomes records.
 
 mod count;
+mod counted;
 mod cursor;
 mod explain;
 mod geo;
+mod groups;
 mod history;
 mod page;
 mod plan;
@@ -17,10 +19,12 @@ pub use cursor::Cursor;
 pub(crate) use cursor::{Asked, Binding, Position};
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
+pub use groups::{Group, GroupPage, GroupQuery};
+pub(crate) use groups::{Total, group, groups, top_groups};
 pub use history::HistoryEntry;
 pub(crate) use history::{as_of, at_version, history};
 pub use page::{Page, Problem, ProblemKind, Stopped};
-pub(crate) use page::{documents, has_entry, keys, planned, unreadable};
+pub(crate) use page::{documents, explained, has_entry, keys, unreadable};
 pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};
 pub(crate) use swept::swept_until;

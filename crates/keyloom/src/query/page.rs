@@ -7,11 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
 use super::swept::swept_until;
 use super::walk::{Followed, Found, Walk, Want};
+use crate::counted::reveal;
 use crate::engine::{Address, Cell, Reading, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version};
@@ -137,6 +139,34 @@ pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> 
     swept_until(session, &loaded, &collection).await
 }
 
+/// How the query would be answered, and counted where that is otherwise, in words.
+pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
+    let counted = counting(session, name, query).await?;
+    let plan = planned(session, name, query).await;
+    match (plan, counted) {
+        (plan, None) => Ok(plan?.to_string()),
+        (Ok(plan), Some(CountedBy { aggregate, .. })) => {
+            Ok(format!("{plan}\ncount: the aggregate {aggregate}, one round trip"))
+        }
+        (Err(_), Some(CountedBy { aggregate, .. })) => {
+            Ok(format!("records: no index\ncount: the aggregate {aggregate}, one round trip"))
+        }
+    }
+}
+
+pub(super) async fn counting(
+    session: &Session,
+    name: &str,
+    query: &Query,
+) -> Result<Option<CountedBy>> {
+    let loaded = session.loaded().await?;
+    let collection = loaded.schema.collections.get(name).filter(|collection| {
+        // Groups count what has expired until it is swept, and the records of all owners.
+        collection.expiry.is_none() && session.forced(collection).is_none()
+    });
+    Ok(collection.and_then(|collection| counted_by(&loaded, collection, query)))
+}
+
 /// How the query would be answered, from the start.
 pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
     session
@@ -170,7 +200,10 @@ async fn run_once(
         Ok((plan(session, loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
-    let gathered = gather(session, &plan, query, want, position.as_ref()).await?;
+    let mut gathered = gather(session, &plan, query, want, position.as_ref()).await?;
+    if want == Want::Records {
+        reveal(session, &plan.collection, gathered.records.iter_mut()).await?;
+    }
     Ok(gathered.into_page(&plan, position, binding))
 }
 

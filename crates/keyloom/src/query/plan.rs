@@ -196,12 +196,17 @@ fn asked(collection: &Collection, query: &Query) -> Result<Vec<Asked>> {
 }
 
 fn read_path(collection: &Collection, field: &str) -> Result<Path> {
-    Path::parse(field).map_err(|reason| {
-        Error::new(ErrorKind::InvalidQuery, "a field's name cannot be read")
+    let refused = |message| {
+        Error::new(ErrorKind::InvalidQuery, message)
             .with("collection", &collection.name)
             .with("field", field)
-            .with("reason", reason)
-    })
+    };
+    let path = Path::parse(field)
+        .map_err(|reason| refused("a field's name cannot be read").with("reason", reason))?;
+    if collection.counters.is_asked_by(&path) {
+        return Err(refused("this is a counter, which neither indexes nor filters see"));
+    }
+    Ok(path)
 }
 
 /// Every way to answer one branch, the best first.

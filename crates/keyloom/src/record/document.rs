@@ -24,6 +24,11 @@ impl Document {
         Document { key, version, text }
     }
 
+    /// The same record with another text.
+    pub(crate) fn with_text(self, text: Bytes) -> Self {
+        Document { text, ..self }
+    }
+
     /// The record's key, as its template writes it.
     pub fn key(&self) -> &str {
         // Templates write text only; a foreign key that is not text never becomes a document.
@@ -35,7 +40,8 @@ impl Document {
         self.version
     }
 
-    /// The JSON text, byte for byte as it is stored.
+    /// The JSON text, byte for byte as it is stored; of a record with counters, with these in
+    /// place.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

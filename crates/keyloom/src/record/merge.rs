@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::counters::refuse_counters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, Step};
 use crate::schema::{Collection, FieldKind};
@@ -59,7 +60,8 @@ pub(crate) fn check_patch(collection: &Collection, patch: &Value) -> Result<()> 
             Error::new(ErrorKind::InvalidRecord, message).with("collection", &collection.name)
         );
     };
-    check_names(collection, &mut Vec::new(), changes)
+    check_names(collection, &mut Vec::new(), changes)?;
+    refuse_counters(collection, patch)
 }
 
 fn check_names(
@@ -73,10 +75,14 @@ fn check_names(
     for (name, change) in changes {
         if name.contains('.') && !names_are_data {
             let message = "a name in a patch has a dot; write nested objects, or declare a map";
-            return Err(Error::new(ErrorKind::InvalidRecord, message)
+            let error = Error::new(ErrorKind::InvalidRecord, message)
                 .with("collection", &collection.name)
                 .with("name", name)
-                .with("instead", nested(path, name, change)));
+                .with("instead", nested(path, name, change));
+            return Err(match refuse_counters(collection, &nested(path, name, change)) {
+                Err(counter) => error.with("but", counter),
+                Ok(()) => error,
+            });
         }
         if let Value::Object(inner) = change {
             path.push(Step::Name(name.clone()));

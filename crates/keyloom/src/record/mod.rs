@@ -1,6 +1,7 @@
 //! Versioned JSON: what a record is, apart from where it lies.
 
 mod check;
+mod counters;
 mod document;
 mod generate;
 mod merge;
@@ -8,6 +9,7 @@ mod random;
 mod version;
 
 pub(crate) use check::{Passage, check_new, check_size, check_transitions};
+pub(crate) use counters::{check_aside, set_aside, show, shown, shown_counters};
 pub use document::Document;
 pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid, set};
 pub(crate) use merge::{carry_over, check_patch, merge};

@@ -7,7 +7,8 @@
 //! | `cursor_secret` | 32 bytes that sign cursors, in hex | `"9f86d0…"` |
 //! | `schema` | the declaration, spelt as in a schema file | `{"collection": {…}}` |
 //! | `history_since` | by collection, since when its history is kept by its present bounds | `{"note": 1700000000000}` |
-//! | `states` | the state of each index, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
+//! | `states` | the state of each index and aggregate, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
+//! | `generations` | which cells each aggregate has, unless it is the first generation, of one cell for each group | `{"approval": {"by_status": {"current": {"number": 2, "cells": 1}, "last": 2}}}` |
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,6 +35,42 @@ pub(crate) struct Catalog {
     /// By collection, since when its history is kept by its present bounds, in milliseconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) history_since: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) generations: BTreeMap<String, BTreeMap<String, Generations>>,
+}
+
+/// One set of an aggregate's cells, complete in itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Generation {
+    pub(crate) number: u32,
+    /// Over how many cells each group is spread. It stays, also on another engine.
+    pub(crate) cells: u16,
+}
+
+/// Which generations of an aggregate there are. A number is never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Generations {
+    /// The one that the aggregate's state speaks of.
+    pub(crate) current: Generation,
+    /// One that is counted beside it, and will take its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Generation>,
+    /// The highest number that was ever used.
+    pub(crate) last: u32,
+}
+
+impl Generations {
+    /// Those of a new aggregate.
+    pub(crate) fn first(cells: u16) -> Self {
+        Generations { current: Generation { number: 1, cells }, next: None, last: 1 }
+    }
+
+    /// A generation that was never used.
+    pub(crate) fn fresh(&self, cells: u16) -> Generation {
+        Generation { number: self.last.saturating_add(1), cells }
+    }
 }
 
 /// Whether an index may be read.
@@ -67,6 +104,7 @@ impl Catalog {
             schema: SchemaDeclaration::default(),
             states: BTreeMap::new(),
             history_since: BTreeMap::new(),
+            generations: BTreeMap::new(),
         }
     }
 
@@ -107,7 +145,7 @@ impl Catalog {
             .unwrap_or(&IndexState::Building)
     }
 
-    /// The indexes that are building: collection and index.
+    /// The indexes and aggregates that are building: collection and name.
     pub(crate) fn building(&self) -> Vec<(String, String)> {
         self.states
             .iter()
@@ -120,6 +158,24 @@ impl Catalog {
     /// Remembers the state of an index.
     pub(crate) fn set_state(&mut self, collection: &str, index: &str, state: IndexState) {
         self.states.entry(collection.to_owned()).or_default().insert(index.to_owned(), state);
+    }
+
+    /// The generations of an aggregate.
+    pub(crate) fn generations(&self, collection: &str, aggregate: &str) -> Generations {
+        let of_collection = self.generations.get(collection);
+        let known = of_collection.and_then(|all| all.get(aggregate));
+        known.copied().unwrap_or_else(|| Generations::first(1))
+    }
+
+    /// Remembers the generations of an aggregate.
+    pub(crate) fn set_generations(
+        &mut self,
+        collection: &str,
+        aggregate: &str,
+        generations: Generations,
+    ) {
+        let of_collection = self.generations.entry(collection.to_owned()).or_default();
+        of_collection.insert(aggregate.to_owned(), generations);
     }
 }
 

@@ -83,7 +83,16 @@ pub struct CollectionDeclaration {
     /// The geo indexes by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub geo: BTreeMap<String, IndexDeclaration>,
-    /// A JSON Schema that every record must meet.
+    /// The counts by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub count: BTreeMap<String, AggregateDeclaration>,
+    /// The sums by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sum: BTreeMap<String, AggregateDeclaration>,
+    /// The counters by their names: paths such as `stats.running`, or families such as `stats.*`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, CounterDeclaration>,
+    /// A JSON Schema that every record must meet, without its counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// How much of each record's past is kept; nothing when not set.
@@ -252,6 +261,17 @@ impl PointOf {
     }
 }
 
+/// One counter, or one family of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CounterDeclaration {
+    /// An increment that would lead below this is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<i64>,
+    /// An increment that would lead above this is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<i64>,
+}
+
 /// One index of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IndexDeclaration {
@@ -278,6 +298,19 @@ pub struct IndexDeclaration {
     /// set: as the store has it, and otherwise yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sparse: Option<bool>,
+}
+
+/// A count or a sum, kept for each group of records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AggregateDeclaration {
+    /// The field that is summed; none for a count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The fields that make a group, in order; none for one group of all records.
+    pub group: Vec<String>,
+    /// Which records are counted: all tests must hold. No test: all records.
+    #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub condition: BTreeMap<String, TestDeclaration>,
 }
 
 /// What an index asks of one field before a record gets an entry.
@@ -324,6 +357,13 @@ impl CollectionDeclaration {
         self.fields.insert(path.into(), field.into());
         self
     }
+
+    /// Declares a counter, or a family of counters.
+    #[must_use]
+    pub fn counter(mut self, path: impl Into<String>, counter: CounterDeclaration) -> Self {
+        self.counters.insert(path.into(), counter);
+        self
+    }
 }
 
 impl FieldDeclaration {
@@ -360,6 +400,22 @@ impl IndexDeclaration {
             claims: None,
             sparse: None,
         }
+    }
+}
+
+impl AggregateDeclaration {
+    /// The number of records, by the values of these fields.
+    pub fn count(group: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let group = group.into_iter().map(Into::into).collect();
+        AggregateDeclaration { group, ..Self::default() }
+    }
+
+    /// The sum of a field, by the values of these fields.
+    pub fn sum(
+        field: impl Into<String>,
+        group: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        AggregateDeclaration { field: Some(field.into()), ..Self::count(group) }
     }
 }
 

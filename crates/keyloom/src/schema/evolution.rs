@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::declaration::{
-    Access, CollectionDeclaration, FieldDeclaration, FieldType, HistoryDeclaration,
-    IndexDeclaration, LogDeclaration, SchemaDeclaration,
+    Access, AggregateDeclaration, CollectionDeclaration, CounterDeclaration, FieldDeclaration,
+    FieldType, HistoryDeclaration, IndexDeclaration, LogDeclaration, SchemaDeclaration,
 };
 use super::model::{Collection, Index, Schema};
 use super::problem::ShowTrail;
@@ -50,6 +50,7 @@ pub(crate) enum Subject {
     ExpiresAt { collection: String },
     History { collection: String },
     Field { collection: String, field: String },
+    Counter { collection: String, counter: String },
     Index { collection: String, section: &'static str, index: String },
     Log,
     Idempotency,
@@ -82,6 +83,7 @@ impl fmt::Display for Subject {
             Subject::ExpiresAt { collection } => vec![collection, "expires_at"],
             Subject::History { collection } => vec![collection, "history"],
             Subject::Field { collection, field } => vec![collection, "fields", field],
+            Subject::Counter { collection, counter } => vec![collection, "counters", counter],
             Subject::Index { collection, section, index } => vec![collection, section, index],
             Subject::Log => return f.write_str("log"),
         };
@@ -178,6 +180,9 @@ impl Walk<'_> {
             index: self.indexes("index", &stored.index, &declared.index),
             unique: self.indexes("unique", &stored.unique, &declared.unique),
             geo: self.indexes("geo", &stored.geo, &declared.geo),
+            count: self.aggregates("count", &stored.count, &declared.count),
+            sum: self.aggregates("sum", &stored.sum, &declared.sum),
+            counters: self.counters(),
             body: self.body(),
             history: self.history(),
         }
@@ -439,6 +444,9 @@ impl Walk<'_> {
                     other.kind
                 );
                 self.add_index(section, name, Class::Incompatible, sentence);
+            } else if self.stored.aggregates.contains_key(name) {
+                let sentence = "the store has an aggregate of that name; choose another";
+                self.add_index(section, name, Class::Incompatible, sentence.to_owned());
             } else {
                 let sentence = "is new; it must be built before it is read".to_owned();
                 self.add_index(section, name, Class::NeedsBuild, sentence);
@@ -446,6 +454,40 @@ impl Walk<'_> {
             }
         }
         for name in stored.keys().filter(|name| !self.declared.indexes.contains_key(*name)) {
+            let sentence = "is in the store only; it stays and is maintained".to_owned();
+            self.add_index(section, name, Class::Kept, sentence);
+        }
+        merged
+    }
+
+    fn aggregates(
+        &mut self,
+        section: &'static str,
+        stored: &BTreeMap<String, AggregateDeclaration>,
+        declared: &BTreeMap<String, AggregateDeclaration>,
+    ) -> BTreeMap<String, AggregateDeclaration> {
+        let mut merged = stored.clone();
+        for (name, declaration) in declared {
+            match stored.get(name) {
+                Some(stored) if stored == declaration => {}
+                Some(_) => {
+                    let sentence = "differs from the one in the store; \
+                                    add the new form under another name, then drop this one";
+                    self.add_index(section, name, Class::Incompatible, sentence.to_owned());
+                }
+                None if self.stored.check_kept(name).is_ok() => {
+                    let sentence = "the store has something else of that name; \
+                                    choose another, or drop that first";
+                    self.add_index(section, name, Class::Incompatible, sentence.to_owned());
+                }
+                None => {
+                    let sentence = "is new; it must be built before it is read".to_owned();
+                    self.add_index(section, name, Class::NeedsBuild, sentence);
+                    merged.insert(name.clone(), declaration.clone());
+                }
+            }
+        }
+        for name in stored.keys().filter(|name| !self.declared.aggregates.contains_key(*name)) {
             let sentence = "is in the store only; it stays and is maintained".to_owned();
             self.add_index(section, name, Class::Kept, sentence);
         }
@@ -496,6 +538,31 @@ impl Walk<'_> {
         IndexDeclaration { max, claims, sparse, ..stored.clone() }
     }
 
+    /// Counters are beside the records, so that one more is safe, and so are other bounds: they
+    /// hold from the next increment on.
+    fn counters(&mut self) -> BTreeMap<String, CounterDeclaration> {
+        let mut merged = self.stored.declaration.counters.clone();
+        for (name, declared) in &self.declared.declaration.counters {
+            let sentence = match merged.insert(name.clone(), *declared) {
+                None => "is new; it shows in place of what records may hold there",
+                Some(stored) if stored == *declared => continue,
+                Some(_) => "has other bounds, from the next increment on",
+            };
+            self.add_counter(name, Class::Safe, sentence);
+        }
+        for name in self.stored.declaration.counters.keys() {
+            if !self.declared.declaration.counters.contains_key(name) {
+                self.add_counter(name, Class::Kept, "is in the store only; it stays");
+            }
+        }
+        merged
+    }
+
+    fn add_counter(&mut self, counter: &str, class: Class, sentence: &str) {
+        let subject = Subject::Counter { collection: self.name(), counter: counter.to_owned() };
+        self.add(subject, class, sentence.to_owned());
+    }
+
     fn name(&self) -> String {
         self.stored.name.clone()
     }
@@ -517,7 +584,9 @@ impl Walk<'_> {
 
 /// Whether a template of the collection has a segment for the field.
 fn is_in_keys(collection: &Collection, field: &str) -> bool {
-    let templates = collection.indexes.values().map(|index| &index.key).chain([&collection.key]);
+    let indexes = collection.indexes.values().map(|index| &index.key);
+    let groups = collection.aggregates.values().map(|aggregate| &aggregate.template);
+    let templates = indexes.chain(groups).chain([&collection.key]);
     templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
 }
 

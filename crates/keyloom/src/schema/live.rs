@@ -5,7 +5,8 @@ mod reads;
 
 use std::sync::{Arc, RwLock};
 
-use super::catalog::{Catalog, CursorSecret, IndexState};
+use super::aggregate::Aggregate;
+use super::catalog::{Catalog, CursorSecret, Generation, Generations, IndexState};
 use super::declaration::SchemaDeclaration;
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
@@ -24,6 +25,9 @@ const APPLY_ATTEMPTS: usize = 16;
 
 /// How often the catalog is read until it shows as a whole, where batches show cell by cell.
 const LOOKS: usize = 64;
+
+/// The most cells that one group of an aggregate is spread over.
+const CELLS_MAX: u16 = 64;
 
 /// The catalog's key in Keyloom's own area.
 const CATALOG_KEY: &[u8] = b"catalog";
@@ -55,9 +59,35 @@ impl Loaded {
         )
     }
 
+    /// The generations of an aggregate that writers keep up to date, each with whether records
+    /// are marked in it: those of a generation that is not complete yet are.
+    pub(crate) fn maintained(
+        &self,
+        aggregate: &Aggregate,
+    ) -> impl Iterator<Item = (Generation, bool)> + use<> {
+        let Aggregate { collection, name, .. } = aggregate;
+        let Generations { current, next, .. } = self.catalog.generations(collection, name);
+        let (current, next) = match self.state(collection, name) {
+            IndexState::Ready => (Some((current, false)), next.map(|next| (next, true))),
+            IndexState::Building => (Some((current, true)), None),
+            IndexState::Disabled | IndexState::Failed { .. } => (None, None),
+        };
+        current.into_iter().chain(next)
+    }
+
+    /// The generation of an aggregate that is complete; an error when there is none.
+    pub(crate) fn readable(&self, aggregate: &Aggregate) -> Result<Generation> {
+        self.check_state(&aggregate.collection, "aggregate", &aggregate.name)?;
+        Ok(self.catalog.generations(&aggregate.collection, &aggregate.name).current)
+    }
+
     /// Refuses to read an index that is not complete.
     pub(crate) fn check_readable(&self, collection: &Collection, index: &Index) -> Result<()> {
-        let (message, reason) = match self.state(&collection.name, &index.name) {
+        self.check_state(&collection.name, "index", &index.name)
+    }
+
+    fn check_state(&self, collection: &str, what: &'static str, name: &str) -> Result<()> {
+        let (message, reason) = match self.state(collection, name) {
             IndexState::Ready => return Ok(()),
             IndexState::Building => {
                 ("the index is still building; build it before it is read", None)
@@ -66,8 +96,8 @@ impl Loaded {
             IndexState::Failed { reason } => ("the index could not be built", Some(reason)),
         };
         let error = Error::new(ErrorKind::IndexNotReady, message)
-            .with("collection", &collection.name)
-            .with("index", &index.name);
+            .with("collection", collection)
+            .with(what, name);
         Err(match reason {
             Some(reason) => error.with("reason", reason),
             None => error,
@@ -193,8 +223,12 @@ impl Live {
             catalog.schema = merged;
             // Writers must learn of an index before anybody looks whether there are records
             // that it lacks.
-            for (collection, index) in new_indexes(&loaded.schema, &schema) {
-                catalog.set_state(&collection.name, &index.name, IndexState::Building);
+            let cells = self.cells_of_a_group();
+            for (collection, name) in new_states(&loaded.schema, &schema) {
+                catalog.set_state(&collection.name, name, IndexState::Building);
+                if cells > 1 && collection.aggregates.contains_key(name) {
+                    catalog.set_generations(&collection.name, name, Generations::first(cells));
+                }
             }
             for collection in new_histories(&loaded.schema, &schema) {
                 catalog.history_since.insert(collection.to_owned(), author.at);
@@ -235,7 +269,7 @@ impl Live {
     ) -> Result<()> {
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.reload().await?;
-            loaded.schema.collection(collection)?.index(index)?;
+            loaded.schema.collection(collection)?.check_kept(index)?;
             if *loaded.state(collection, index) == state {
                 return Ok(());
             }
@@ -265,16 +299,32 @@ impl Live {
         self.put_catalog(loaded, catalog, Author::program()).await
     }
 
+    /// Sets the state and the generations of an aggregate if nothing of the schema changed since
+    /// it was loaded; `false` when something did.
+    pub(crate) async fn replace_generations(
+        &self,
+        loaded: &Loaded,
+        aggregate: &Aggregate,
+        state: IndexState,
+        generations: Generations,
+    ) -> Result<bool> {
+        let Aggregate { collection, name, .. } = aggregate;
+        let mut catalog = loaded.catalog.clone();
+        catalog.set_state(collection, name, state);
+        catalog.set_generations(collection, name, generations);
+        self.put_catalog(loaded, catalog, Author::program()).await
+    }
+
     /// Building indexes of collections without records, and without entries from earlier times,
-    /// are complete: every writer that may come maintains them already. Gives those that are
-    /// still to be built.
+    /// are complete: every writer that may come maintains them already. So are aggregates, whose
+    /// cells are never from earlier times. Gives those that are still to be built.
     async fn settle_empty(&self, author: &Author) -> Result<Vec<(String, String)>> {
         for _ in 0..APPLY_ATTEMPTS {
             let loaded = self.loaded().await?;
             let mut catalog = loaded.catalog.clone();
             for (name, index) in loaded.catalog.building() {
                 let collection = loaded.schema.collection(&name)?;
-                if self.is_bare(collection, collection.index(&index)?).await? {
+                if self.is_bare(collection, collection.indexes.get(&index)).await? {
                     catalog.set_state(&name, &index, IndexState::Ready);
                 }
             }
@@ -304,10 +354,13 @@ impl Live {
 
     /// Whether there is neither a record that the index could lack nor an entry that it could have
     /// too much.
-    async fn is_bare(&self, collection: &Collection, index: &Index) -> Result<bool> {
+    async fn is_bare(&self, collection: &Collection, index: Option<&Arc<Index>>) -> Result<bool> {
         for _ in 0..self.looks() {
-            if self.has_key(&collection.key, collection.record_range()?).await?
-                || self.has_key(&index.key, index.entry_range()?).await?
+            if self.has_key(&collection.key, collection.record_range()?).await? {
+                return Ok(false);
+            }
+            if let Some(index) = index
+                && self.has_key(&index.key, index.entry_range()?).await?
             {
                 return Ok(false);
             }
@@ -358,6 +411,14 @@ impl Live {
             }
             Outcome::Rejected(_) => Ok(false),
         }
+    }
+
+    /// Over how many cells this engine wants a group to be spread. More than a few dozen would
+    /// only make reading slow.
+    pub(crate) fn cells_of_a_group(&self) -> u16 {
+        u16::try_from(self.engine.capabilities().adds_spread)
+            .unwrap_or(CELLS_MAX)
+            .clamp(1, CELLS_MAX)
     }
 
     fn remember(&self, declared: &Schema) {
@@ -416,19 +477,17 @@ fn merged_schema(merged: &SchemaDeclaration) -> Result<Schema> {
     })
 }
 
-fn new_indexes<'s>(
+/// The indexes and aggregates that the union has and the store had not: collection and name.
+fn new_states<'s>(
     stored: &'s Schema,
     union: &'s Schema,
-) -> impl Iterator<Item = (&'s Arc<Collection>, &'s Arc<Index>)> {
+) -> impl Iterator<Item = (&'s Collection, &'s str)> {
     union.collections.values().flat_map(move |collection| {
         let known = stored.collections.get(&collection.name);
         collection
-            .indexes
-            .values()
-            .filter(move |index| {
-                !known.is_some_and(|known| known.indexes.contains_key(&index.name))
-            })
-            .map(move |index| (collection, index))
+            .kept_names()
+            .filter(move |name| known.is_none_or(|known| known.check_kept(name).is_err()))
+            .map(move |name| (&**collection, name))
     })
 }
 

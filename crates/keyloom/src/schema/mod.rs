@@ -3,10 +3,13 @@
 //! Text (TOML or JSON) or `#[derive(Record)]` becomes a [`SchemaDeclaration`], which compiles to
 //! a [`Schema`] or to the list of everything that is wrong with it.
 
+mod aggregate;
 mod body;
 mod catalog;
 mod compile;
 mod condition;
+mod counter_cell;
+mod counters;
 mod declaration;
 mod evolution;
 mod expiry;
@@ -24,22 +27,29 @@ mod target;
 mod tests;
 mod toml;
 mod transitions;
+mod warning;
 
 pub use catalog::IndexState;
 pub use condition::Test;
 pub use declaration::{
-    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
-    IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration,
-    TestDeclaration,
+    Access, AggregateDeclaration, CollectionDeclaration, Comparison, CounterDeclaration,
+    FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration, Illegal,
+    IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
 pub use live::Applied;
 pub use model::Schema;
+pub use warning::Warning;
 pub(crate) use {
+    aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    catalog::{Generation, Generations},
     condition::Condition,
+    counter_cell::{counted_record, counter_address, counter_range, required_counter_address},
+    counters::Counters,
     expiry::{EXPIRY_INDEX, MomentForm},
     live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,
+    warning::lookalikes,
 };

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::aggregate::Aggregate;
 use super::body::BodySchema;
 use super::compile::KEEP_MS_DEFAULT;
 use super::condition::Condition;
+use super::counters::Counters;
 use super::declaration::{
     Access, CollectionDeclaration, HistoryDeclaration, IdempotencyDeclaration, LogDeclaration,
     SchemaDeclaration,
@@ -64,6 +66,10 @@ pub(crate) struct Collection {
     pub(crate) fields: BTreeMap<Path, Field>,
     /// Indexes of all kinds, and the one that Keyloom keeps for itself where records expire.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    /// Counts and sums. No index has the name of one.
+    pub(crate) aggregates: BTreeMap<String, Arc<Aggregate>>,
+    /// What is counted beside each record.
+    pub(crate) counters: Counters,
     /// Whether keys of another template may lie between those of the records.
     pub(crate) interleaved: bool,
     /// When its records end, if they do. There is an index over it, in Keyloom's own area.
@@ -226,11 +232,18 @@ impl PartialEq for Schema {
 
 impl Collection {
     /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record, moves every entry and has an idempotency key.
+    /// record, moves every entry and every count, and has an idempotency key. While an aggregate is
+    /// counted anew, it is written twice, with a mark. With counters a move to another key needs
+    /// more: a second record, the counters of both, and a second mark.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        self.indexes.values().fold(2 + self.history_cells_worst(), |sum: usize, index| {
-            sum.saturating_add(index.max.saturating_mul(2))
-        })
+        let (records, marks) = if self.counters.is_empty() { (1, 1) } else { (4, 2) };
+        let (keys, history) = (1, self.history_cells_worst());
+        self.indexes
+            .values()
+            .fold(records + keys + history, |sum: usize, index| {
+                sum.saturating_add(index.max.saturating_mul(2))
+            })
+            .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + marks))
     }
 
     /// The most cells of history that one change touches: a rename puts the new version and a
@@ -270,6 +283,27 @@ impl Collection {
     /// The indexes that questions may go by.
     pub(crate) fn asked_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.values().filter(|index| !index.is_own())
+    }
+
+    /// The names of everything that is kept besides the records: indexes and aggregates.
+    pub(crate) fn kept_names(&self) -> impl Iterator<Item = &str> {
+        self.indexes.keys().chain(self.aggregates.keys()).map(String::as_str)
+    }
+
+    /// Refuses a name that neither an index nor an aggregate has.
+    pub(crate) fn check_kept(&self, name: &str) -> Result<()> {
+        if self.aggregates.contains_key(name) { Ok(()) } else { self.index(name).map(drop) }
+    }
+
+    /// The aggregate of that name; the error lists those that there are.
+    pub(crate) fn aggregate(&self, name: &str) -> Result<&Arc<Aggregate>> {
+        self.aggregates.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.aggregates.keys().map(String::as_str).collect();
+            Error::new(ErrorKind::InvalidArgument, "the collection has no aggregate of that name")
+                .with("collection", &self.name)
+                .with("aggregate", name)
+                .with("known", known.join(", "))
+        })
     }
 
     /// The value that a key is made of, at a path without `*`. `None` when it is missing or

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::declaration::{
-    Access, CollectionDeclaration, Comparison, FieldDeclaration, FieldType, HistoryDeclaration,
-    IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration,
-    TestDeclaration,
+    Access, AggregateDeclaration, CollectionDeclaration, Comparison, CounterDeclaration,
+    FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration, Illegal,
+    IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 use super::problem::Problems;
 use super::table::{Table, type_name};
@@ -64,6 +64,9 @@ fn collection(mut table: Table<'_>, problems: &mut Problems) -> Option<Collectio
         index: table.tables("index", problems, index),
         unique: table.tables("unique", problems, index),
         geo: table.tables("geo", problems, index),
+        count: table.tables("count", problems, count),
+        sum: table.tables("sum", problems, sum),
+        counters: table.tables("counters", problems, counter),
         body: body(&mut table, problems),
         history: history(&mut table, problems),
     };
@@ -254,6 +257,36 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
     };
     table.finish("an index", problems);
     key.map(|_| declaration)
+}
+
+fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDeclaration> {
+    let counter = CounterDeclaration {
+        min: table.integer("min", problems),
+        max: table.integer("max", problems),
+    };
+    // `stats.running = {}` without quotes is a table in a table to TOML.
+    if !table.is_empty() && table.members().all(|(_, value)| value.is_object()) {
+        let trail = table.trail().clone();
+        problems.add(trail, "is no counter; a path with dots is written in quotes");
+        return None;
+    }
+    table.finish("a counter", problems);
+    Some(counter)
+}
+
+fn count(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
+    let group = table.required_texts("group", problems);
+    let condition = condition(&mut table, problems);
+    table.finish("a count", problems);
+    group.map(|group| AggregateDeclaration { field: None, group, condition })
+}
+
+fn sum(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
+    let field = table.required_text("field", problems);
+    let group = table.required_texts("group", problems);
+    let condition = condition(&mut table, problems);
+    table.finish("a sum", problems);
+    Some(AggregateDeclaration { field: Some(field?), group: group?, condition })
 }
 
 fn condition(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, TestDeclaration> {

@@ -64,6 +64,10 @@ impl<'v> Table<'v> {
         self.read(name, "a whole number", problems, |value| value.as_u64()?.try_into().ok())
     }
 
+    pub(crate) fn integer(&mut self, name: &'static str, problems: &mut Problems) -> Option<i64> {
+        self.read(name, "a whole number of 64 bits", problems, Value::as_i64)
+    }
+
     pub(crate) fn small_number(
         &mut self,
         name: &'static str,

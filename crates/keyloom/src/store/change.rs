@@ -110,7 +110,8 @@ fn changed<T: Serialize + DeserializeOwned>(
     current: &Current,
     change: &mut impl FnMut(&mut T) -> Result<()>,
 ) -> Result<Value> {
-    let mut record: T = serde_json::from_value(current.value.clone()).map_err(|error| {
+    let seen = current.seen(declared);
+    let mut record: T = serde_json::from_value(seen.clone()).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
             .with("collection", &declared.name)
             .with("reason", &error)
@@ -119,5 +120,5 @@ fn changed<T: Serialize + DeserializeOwned>(
     let before = to_json(&declared.name, &record)?;
     change(&mut record)?;
     let after = to_json(&declared.name, &record)?;
-    Ok(carry_over(&current.value, &before, &after))
+    Ok(carry_over(&seen, &before, &after))
 }

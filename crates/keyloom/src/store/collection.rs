@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 use super::fields::KeyFields;
 use super::finite::not_finite;
 use super::stored::Stored;
+use crate::counted::{Fetched, fetch, fetch_one};
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
-use crate::record::{Document, Version};
+use crate::record::{Document, Version, shown};
 use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
 use crate::session::Session;
-use crate::write::{self, Request, Retry, Written, key_of_values, once};
+use crate::write::{self, Origin, Request, Retry, Whole, Written, key_of_values, once};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
@@ -28,18 +29,21 @@ use crate::write::{self, Request, Retry, Written, key_of_values, once};
 pub struct Collection<T> {
     pub(super) session: Session,
     pub(super) name: Arc<str>,
+    /// Whether its records come from a type or as JSON.
+    origin: Origin,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Collection<T> {
     fn clone(&self) -> Self {
-        Collection { session: self.session.clone(), name: self.name.clone(), kind: PhantomData }
+        let Collection { session, name, origin, kind } = self;
+        Collection { session: session.clone(), name: name.clone(), origin: *origin, kind: *kind }
     }
 }
 
 impl<T> Collection<T> {
-    pub(crate) fn new(session: Session, name: &str) -> Self {
-        Collection { session, name: name.into(), kind: PhantomData }
+    pub(crate) fn new(session: Session, name: &str, origin: Origin) -> Self {
+        Collection { session, name: name.into(), origin, kind: PhantomData }
     }
 
     /// The same collection, on behalf of a user.
@@ -139,9 +143,7 @@ impl<T> Collection<T> {
             if !self.session.may_read(declared, &key) {
                 return Ok(None);
             }
-            let record = Address::new(declared.area.clone(), key.clone());
-            let found =
-                self.session.engine.get(&self.session.space, &[record]).await?.pop().flatten();
+            let Fetched { cell: found, counted } = fetch_one(&self.session, declared, &key).await?;
             // Between the two reads the value may have passed to another record. The common
             // case, a record that was not written since, is told by the stamps alone.
             if let Some(found) = found
@@ -150,7 +152,10 @@ impl<T> Collection<T> {
                 && let Some(text) = found.bytes()
             {
                 let version = Version::from_stamp(found.stamp);
-                return Ok(self.unless_expired(declared, Document::new(key, version, text.clone())));
+                let document = Document::new(key, version, text.clone());
+                let counted = counted.as_ref().map(|counted| &counted.values);
+                let document = self.unless_expired(declared, document);
+                return Ok(document.map(|found| shown(&declared.counters, found, counted)));
             }
             if !retry.pause(reads).await {
                 break;
@@ -183,9 +188,10 @@ impl<T> Collection<T> {
     }
 
     /// How many records all pages of the query would give, whatever its page and its cursor are: a
-    /// range over elements gives a record once for each of its entries. Reads every entry, and
-    /// where records expire, every record; a query with a `limit` that is too small for it is an
-    /// error, so that no wrong number is ever given.
+    /// range over elements gives a record once for each of its entries. Where a declared count has
+    /// exactly these records as a group, one round trip; otherwise reads every entry, and where
+    /// records expire, every record. A query with a `limit` that is too small for it is an error,
+    /// so that no wrong number is ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         query::count(&self.session, &self.name, query).await
     }
@@ -198,7 +204,7 @@ impl<T> Collection<T> {
 
     /// How the query would be answered, in words.
     pub async fn explain(&self, query: &Query) -> Result<String> {
-        Ok(query::planned(&self.session, &self.name, query).await?.to_string())
+        query::explained(&self.session, &self.name, query).await
     }
 
     /// A record as a part of what is asked. Only a write with a key is told apart from others, so
@@ -213,24 +219,23 @@ impl<T> Collection<T> {
         declared: &Declared,
         keys: &[Option<Bytes>],
     ) -> Result<Vec<Option<Document>>> {
-        let addresses: Vec<Address> = keys
-            .iter()
-            .flatten()
-            .map(|key| Address::new(declared.area.clone(), key.clone()))
-            .collect();
-        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
-        let mut cells = cells.into_iter();
+        let there: Vec<Bytes> = keys.iter().flatten().cloned().collect();
+        let mut fetched = fetch(&self.session, declared, &there).await?.into_iter();
         keys.iter()
             .map(|key| {
                 let Some(key) = key else { return Ok(None) };
-                let Some(cell) = cells.next().flatten() else { return Ok(None) };
+                let Some(Fetched { cell: Some(cell), counted }) = fetched.next() else {
+                    return Ok(None);
+                };
                 let text = cell.bytes().ok_or_else(|| {
                     Error::new(ErrorKind::Corrupt, "a record's key holds integers")
                         .with("key", ShowKey(key))
                 })?;
                 let version = Version::from_stamp(cell.stamp);
                 let document = Document::new(key.clone(), version, text.clone());
-                Ok(self.unless_expired(declared, document))
+                let counted = counted.as_ref().map(|counted| &counted.values);
+                let document = self.unless_expired(declared, document);
+                Ok(document.map(|found| shown(&declared.counters, found, counted)))
             })
             .collect()
     }
@@ -306,7 +311,7 @@ impl<T: Serialize> Collection<T> {
     pub async fn upsert(&self, record: &T) -> Result<Written> {
         let record = to_json(&self.name, record)?;
         once!(&self.session, self.request("upsert", self.payload(&record)), |session| {
-            write::upsert(&session, &self.name, &record)
+            write::upsert(&session, &self.name, Whole { value: &record, origin: self.origin })
         })
     }
 
@@ -314,7 +319,8 @@ impl<T: Serialize> Collection<T> {
     pub async fn replace(&self, record: &T) -> Result<Written> {
         let record = to_json(&self.name, record)?;
         once!(&self.session, self.request("replace", self.payload(&record)), |session| {
-            write::replace(&session, &self.name, &record, None)
+            let whole = Whole { value: &record, origin: self.origin };
+            write::replace(&session, &self.name, whole, None)
         })
     }
 
@@ -323,7 +329,8 @@ impl<T: Serialize> Collection<T> {
         let record = to_json(&self.name, record)?;
         let payload = json!([self.payload(&record), version.to_string()]);
         once!(&self.session, self.request("replace_if", payload), |session| {
-            write::replace(&session, &self.name, &record, Some(version))
+            let whole = Whole { value: &record, origin: self.origin };
+            write::replace(&session, &self.name, whole, Some(version))
         })
     }
 }

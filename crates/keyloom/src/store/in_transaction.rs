@@ -10,36 +10,39 @@ use serde_json::Value;
 
 use super::collection::{if_there, key_of, to_json, unique_key};
 use super::fields::KeyFields;
+use super::increment::owned;
 use super::stored::Stored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{Page, Query};
 use crate::record::{Document, Version};
 use crate::schema::Collection as Declared;
 use crate::typed::Record;
-use crate::write::{Transaction, Written};
+use crate::write::{Origin, Transaction, Whole, Written};
 
 /// A collection within one attempt at a transaction. What it reads must still hold at the
 /// commit; what it writes is seen by its later reads, and by nobody else before the commit.
 pub struct TransactionCollection<T> {
     transaction: Transaction,
     declared: Arc<Declared>,
+    /// Whether its records come from a type or as JSON.
+    origin: Origin,
     kind: PhantomData<fn() -> T>,
 }
 
 impl Transaction {
     /// The collection of a Rust type. Its schema must be in the store already.
     pub fn collection<T: Record>(&self) -> Result<TransactionCollection<T>> {
-        self.named(T::COLLECTION)
+        self.named(T::COLLECTION, Origin::Type)
     }
 
     /// A collection as JSON.
     pub fn documents(&self, name: &str) -> Result<TransactionCollection<Value>> {
-        self.named(name)
+        self.named(name, Origin::Json)
     }
 
-    fn named<T>(&self, name: &str) -> Result<TransactionCollection<T>> {
-        let declared = self.declared(name)?;
-        Ok(TransactionCollection { transaction: self.clone(), declared, kind: PhantomData })
+    fn named<T>(&self, name: &str, origin: Origin) -> Result<TransactionCollection<T>> {
+        let (transaction, declared) = (self.clone(), self.declared(name)?);
+        Ok(TransactionCollection { transaction, declared, origin, kind: PhantomData })
     }
 }
 
@@ -54,6 +57,18 @@ impl<T> TransactionCollection<T> {
 
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
         key_of(self.transaction.session(), &self.declared, &key.into_values())
+    }
+
+    /// Adds to counters of a record at the commit, which must be there then. Reads of this
+    /// transaction see it at once. What others add meanwhile is no conflict, and is not seen by
+    /// this transaction once it has read the record.
+    pub fn increment(
+        &self,
+        key: impl KeyFields,
+        deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
+    ) -> Result<()> {
+        let key = key_of(self.transaction.session(), &self.declared, &key.into_values())?;
+        self.transaction.increment(&self.declared, &key, &owned(deltas))
     }
 
     /// Always refused: a range that is read here could change before the commit unnoticed.
@@ -93,20 +108,24 @@ impl<T: Serialize> TransactionCollection<T> {
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        let record = to_json(&self.declared.name, record)?;
-        self.transaction.judged(self.transaction.upsert(&self.declared, record).await)
+        let value = &to_json(&self.declared.name, record)?;
+        let whole = Whole { value, origin: self.origin };
+        self.transaction.judged(self.transaction.upsert(&self.declared, whole).await)
     }
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        let record = to_json(&self.declared.name, record)?;
-        self.transaction.judged(self.transaction.replace(&self.declared, record, None).await)
+        self.put(record, None).await
     }
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
-        let record = to_json(&self.declared.name, record)?;
-        let replaced = self.transaction.replace(&self.declared, record, Some(version)).await;
-        self.transaction.judged(replaced)
+        self.put(record, Some(version)).await
+    }
+
+    async fn put(&self, record: &T, version: Option<Version>) -> Result<Written> {
+        let value = &to_json(&self.declared.name, record)?;
+        let whole = Whole { value, origin: self.origin };
+        self.transaction.judged(self.transaction.replace(&self.declared, whole, version).await)
     }
 }

@@ -1,26 +1,28 @@
-//! What an operator does to a store: build, verify and repair its indexes, and sweep what has
-//! expired.
+//! What an operator does to a store: build, verify and repair its indexes and aggregates, and
+//! sweep what has expired.
 
 use std::time::Duration;
 
 use super::Store;
 use crate::due::{self, SweepOptions, Sweeper, Swept};
 use crate::error::Result;
-use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
+use crate::index::{
+    self, Built, Repair, RepairOptions, SweptGroups, Verification, Verifier, VerifyOptions,
+};
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::IndexState;
 use crate::write::purge_idempotency_keys;
 
 impl Store {
-    /// The state of an index, as the store has it now.
+    /// The state of an index or an aggregate, as the store has it now.
     pub async fn index_state(&self, collection: &str, index: &str) -> Result<IndexState> {
         let loaded = self.session().program()?.reload().await?;
-        loaded.schema.collection(collection)?.index(index)?;
+        loaded.schema.collection(collection)?.check_kept(index)?;
         Ok(loaded.state(collection, index).clone())
     }
 
-    /// Makes an index complete and ready, while writers go on. An index that is ready already is
-    /// left as it is; one that was disabled or failed is built anew.
+    /// Makes an index or an aggregate complete and ready, while writers go on. One that is ready
+    /// already is left as it is; one that was disabled or failed is built anew.
     ///
     /// A build that was interrupted goes on where it is run again. One that meets records which
     /// the index cannot hold, such as two with the same unique value, names them in its error
@@ -29,7 +31,21 @@ impl Store {
         index::build(self.session().program()?, collection, index).await
     }
 
-    /// Stops maintaining and reading an index. Its entries stay where they are, and a unique
+    /// Counts an aggregate anew, beside the numbers that are read meanwhile, and puts the new ones
+    /// in their place. Writers may go on: every record is counted once. Safe to run twice, and
+    /// after a crash.
+    pub async fn recount(&self, collection: &str, aggregate: &str) -> Result<Built> {
+        index::recount(self.session().program()?, collection, aggregate).await
+    }
+
+    /// Removes the cells of groups that have no records any more, and what countings left behind
+    /// that were interrupted. Groups without records are not shown in any case; sweeping saves
+    /// their room. Writers may go on meanwhile.
+    pub async fn sweep_groups(&self) -> Result<SweptGroups> {
+        index::sweep_groups(self.session().program()?).await
+    }
+
+    /// Stops maintaining and reading an index or an aggregate. Its entries stay where they are, and a unique
     /// index no longer refuses duplicates. [`build`](Self::build) brings it back.
     pub async fn disable(&self, collection: &str, index: &str) -> Result<()> {
         self.session().program()?.set_state(collection, index, IndexState::Disabled).await
@@ -42,7 +58,8 @@ impl Store {
         purge_idempotency_keys(self.session(), options).await
     }
 
-    /// Looks at every record and every index entry of the space, and reports what is wrong.
+    /// Looks at every record, every index entry and every aggregate of the space, and reports what
+    /// is wrong.
     /// Writers may go on meanwhile.
     pub async fn verify(&self) -> Result<Verification> {
         self.verify_with(&VerifyOptions::default()).await
@@ -59,7 +76,8 @@ impl Store {
     }
 
     /// Verifies, and mends what can be mended: puts entries that are missing, deletes those that
-    /// dangle, and deletes or rewrites those that are wrong. What cannot be read, what belongs to
+    /// dangle, deletes or rewrites those that are wrong, and counts aggregates anew that drifted.
+    /// What cannot be read, what belongs to
     /// no template, and values that two records claim are reported and let be.
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.

@@ -1,6 +1,7 @@
 //! What a program holds in its hands: stores, collections, transactions.
 
 mod address;
+mod aggregates;
 mod change;
 mod changes;
 mod collection;
@@ -8,6 +9,7 @@ mod fields;
 mod finite;
 mod history;
 mod in_transaction;
+mod increment;
 mod leased;
 mod maintenance;
 mod plain;
@@ -37,10 +39,10 @@ use serde_json::Value;
 use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
 use crate::idempotency::Answer;
-use crate::schema::{Applied, Live, Schema};
+use crate::schema::{Applied, Live, Schema, Warning};
 use crate::session::{Clock, Session};
 use crate::typed::Record;
-use crate::write::{self, Failed, Json, Replay, Request, Retry, Transaction, once};
+use crate::write::{self, Failed, Json, Origin, Replay, Request, Retry, Transaction, once};
 
 /// A store, seen through one of its spaces. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -86,6 +88,14 @@ impl Store {
         self.seen_by(self.session.by_clock(clock))
     }
 
+    /// The same store, which tells of writes that are allowed and probably not meant, such as
+    /// numbers that look like counters and are none. Each is told once. See also
+    /// [`Schema::warnings`].
+    #[must_use]
+    pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.seen_by(self.session.warning(hear))
+    }
+
     /// The name of the space.
     pub fn space_name(&self) -> &str {
         self.session.space.name()
@@ -114,7 +124,7 @@ impl Store {
             Ok(_) => drop(self.apply(&T::schema()?).await?),
             Err(_) => self.session.expect(&T::schema()?).await?,
         }
-        Ok(Collection::new(self.session.clone(), T::COLLECTION))
+        Ok(Collection::new(self.session.clone(), T::COLLECTION, Origin::Type))
     }
 
     /// A collection of the stored schema, as JSON.
@@ -122,7 +132,7 @@ impl Store {
         if self.session.loaded().await?.schema.collection(name).is_err() {
             self.session.reload().await?.schema.collection(name)?;
         }
-        Ok(Collection::new(self.session.clone(), name))
+        Ok(Collection::new(self.session.clone(), name, Origin::Json))
     }
 
     /// Reads and writes several records of this space, all or nothing.

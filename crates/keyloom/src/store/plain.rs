@@ -20,7 +20,7 @@ use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopp
 use crate::record::Version;
 use crate::schema::{Collection, Holds, Index, Loaded, Schema};
 use crate::session::Session;
-use crate::write::{self, Replay, Request, commit_claimed, once};
+use crate::write::{self, Origin, Replay, Request, Whole, commit_claimed, once};
 
 /// How often a write is repeated when the schema changes under it.
 const ATTEMPTS: usize = 16;
@@ -86,7 +86,7 @@ impl Expired {
             Place::Entry(collection, index) if index.holds == Holds::Record => {
                 collection.is_text_expired(value, self.now)
             }
-            Place::Entry(..) | Place::Stray(_) | Place::Free => false,
+            Place::Entry(..) | Place::Stray(_) | Place::Counters | Place::Free => false,
         }
     }
 }
@@ -154,7 +154,8 @@ impl Plain {
             match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
                     let record = record_at(&collection, &address.key, value)?;
-                    let written = write::upsert(&self.session, &collection.name, &record).await?;
+                    let whole = Whole { value: &record, origin: Origin::Json };
+                    let written = write::upsert(&self.session, &collection.name, whole).await?;
                     return Ok(written.version());
                 }
                 Kind::Free => {
@@ -324,7 +325,8 @@ impl Plain {
             Place::Record(collection) => Kind::Record(collection.clone()),
             Place::Entry(collection, index) => Kind::Entry(collection.clone(), index.clone()),
             Place::Stray(template) => Kind::Stray(template.source.clone()),
-            Place::Free => Kind::Free,
+            // No user can name Keyloom's own area.
+            Place::Free | Place::Counters => Kind::Free,
         };
         match kind {
             Kind::Stray(_) | Kind::Free if self.session.actor().is_some() => {

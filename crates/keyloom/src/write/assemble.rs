@@ -7,16 +7,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside::{Beside, LeaseHold, beside};
+use super::beside::{
+    Beside, Counting, LeaseHold, NO_COUNTING, aggregate_refused, beside, explain_counters,
+};
 use super::entries::{EntryStep, Image, entries, taken};
 use super::once::came_first;
 use super::operations::Current;
+use crate::counted::Counted;
 use crate::engine::{
-    Address, Batch, Cause, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
+    Address, Batch, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Document, Version, check_size};
-use crate::schema::{Collection, Index, Loaded, record_key_of};
+use crate::record::{Document, Version, check_size, shown};
+use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};
 use crate::session::Session;
 
 /// What is known of a record before it changes.
@@ -42,11 +45,13 @@ pub(crate) enum Before {
 
 impl Before {
     /// What lies in the store, if anything does.
-    fn there(&self) -> Option<(Version, &Value, &Bytes)> {
+    pub(super) fn there(&self) -> Option<(Version, &Value, &Bytes)> {
         match self {
             Before::Absent | Before::SeenAbsent => None,
             Before::Read { version, value, text }
-            | Before::Expired(Current { version, value, text }) => Some((*version, value, text)),
+            | Before::Expired(Current { version, value, text, .. }) => {
+                Some((*version, value, text))
+            }
         }
     }
 }
@@ -76,9 +81,15 @@ impl After {
         Ok(After { version, value, text })
     }
 
-    /// The record as it will be in the store.
-    pub(crate) fn document(&self, key: &Bytes) -> Document {
-        Document::new(key.clone(), self.version, self.text.clone())
+    /// The record as it will be read, with these counters.
+    pub(crate) fn document(
+        &self,
+        collection: &Collection,
+        key: &Bytes,
+        counted: Option<&Counted>,
+    ) -> Document {
+        let document = Document::new(key.clone(), self.version, self.text.clone());
+        shown(&collection.counters, document, counted.map(|counted| &counted.values))
     }
 }
 
@@ -119,12 +130,14 @@ pub(crate) struct Work<'w> {
     pub(crate) reads: &'w [(Address, Option<Stamp>)],
     /// The leases under which it is done.
     pub(crate) leases: &'w [LeaseHold],
+    /// What is done to counters.
+    pub(crate) counting: &'w Counting,
 }
 
 impl<'w> Work<'w> {
     /// Changes that rest on nothing but what they know of their own records.
     pub(crate) fn of(changes: &'w [Change]) -> Self {
-        Work { changes, reads: &[], leases: &[] }
+        Work { changes, reads: &[], leases: &[], counting: &NO_COUNTING }
     }
 }
 
@@ -143,6 +156,16 @@ pub(crate) enum Role {
     Read,
     /// That lease of the work.
     Lease(usize),
+    /// A number of this aggregate, or the mark of a record that it counts.
+    Aggregate(Arc<Aggregate>),
+    /// The record of that addend, which must be there.
+    Counted(usize),
+    /// The counters of that addend.
+    Counters(usize),
+    /// Counters that leave with their record.
+    Departed,
+    /// Counters that come with their record.
+    Arrived,
 }
 
 /// A batch with the role of each of its entries.
@@ -152,11 +175,18 @@ pub(crate) struct Assembled {
 }
 
 /// Builds the batch.
-pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Result<Assembled> {
+pub(crate) async fn assemble(
+    session: &Session,
+    loaded: &Loaded,
+    work: Work<'_>,
+) -> Result<Assembled> {
     let Work { changes, reads, .. } = work;
     // What has expired makes way for anybody.
     for change in changes.iter().filter(|change| !change.is_expiry()) {
         session.check_write(&change.collection, &change.key)?;
+    }
+    for addend in &work.counting.addends {
+        session.check_write(&addend.collection, &addend.key)?;
     }
     let mut builder = Builder::new(&session.space, loaded.fence());
     for (place, change) in changes.iter().enumerate() {
@@ -181,7 +211,7 @@ pub(crate) fn assemble(session: &Session, loaded: &Loaded, work: Work<'_>) -> Re
             builder.add_entry(changes, place, index, address, entry.step, stamp)?;
         }
     }
-    for Beside { address, condition, effect, role } in beside(session, loaded, &work)? {
+    for Beside { address, condition, effect, role } in beside(session, loaded, &work).await? {
         builder.push(role, address, condition, effect);
     }
     for (address, stamp) in reads {
@@ -304,9 +334,7 @@ impl Builder {
                     Role::Entry(other, ..) | Role::Record(other) => {
                         ShowKey(&changes[*other].key).to_string()
                     }
-                    Role::History | Role::Idempotency | Role::Read | Role::Lease(_) => {
-                        String::new()
-                    }
+                    _ => String::new(),
                 };
                 Err(taken(&changes[place].collection, index, &address.key, Some(&rival)))
             }
@@ -328,6 +356,8 @@ pub(crate) enum Refused {
     StaleSchema,
     /// A record that was read has changed; reading it again may help.
     Changed(Error),
+    /// Counters that were read have changed, and are this now.
+    Counted(Error, Option<Counted>),
     /// Another record holds this key of this index.
     Taken(Arc<Index>, Address, Error),
     /// Trying again does not help.
@@ -338,25 +368,21 @@ pub(crate) enum Refused {
 pub(crate) fn explain(
     session: &Session,
     roles: &[Role],
-    work: Work<'_>,
+    work: &Work<'_>,
     rejection: &Rejection,
 ) -> Refused {
     let changes = work.changes;
-    let Cause::Condition { entry } = rejection.cause else {
-        return match rejection.cause {
-            Cause::Fence => Refused::StaleSchema,
-            _ => Refused::Final(Error::new(
-                ErrorKind::Internal,
-                "a batch without additions failed one",
-            )),
-        };
-    };
-    match &roles[entry] {
+    let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
+    match &roles[place] {
         Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
         Role::History => {
             Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
         }
         Role::Idempotency => Refused::Final(came_first()),
+        Role::Aggregate(aggregate) => aggregate_refused(aggregate, &rejection.cause),
+        role @ (Role::Counted(_) | Role::Counters(_) | Role::Departed | Role::Arrived) => {
+            explain_counters(work.counting, role, rejection)
+        }
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,
             "a record that the transaction read has changed",

@@ -1,17 +1,33 @@
 //! What the log of a space is told of a commit.
 
 use super::assemble::{Before, Change, Work};
-use crate::engine::{Address, Committed, Integers};
+use super::beside::Addend;
+use crate::engine::{Address, Committed};
 use crate::log::{Note, Told, trim_now_and_then};
 use crate::schema::Loaded;
 use crate::session::Session;
 
 /// Who makes a commit, and which records it changes. Its cells tell the rest.
 pub(super) fn note(session: &Session, work: &Work<'_>) -> Note {
-    Note { author: session.author(), changes: work.changes.iter().filter_map(told).collect() }
+    let of_records = work.changes.iter().filter_map(|change| told(work, change));
+    let is_alone = |addend: &&Addend| {
+        !work.changes.iter().any(|change| address(change) == addend.record_address())
+    };
+    let of_counters = work.counting.addends.iter().filter(is_alone).map(|addend| Told {
+        collection: addend.collection.name.clone(),
+        address: addend.record_address(),
+        // Nobody has looked.
+        before: None,
+        increments: addend.deltas.clone(),
+    });
+    Note { author: session.author(), changes: of_records.chain(of_counters).collect() }
 }
 
-fn told(change: &Change) -> Option<Told> {
+fn address(change: &Change) -> Address {
+    Address::new(change.collection.area.clone(), change.key.clone())
+}
+
+fn told(work: &Work<'_>, change: &Change) -> Option<Told> {
     let before = match &change.before {
         Before::Read { version, .. } => Some(*version),
         // It was there until now, for all who read the log.
@@ -22,11 +38,16 @@ fn told(change: &Change) -> Option<Told> {
     };
     Some(Told {
         collection: change.collection.name.clone(),
-        address: Address::new(change.collection.area.clone(), change.key.clone()),
+        address: address(change),
         before,
-        // What a commit adds to the counters of the record, by their names. The cells of the
-        // counters are in the log by themselves; this is for those who watch.
-        increments: Integers::new(),
+        // The cells of the counters are in the log by themselves; this is for those who watch.
+        increments: work
+            .counting
+            .addends
+            .iter()
+            .find(|addend| addend.record_address() == address(change))
+            .map(|addend| addend.deltas.clone())
+            .unwrap_or_default(),
     })
 }
 

@@ -12,6 +12,7 @@ use super::entries::entry_keys_of;
 use super::guard::guard;
 use super::logged::note;
 use super::operations::Current;
+use crate::counted::{Fetched, fetch_one};
 use crate::engine::{Address, Batch, Cause, Cell, Reading, Rejection};
 use crate::error::{ErrorKind, Result};
 use crate::schema::{Collection, Index, Loaded, record_key_of};
@@ -37,12 +38,11 @@ pub(super) async fn make_way(
         // Somebody else removed it meanwhile.
         Role::Record(place) if *place >= asked.len() => drop(changes.remove(*place)),
         Role::Record(place) => {
-            let Some(before) =
-                before(session, &asked[*place], &tried[*place], rejection.found.as_ref())
-            else {
+            let (asked, found) = (&asked[*place], rejection.found.as_ref());
+            let Some(before) = before(session, asked, &tried[*place], found) else {
                 return Ok(None);
             };
-            changes[*place].before = before;
+            changes[*place].before = with_counters(session, asked, before).await?;
         }
         Role::Entry(place, index, key) => {
             let collection = &tried[*place].collection;
@@ -55,7 +55,15 @@ pub(super) async fn make_way(
                 Holder::Unsettled => {}
             }
         }
-        Role::Read | Role::Lease(_) | Role::History | Role::Idempotency => return Ok(None),
+        Role::Read
+        | Role::Lease(_)
+        | Role::History
+        | Role::Idempotency
+        | Role::Aggregate(_)
+        | Role::Counted(_)
+        | Role::Counters(_)
+        | Role::Departed
+        | Role::Arrived => return Ok(None),
     }
     Ok(Some(changes))
 }
@@ -76,7 +84,7 @@ pub(super) async fn step_aside(
     for change in expired {
         let changes = std::slice::from_ref(change);
         let work = Work::of(changes);
-        let mut assembled = assemble(session, loaded, work)?;
+        let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, changes, &mut assembled).await?;
         session.commit(loaded, assembled.batch, || note(session, &work)).await?;
     }
@@ -94,7 +102,7 @@ fn before(
         return None;
     }
     let current =
-        found.and_then(|cell| Current::from_cell(&asked.collection, &asked.key, cell).ok());
+        found.and_then(|cell| Current::from_cell(&asked.collection, &asked.key, cell, None).ok());
     match current {
         Some(current) if asked.collection.is_expired(&current.value, session.now()) => {
             Some(Before::Expired(current))
@@ -102,6 +110,17 @@ fn before(
         // What had expired is no longer there; whatever is now speaks for itself.
         _ if matches!(tried.before, Before::Expired(_)) => Some(asked.before.clone()),
         _ => None,
+    }
+}
+
+/// The counters of an expired record end with it, so that whoever begins anew must know them.
+async fn with_counters(session: &Session, asked: &Change, before: Before) -> Result<Before> {
+    match before {
+        Before::Expired(current) if !asked.collection.counters.is_empty() => {
+            let Fetched { counted, .. } = fetch_one(session, &asked.collection, &asked.key).await?;
+            Ok(Before::Expired(Current { counted, ..current }))
+        }
+        before => Ok(before),
     }
 }
 
@@ -151,7 +170,7 @@ impl Claim<'_> {
         let claim = cells.next().flatten();
         // One that cannot be read is nobody's to remove.
         let record =
-            cells.next().flatten().map(|cell| Current::from_cell(collection, &holder, &cell));
+            cells.next().flatten().map(|cell| Current::from_cell(collection, &holder, &cell, None));
         let Some(record) =
             record.transpose().unwrap_or_default().filter(|record| self.is_of(record))
         else {

@@ -4,6 +4,7 @@ mod assemble;
 mod beside;
 mod entries;
 mod guard;
+mod increment;
 mod logged;
 mod make_way;
 mod once;
@@ -13,14 +14,17 @@ mod transaction;
 mod update;
 
 pub(crate) use assemble::{Change, Refused, Work};
-pub(crate) use beside::LeaseHold;
+pub(crate) use beside::{Additions, LeaseHold, Share, share};
 pub(crate) use entries::{Image, entry_keys_of, entry_value};
+pub use increment::Increment;
+pub(crate) use increment::{counters, increment};
 pub(crate) use once::{
-    Begun, Failed, Json, Replay, Request, Sending, commit_claimed, once, purge_idempotency_keys,
+    Added, Begun, Failed, Json, Replay, Request, Sending, commit_claimed, once,
+    purge_idempotency_keys,
 };
 pub(crate) use operations::{
-    Current, commit, delete, discard, insert, key_of_values, not_found, read_record, record_key,
-    replace, upsert,
+    Current, Origin, Whole, commit, delete, discard, insert, key_of_values, not_found, read_record,
+    record_key, replace, upsert,
 };
 pub use operations::{Effect, Written};
 pub use retry::Retry;

@@ -7,17 +7,19 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{
-    After, Assembled, Before, Change, Refused, Work, assemble, explain, record_text,
+    After, Assembled, Before, Change, Refused, Role, Work, assemble, explain, record_text,
 };
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
 use super::make_way::{ROUNDS_MAX, is_too_large, make_way, step_aside};
 use super::retry::Retry;
-use crate::engine::{Address, Cell, Outcome, ShowKey};
+use crate::counted::{Counted, Fetched, fetch_one};
+use crate::engine::{Cause, Cell, Effect as EngineEffect, Integers, Outcome, Rejection, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
-    Document, Passage, Version, check_new, check_transitions, fill_generated, forget_generated,
+    Document, Passage, Version, check_aside, check_new, check_transitions, fill_generated,
+    forget_generated, set_aside, show, shown,
 };
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
@@ -25,6 +27,10 @@ use crate::session::Session;
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
 const CODE_DRAWS: u32 = 16;
+
+/// How often a batch is assembled because a record was counted meanwhile. Each record of it can
+/// be counted once only, and a builder counts many records at once.
+const RECOUNTS: u32 = 16;
 
 /// What became of a record that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +67,19 @@ pub(crate) struct Current {
     pub(crate) version: Version,
     pub(crate) value: Value,
     pub(crate) text: Bytes,
+    /// What was counted beside it, if anything.
+    pub(crate) counted: Option<Counted>,
 }
 
 impl Current {
     /// What is at the key of a record. If it is no record, or one of another key, nobody can tell
     /// from it which entries it has, so that it must not be written over.
-    pub(crate) fn from_cell(collection: &Collection, key: &Bytes, cell: &Cell) -> Result<Self> {
+    pub(crate) fn from_cell(
+        collection: &Collection,
+        key: &Bytes,
+        cell: &Cell,
+        counted: Option<Counted>,
+    ) -> Result<Self> {
         let (value, text) = read_record(collection, key, cell).map_err(|reason| {
             let message = "a stored record cannot be read; it can only be deleted";
             Error::new(ErrorKind::Corrupt, message)
@@ -74,15 +87,39 @@ impl Current {
                 .with("key", ShowKey(key))
                 .with("reason", reason)
         })?;
-        Ok(Current { version: Version::from_stamp(cell.stamp), value, text })
+        Ok(Current { version: Version::from_stamp(cell.stamp), value, text, counted })
+    }
+
+    /// The record that was fetched, if it was there.
+    pub(crate) fn of(
+        collection: &Collection,
+        key: &Bytes,
+        fetched: Fetched,
+    ) -> Result<Option<Self>> {
+        let Fetched { cell, counted } = fetched;
+        cell.map(|cell| Current::from_cell(collection, key, &cell, counted)).transpose()
     }
 
     pub(super) fn into_before(self) -> Before {
         Before::Read { version: self.version, value: self.value, text: self.text }
     }
 
-    pub(crate) fn document(&self, key: &Bytes) -> Document {
-        Document::new(key.clone(), self.version, self.text.clone())
+    /// The record as it is read, with its counters.
+    pub(crate) fn document(&self, collection: &Collection, key: &Bytes) -> Document {
+        let document = Document::new(key.clone(), self.version, self.text.clone());
+        shown(&collection.counters, document, self.values())
+    }
+
+    /// The record with its counters in place, as a program sees it.
+    pub(crate) fn seen(&self, collection: &Collection) -> Value {
+        let mut value = self.value.clone();
+        show(&collection.counters, &mut value, self.values());
+        value
+    }
+
+    /// What was counted.
+    pub(crate) fn values(&self) -> Option<&Integers> {
+        self.counted.as_ref().map(|counted| &counted.values)
     }
 }
 
@@ -145,11 +182,26 @@ pub(crate) async fn commit(
     loaded: &Loaded,
     work: Work<'_>,
 ) -> Result<Option<Refused>> {
+    Ok(commit_counting(session, loaded, work).await?.err())
+}
+
+/// As [`commit`], and gives the counters of each addend right after.
+pub(super) async fn commit_counting(
+    session: &Session,
+    loaded: &Loaded,
+    work: Work<'_>,
+) -> Result<Result<Vec<Integers>, Refused>> {
     let asked = work.changes;
+    for change in asked {
+        if let Some(after) = &change.after {
+            session.warn_of(&change.collection, &after.value);
+        }
+    }
     let mut changes = Cow::Borrowed(asked);
-    for round in 1.. {
+    let (mut rounds, mut recounts) = (0, 0);
+    loop {
         let work = Work { changes: &changes, ..work };
-        let mut assembled = assemble(session, loaded, work)?;
+        let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
         if changes.len() > asked.len() && is_too_large(session, &batch) {
@@ -157,20 +209,38 @@ pub(crate) async fn commit(
             changes.to_mut().truncate(asked.len());
             continue;
         }
+        let adds: Vec<bool> = batch
+            .entries
+            .iter()
+            .map(|entry| matches!(entry.effect, Some(EngineEffect::Add { .. })))
+            .collect();
         let rejection = match session.commit(loaded, batch, || note(session, &work)).await? {
             Outcome::Committed(committed) => {
                 session.claim().inspect(|claim| claim.settle());
                 keep_log_short(session, loaded, &committed).await;
-                break;
+                let added =
+                    roles.iter().zip(adds).filter(|(_, adds)| *adds).zip(committed.integers);
+                let counters = added.filter(|((role, _), _)| matches!(role, Role::Counters(_)));
+                return Ok(Ok(counters.map(|(_, sums)| sums).collect()));
             }
             Outcome::Rejected(rejection) => rejection,
         };
+        if is_recounted(&roles, &rejection) && recounts < RECOUNTS {
+            recounts += 1;
+            continue;
+        }
+        rounds += 1;
         match make_way(session, asked, &changes, &roles, &rejection).await? {
-            Some(grown) if round < ROUNDS_MAX => changes = Cow::Owned(grown),
-            _ => return Ok(Some(explain(session, &roles, work, &rejection))),
+            Some(grown) if rounds < ROUNDS_MAX => changes = Cow::Owned(grown),
+            _ => return Ok(Err(explain(session, &roles, &work, &rejection))),
         }
     }
-    Ok(None)
+}
+
+/// Whether a batch failed only because the builder of an aggregate has counted a record since it
+/// was assembled. The records are as they were, so that assembling it again is all it takes.
+fn is_recounted(roles: &[Role], rejection: &Rejection) -> bool {
+    matches!(rejection.cause, Cause::Condition { entry } if matches!(roles[entry], Role::Aggregate(_)))
 }
 
 /// Creates a record without reading anything.
@@ -191,9 +261,12 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
                 forget_generated(&mut value, &codes);
                 codes.clear();
             }
-            Some(Refused::Taken(_, _, error) | Refused::Changed(error) | Refused::Final(error)) => {
-                return Err(error);
-            }
+            Some(
+                Refused::Taken(_, _, error)
+                | Refused::Changed(error)
+                | Refused::Counted(error, _)
+                | Refused::Final(error),
+            ) => return Err(error),
         }
     }
 }
@@ -219,17 +292,22 @@ pub(super) fn may_draw_again(refused: &Option<Refused>, codes: &[Path], drawn: &
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
-pub(super) fn creation(collection: &Arc<Collection>, value: Value) -> Result<(Change, Document)> {
+pub(super) fn creation(
+    collection: &Arc<Collection>,
+    mut value: Value,
+) -> Result<(Change, Document)> {
+    let aside = set_aside(collection, &mut value)?;
     check_new(collection, &value)?;
     let key = record_key(collection, &value)?;
+    check_aside(collection, &key, &aside, None)?;
     let after = After::new(collection, Version::first(), value)?;
-    let document = after.document(&key);
+    let document = after.document(collection, &key, None);
     let collection = collection.clone();
     Ok((Change { collection, key, before: Before::Absent, after: Some(after) }, document))
 }
 
 /// Creates a record or replaces the one with its key.
-pub(crate) async fn upsert(session: &Session, name: &str, record: &Value) -> Result<Written> {
+pub(crate) async fn upsert(session: &Session, name: &str, record: Whole<'_>) -> Result<Written> {
     write_over(session, name, record, |_, _| Ok(())).await
 }
 
@@ -237,7 +315,7 @@ pub(crate) async fn upsert(session: &Session, name: &str, record: &Value) -> Res
 pub(crate) async fn replace(
     session: &Session,
     name: &str,
-    record: &Value,
+    record: Whole<'_>,
     expected: Option<Version>,
 ) -> Result<Written> {
     write_over(session, name, record, |key, current| expect(name, key, current, expected)).await
@@ -246,7 +324,7 @@ pub(crate) async fn replace(
 async fn write_over(
     session: &Session,
     name: &str,
-    record: &Value,
+    record: Whole<'_>,
     allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
     let retry = Retry::eager();
@@ -254,12 +332,14 @@ async fn write_over(
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        let mut value = record.clone();
+        let mut value = record.value.clone();
+        let aside = set_aside(collection, &mut value)?;
         let codes = complete(session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(session, collection, &key).await?;
         allow(&key, current.as_ref())?;
+        record.origin.check(collection, &key, &aside, current.as_ref())?;
         let (change, written) = match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
@@ -271,6 +351,39 @@ async fn write_over(
         made += 1;
         if is_settled(session, refused, retry, made).await? {
             return Ok(written);
+        }
+    }
+}
+
+/// A whole record that is to be written, and where it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'v> {
+    pub(crate) value: &'v Value,
+    pub(crate) origin: Origin,
+}
+
+/// Where a whole record comes from, which decides what its counters mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A Rust type, which cannot leave its counters out.
+    Type,
+    /// JSON, which says what it means.
+    Json,
+}
+
+impl Origin {
+    /// Refuses counters in a record that say something else than is there. What was read by a
+    /// type and is written back may be out of date, and says nothing.
+    pub(super) fn check(
+        self,
+        collection: &Collection,
+        key: &Bytes,
+        aside: &Integers,
+        current: Option<&Current>,
+    ) -> Result<()> {
+        match (self, current) {
+            (Origin::Type, Some(_)) => Ok(()),
+            (_, current) => check_aside(collection, key, aside, current.and_then(Current::values)),
         }
     }
 }
@@ -288,11 +401,14 @@ pub(crate) fn overwrite(
     current: Option<Current>,
     value: Value,
 ) -> Result<Overwrite> {
+    let counted = current.as_ref().and_then(|current| current.counted.clone());
     let (before, version, effect) = match current {
         None => (Before::SeenAbsent, Version::first(), Effect::Created),
         Some(current) => {
-            let keep =
-                |effect| Ok(Overwrite::Keep(Written { document: current.document(&key), effect }));
+            let keep = |effect| {
+                let document = current.document(collection, &key);
+                Ok(Overwrite::Keep(Written { document, effect }))
+            };
             if record_text(&value) == current.text {
                 return keep(Effect::Unchanged);
             }
@@ -304,7 +420,8 @@ pub(crate) fn overwrite(
         }
     };
     let after = After::new(collection, version, value)?;
-    let written = Written { document: after.document(&key), effect };
+    let document = after.document(collection, &key, counted.as_ref());
+    let written = Written { document, effect };
     let collection = collection.clone();
     let change = Change { collection, key, before, after: Some(after) };
     Ok(Overwrite::Write(Box::new(change), written))
@@ -360,7 +477,7 @@ pub(crate) async fn discard(
     let change = Change { collection, key, before, after: None };
     match commit(session, loaded, Work::of(&[change])).await? {
         None => Ok(true),
-        Some(Refused::StaleSchema | Refused::Changed(_)) => Ok(false),
+        Some(Refused::StaleSchema | Refused::Changed(_) | Refused::Counted(..)) => Ok(false),
         Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
     }
 }
@@ -393,7 +510,7 @@ pub(crate) fn not_found(name: &str, key: &Bytes) -> Error {
         .with("key", ShowKey(key))
 }
 
-/// Reads one record, if the caller may read it; one that has expired is absent.
+/// Reads one record with its counters, if the caller may read it; one that has expired is absent.
 pub(crate) async fn read(
     session: &Session,
     collection: &Collection,
@@ -402,9 +519,8 @@ pub(crate) async fn read(
     if !session.may_read(collection, key) {
         return Ok(None);
     }
-    let address = Address::new(collection.area.clone(), key.clone());
-    let cell = session.engine.get(&session.space, &[address]).await?.pop().flatten();
-    let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
+    let fetched = fetch_one(session, collection, key).await?;
+    let current = Current::of(collection, key, fetched)?;
     Ok(current.filter(|current| !collection.is_expired(&current.value, session.now())))
 }
 
@@ -422,7 +538,8 @@ pub(super) async fn is_settled(
             session.reload().await?;
             Ok(false)
         }
-        Some(Refused::Changed(error)) => match retry.pause(made).await {
+        Some(Refused::Changed(error) | Refused::Counted(error, _)) => match retry.pause(made).await
+        {
             true => Ok(false),
             false => Err(contention(error, made)),
         },

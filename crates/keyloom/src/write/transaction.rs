@@ -9,17 +9,19 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{After, Before, Change, Refused, Work};
-use super::beside::LeaseHold;
+use super::beside::{Addend, Counting, LeaseHold, Start};
 use super::entries::entry_keys_of;
+use super::increment::add_all;
 use super::operations::{
-    Current, Overwrite, Written, commit, complete, expect, is_settled, may_draw_again, overwrite,
-    record_key,
+    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, is_settled,
+    may_draw_again, overwrite, record_key,
 };
 use super::retry::Retry;
-use crate::engine::{Address, ShowKey, Stamp};
+use crate::counted::{Counted, fetch_one};
+use crate::engine::{Address, Integers, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::record::{Document, Version, check_new};
+use crate::record::{Document, Version, check_aside, check_new, set_aside};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 
@@ -46,6 +48,8 @@ struct State {
     writes: BTreeMap<Address, Write>,
     /// The leases under which the transaction is done, by their cells.
     leases: BTreeMap<Address, LeaseHold>,
+    /// What is added to counters.
+    addends: BTreeMap<Address, Addend>,
     /// Whether two reads are known to be of different moments, so that no commit can succeed.
     is_torn: bool,
     /// Whether the closure was refused something, or shown something, that a schema which has
@@ -77,12 +81,22 @@ impl Seen {
     }
 }
 
+/// What an attempt comes to, ready to be committed.
+struct Settled {
+    changes: Vec<Change>,
+    /// What else must still hold.
+    reads: Vec<(Address, Option<Stamp>)>,
+    counting: Counting,
+}
+
 #[derive(Clone)]
 struct Write {
     collection: Arc<Collection>,
     after: Option<After>,
     /// The codes that were drawn for the record.
     codes: Vec<Path>,
+    /// Whether the transaction deleted the record before, so that its counters start anew.
+    anew: bool,
 }
 
 impl Write {
@@ -176,7 +190,7 @@ impl Transaction {
         collection: &Collection,
         key: &Bytes,
     ) -> Result<Option<Document>> {
-        Ok(self.current(collection, key).await?.map(|current| current.document(key)))
+        Ok(self.current(collection, key).await?.map(|current| current.document(collection, key)))
     }
 
     /// Reads by a unique index, or sees what the transaction wrote itself.
@@ -210,7 +224,7 @@ impl Transaction {
         let Some(current) = self.current(collection, &holder).await? else { return Ok(None) };
         // The transaction itself may have changed the record so that it gives the claim up.
         let holds = entry_keys_of(collection, index, &current.value)?.contains(&address.key);
-        Ok(holds.then(|| current.document(&holder)))
+        Ok(holds.then(|| current.document(collection, &holder)))
     }
 
     /// Creates a record; fails at once if the transaction knows that it is there.
@@ -219,9 +233,11 @@ impl Transaction {
         collection: &Arc<Collection>,
         mut value: Value,
     ) -> Result<Document> {
+        let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
+        check_aside(collection, &key, &aside, None)?;
         let address = Address::new(collection.area.clone(), key.clone());
         let mut state = self.state();
         if state.visible(&address).is_some_and(|visible| visible.is_some()) {
@@ -232,9 +248,10 @@ impl Transaction {
             .with("collection", &collection.name)
             .with("key", ShowKey(&key)));
         }
+        state.refuse_late_creation(&address)?;
         let version = state.next_version(&address);
         let after = After::new(collection, version, value)?;
-        let document = after.document(&key);
+        let document = after.document(collection, &key, None);
         state.write(collection, address, Some(after), codes);
         Ok(document)
     }
@@ -243,19 +260,19 @@ impl Transaction {
     pub(crate) async fn upsert(
         &self,
         collection: &Arc<Collection>,
-        value: Value,
+        record: Whole<'_>,
     ) -> Result<Written> {
-        self.write_over(collection, value, |_, _| Ok(())).await
+        self.write_over(collection, record, |_, _| Ok(())).await
     }
 
     /// Replaces a record that must be there.
     pub(crate) async fn replace(
         &self,
         collection: &Arc<Collection>,
-        value: Value,
+        record: Whole<'_>,
         expected: Option<Version>,
     ) -> Result<Written> {
-        self.write_over(collection, value, |key, current| {
+        self.write_over(collection, record, |key, current| {
             expect(&collection.name, key, current, expected)
         })
         .await
@@ -264,24 +281,31 @@ impl Transaction {
     async fn write_over(
         &self,
         collection: &Arc<Collection>,
-        mut value: Value,
+        record: Whole<'_>,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
     ) -> Result<Written> {
+        let mut value = record.value.clone();
+        let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
+        record.origin.check(collection, &key, &aside, current.as_ref())?;
+        let counted = current.as_ref().and_then(|current| current.counted.clone());
         let address = Address::new(collection.area.clone(), key.clone());
         match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
             Overwrite::Write(change, mut written) => {
                 let mut state = self.state();
+                if written.effect == Effect::Created {
+                    state.refuse_late_creation(&address)?;
+                }
                 let after = change
                     .after
                     .map(|after| After { version: state.next_version(&address), ..after });
                 if let Some(after) = &after {
-                    written.document = after.document(&address.key);
+                    written.document = after.document(collection, &address.key, counted.as_ref());
                 }
                 state.write(collection, address, after, codes);
                 Ok(written)
@@ -294,9 +318,32 @@ impl Transaction {
         let there = self.current(collection, key).await?.is_some();
         if there {
             let address = Address::new(collection.area.clone(), key.clone());
-            self.state().write(collection, address, None, Vec::new());
+            let mut state = self.state();
+            state.addends.remove(&address);
+            state.write(collection, address, None, Vec::new());
         }
         Ok(there)
+    }
+
+    /// Adds to counters of a record; fails at once if the transaction knows that it is not there.
+    pub(crate) fn increment(
+        &self,
+        collection: &Arc<Collection>,
+        key: &Bytes,
+        deltas: &[(String, i64)],
+    ) -> Result<()> {
+        let mut state = self.state();
+        let address = Address::new(collection.area.clone(), key.clone());
+        let mut addend = match state.addends.get(&address) {
+            Some(addend) => addend.clone(),
+            None => Addend::new(collection, key.clone()),
+        };
+        if state.visible(&address).is_some_and(|visible| visible.is_none()) {
+            return Err(addend.not_found());
+        }
+        add_all(&mut addend, deltas)?;
+        state.addends.insert(address, addend);
+        Ok(())
     }
 
     async fn current(&self, collection: &Collection, key: &Bytes) -> Result<Option<Current>> {
@@ -307,24 +354,17 @@ impl Transaction {
         if let Some(visible) = self.state().visible(&address) {
             return Ok(visible);
         }
-        let cell = self
-            .session
-            .engine
-            .get(&self.session.space, std::slice::from_ref(&address))
-            .await?
-            .pop()
-            .flatten();
-        let current = cell.map(|cell| Current::from_cell(collection, key, &cell)).transpose()?;
-        let seen = match current {
+        let fetched = fetch_one(&self.session, collection, key).await?;
+        let seen = match Current::of(collection, key, fetched)? {
             None => Seen::Absent,
             Some(current) if collection.is_expired(&current.value, self.now) => {
                 Seen::Expired(current)
             }
             Some(current) => Seen::There(current),
         };
-        let visible = seen.visible().cloned();
-        self.state().records.insert(address, seen);
-        Ok(visible)
+        let mut state = self.state();
+        state.records.insert(address.clone(), seen);
+        Ok(state.visible(&address).flatten())
     }
 
     /// The record of this transaction's own writes that has the claim, if one does.
@@ -335,12 +375,14 @@ impl Transaction {
         claim: &Bytes,
     ) -> Result<Option<Document>> {
         debug_assert_eq!(index.kind, IndexKind::Unique);
-        for (address, write) in &self.state().writes {
+        let state = self.state();
+        for (address, write) in &state.writes {
             let Some(after) = &write.after else { continue };
             if write.collection.name == collection.name
                 && entry_keys_of(collection, index, &after.value)?.contains(claim)
             {
-                return Ok(Some(after.document(&address.key)));
+                let counted = state.counted(address);
+                return Ok(Some(after.document(collection, &address.key, counted.as_ref())));
             }
         }
         Ok(None)
@@ -357,12 +399,16 @@ impl Transaction {
     }
 
     async fn commit(&self) -> Result<Option<Refused>> {
-        let (changes, reads) = self.state().settle();
+        let Settled { changes, reads, counting } = self.state().settle()?;
         let leases: Vec<LeaseHold> = self.state().leases.values().cloned().collect();
-        if changes.is_empty() && reads.is_empty() && leases.is_empty() {
+        if changes.is_empty()
+            && reads.is_empty()
+            && leases.is_empty()
+            && counting.addends.is_empty()
+        {
             return Ok(None);
         }
-        let work = Work { changes: &changes, reads: &reads, leases: &leases };
+        let work = Work { changes: &changes, reads: &reads, leases: &leases, counting: &counting };
         let refused = commit(&self.session, &self.loaded, work).await?;
         Ok(refused.map(|refused| match refused {
             // The transaction looked, saw the value free, and lost it to another: worth a retry,
@@ -401,10 +447,21 @@ impl State {
         after: Option<After>,
         mut codes: Vec<Path>,
     ) {
+        let mut anew = false;
         if let Some(earlier) = self.writes.get(&address) {
             codes.extend(earlier.codes.iter().cloned());
+            anew = earlier.anew || earlier.after.is_none();
         }
-        self.writes.insert(address, Write { collection: collection.clone(), after, codes });
+        self.writes.insert(address, Write { collection: collection.clone(), after, codes, anew });
+    }
+
+    /// A record whose counters were added to must have been there, and cannot be created now.
+    fn refuse_late_creation(&self, address: &Address) -> Result<()> {
+        let Some(addend) = self.addends.get(address) else { return Ok(()) };
+        let message = "the transaction added to the counters of this record before it creates it";
+        Err(Error::new(ErrorKind::InvalidArgument, message)
+            .with("collection", &addend.collection.name)
+            .with("key", ShowKey(&address.key)))
     }
 
     /// What the transaction sees at an address; `None` when it has not looked there yet.
@@ -414,9 +471,29 @@ impl State {
                 version: after.version,
                 value: after.value.clone(),
                 text: after.text.clone(),
+                counted: self.counted(address),
             })),
-            None => self.records.get(address).map(|seen| seen.visible().cloned()),
+            None => self.records.get(address).map(|seen| {
+                let counted = self.counted(address);
+                seen.visible().cloned().map(|read| Current { counted, ..read })
+            }),
         }
+    }
+
+    /// The counters of a record as the transaction sees them: as it read them, with what it adds.
+    fn counted(&self, address: &Address) -> Option<Counted> {
+        let is_anew = self.writes.get(address).is_some_and(|write| write.anew);
+        let read = self.records.get(address).and_then(Seen::visible);
+        let read = read.filter(|_| !is_anew).and_then(|read| read.counted.clone());
+        let Some(addend) = self.addends.get(address) else { return read };
+        let unseen = Counted { stamp: Stamp([0; Stamp::BYTES]), values: Integers::new() };
+        let mut counted = read.unwrap_or(unseen);
+        for (name, delta) in &addend.deltas {
+            let value = counted.values.entry(name.clone()).or_insert(0);
+            // A sum that does not fit is refused at the commit.
+            *value = value.saturating_add(*delta);
+        }
+        Some(counted)
     }
 
     /// The version of the record once the transaction commits: one more than what was read,
@@ -430,8 +507,8 @@ impl State {
         }
     }
 
-    /// The changes, and what else must still hold.
-    fn settle(&self) -> (Vec<Change>, Vec<(Address, Option<Stamp>)>) {
+    /// What the attempt comes to.
+    fn settle(&self) -> Result<Settled> {
         let changes = self
             .writes
             .iter()
@@ -449,6 +526,32 @@ impl State {
             .collect();
         let records = self.records.iter().map(|(address, seen)| (address.clone(), seen.stamp()));
         let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
-        (changes, records.chain(claims).collect())
+        let reads = records.chain(claims).collect();
+        Ok(Settled { changes, reads, counting: self.counting()? })
+    }
+
+    /// What becomes of counters: additions, and those of records that are created anew.
+    fn counting(&self) -> Result<Counting> {
+        // Added to before it was looked for, and then not there.
+        if let Some(addend) = self.addends.iter().find_map(|(address, addend)| {
+            self.visible(address).is_some_and(|visible| visible.is_none()).then_some(addend)
+        }) {
+            return Err(addend.not_found());
+        }
+        let mut addends = self.addends.clone();
+        for (address, write) in &self.writes {
+            let (read, is_anew) = match self.records.get(address) {
+                Some(Seen::There(read)) => (read, write.anew),
+                Some(Seen::Expired(read)) => (read, true),
+                Some(Seen::Absent) | None => continue,
+            };
+            if !is_anew || write.after.is_none() || write.collection.counters.is_empty() {
+                continue;
+            }
+            let fresh = || Addend::new(&write.collection, address.key.clone());
+            let addend = addends.entry(address.clone()).or_insert_with(fresh);
+            addend.start = Start::Anew(read.counted.clone());
+        }
+        Ok(Counting { addends: addends.into_values().collect(), moved: None })
     }
 }

@@ -5,17 +5,22 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused, Work};
+use super::beside::{Counting, Moved};
 use super::operations::{
     Current, Overwrite, Written, commit, complete, contention, creation, is_settled,
     may_draw_again, not_found, overwrite, read, record_key,
 };
 use super::retry::Retry;
+use crate::counted::Counted;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Version, check_new, check_patch, merge};
-use crate::schema::Collection;
+use crate::record::{Version, check_aside, check_new, check_patch, merge, set_aside};
+use crate::schema::{Collection, Loaded};
 use crate::session::Session;
 use crate::write::Effect;
+
+/// How often a move is tried when only counters change meanwhile.
+const COUNTED_ATTEMPTS: u32 = 500;
 
 /// Merges a patch into the record if it is in this version. One attempt: if it is not, the error
 /// carries the current record.
@@ -59,7 +64,7 @@ pub(crate) async fn update_with_retry(
 
 fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
     check_patch(collection, patch)?;
-    let mut value = current.value.clone();
+    let mut value = current.seen(collection);
     merge(&mut value, patch);
     Ok(value)
 }
@@ -81,8 +86,7 @@ pub(crate) async fn revise(
         let Some(current) = read(session, collection, &key).await? else {
             return Err(not_found(name, &key));
         };
-        let value = change(collection, &current)?;
-        check_new(collection, &value)?;
+        let value = changed(collection, &key, &current, &mut change)?;
         refuse_another_key(collection, &key, &value)?;
         let (change, written) = match overwrite(collection, key, Some(current), value)? {
             Overwrite::Keep(written) => return Ok(written),
@@ -94,6 +98,20 @@ pub(crate) async fn revise(
             return Ok(written);
         }
     }
+}
+
+/// What the function makes of a record: a whole record again, whose counters it left alone.
+fn changed(
+    collection: &Collection,
+    key: &Bytes,
+    current: &Current,
+    change: &mut impl FnMut(&Collection, &Current) -> Result<Value>,
+) -> Result<Value> {
+    let mut value = change(collection, current)?;
+    let aside = set_aside(collection, &mut value)?;
+    check_aside(collection, key, &aside, current.values())?;
+    check_new(collection, &value)?;
+    Ok(value)
 }
 
 /// Creates a record, or changes the one with its key by a function of what it is.
@@ -129,9 +147,12 @@ pub(crate) async fn upsert_with(
                     other => return other,
                 }
             }
-            Some(Refused::Changed(error) | Refused::Taken(_, _, error) | Refused::Final(error)) => {
-                return Err(error);
-            }
+            Some(
+                Refused::Changed(error)
+                | Refused::Counted(error, _)
+                | Refused::Taken(_, _, error)
+                | Refused::Final(error),
+            ) => return Err(error),
         }
     }
 }
@@ -157,33 +178,65 @@ pub(crate) async fn rename(
         let Some(current) = read(session, collection, &old_key).await? else {
             return Err(not_found(name, &old_key));
         };
-        let value = change(collection, &current)?;
-        check_new(collection, &value)?;
+        let value = changed(collection, &old_key, &current, &mut change)?;
         let new_key = record_key(collection, &value)?;
         let (change, written) =
             match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
                 Overwrite::Keep(written) if new_key == old_key => return Ok(written),
                 // A declared transition forbids the change: the record stays where it is.
                 Overwrite::Keep(written) => {
-                    let document = current.document(&old_key);
+                    let document = current.document(collection, &old_key);
                     return Ok(Written { document, ..written });
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
-        let changes = if new_key == old_key { vec![*change] } else { moved(*change, old_key) };
         made += 1;
-        let refused = commit(session, &loaded, Work::of(&changes)).await?;
+        let (refused, written) = if new_key == old_key {
+            (commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?, written)
+        } else {
+            move_with_counters(session, &loaded, moved(*change, old_key), current.counted, written)
+                .await?
+        };
         if is_settled(session, refused, retry, made).await? {
             return Ok(written);
         }
     }
 }
 
+/// Commits a move. Increments that come between change what has to move, and nothing else: the
+/// refusal tells what the counters are now, so that the next attempt need not read, and sooner or
+/// later comes before the next increment.
+async fn move_with_counters(
+    session: &Session,
+    loaded: &Loaded,
+    changes: [Change; 2],
+    mut counted: Option<Counted>,
+    mut written: Written,
+) -> Result<(Option<Refused>, Written)> {
+    for _ in 0..COUNTED_ATTEMPTS {
+        let moved = Some(Moved { counted: counted.clone() });
+        let counting = Counting { moved, ..Counting::default() };
+        let work = Work { counting: &counting, ..Work::of(&changes) };
+        match commit(session, loaded, work).await? {
+            Some(Refused::Counted(_, now)) => counted = now,
+            refused => {
+                let [_, Change { collection, key, after, .. }] = &changes;
+                if let Some(after) = after {
+                    written.document = after.document(collection, key, counted.as_ref());
+                }
+                return Ok((refused, written));
+            }
+        }
+    }
+    let message = "the counters changed at every attempt to move them";
+    Err(contention(Error::new(ErrorKind::VersionConflict, message), COUNTED_ATTEMPTS))
+}
+
 /// The end of a record at its old key, and its continuation, in the same incarnation, at the new.
-fn moved(change: Change, old_key: Bytes) -> Vec<Change> {
+fn moved(change: Change, old_key: Bytes) -> [Change; 2] {
     let Change { collection, key, before, after } = change;
     let end = Change { collection: collection.clone(), key: old_key, before, after: None };
-    vec![end, Change { collection, key, before: Before::Absent, after }]
+    [end, Change { collection, key, before: Before::Absent, after }]
 }
 
 fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Result<()> {
@@ -214,6 +267,6 @@ fn conflict(
         None => not_found(&collection.name, key),
         Some(current) => error
             .with("version", current.version)
-            .with("current", String::from_utf8_lossy(&current.text)),
+            .with("current", String::from_utf8_lossy(current.document(collection, key).text())),
     }
 }

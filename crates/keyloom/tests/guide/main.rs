@@ -8,7 +8,9 @@
     reason = "tests fail by panicking"
 )]
 
+mod aggregates;
 mod changes;
+mod counters;
 mod expiry;
 mod getting_started;
 mod history;

@@ -8,7 +8,8 @@ use keyloom::{Collection, Document, Error, ErrorKind, Fate, Store, Stored, Versi
 use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
-use super::keyed::Counted;
+use super::counters::{Counted, Tallies};
+use super::keyed::KeyedCounts;
 use super::random::Random;
 use super::shape::Shape;
 use super::shared::Increments;
@@ -32,6 +33,7 @@ pub struct World {
     pub snapshot: bool,
     pub increments: Increments,
     pub counted: Counted,
+    pub keyed_counts: KeyedCounts,
 }
 
 impl World {
@@ -104,6 +106,8 @@ pub struct Client {
     pub store: Store,
     pub collections: Vec<Collection<Value>>,
     pub slots: Vec<Vec<Slot>>,
+    /// Its records with counters.
+    pub tallies: Tallies,
     /// Whether its handle knows the newer schema, and all of its indexes are built.
     pub later: bool,
     pub done: u64,
@@ -119,6 +123,7 @@ impl Client {
             random,
             collections: Vec::new(),
             slots,
+            tallies: Tallies::default(),
             store: store.clone(),
             later: false,
             done: 0,
@@ -151,8 +156,9 @@ impl Client {
                 82..86 => self.count(collection).await,
                 86..89 => self.keys(collection).await,
                 89 => self.near().await,
-                90..93 => self.share().await,
-                93 => self.count_with_key().await,
+                90..92 => self.share().await,
+                92 => self.count_with_key().await,
+                93..96 => self.tally().await,
                 _ => self.transact().await,
             }
             self.done += 1;

@@ -16,7 +16,7 @@ const COUNTED: [u64; 2] = [40, 41];
 
 /// How often each of the two was incremented.
 #[derive(Default)]
-pub struct Counted([AtomicU64; 2]);
+pub struct KeyedCounts([AtomicU64; 2]);
 
 /// Creates the records.
 pub async fn prepare(store: &Store) {
@@ -27,7 +27,7 @@ pub async fn prepare(store: &Store) {
 }
 
 /// Every increment was counted once.
-pub async fn check(store: &Store, counted: &Counted) {
+pub async fn check(store: &Store, counted: &KeyedCounts) {
     let shared = retried(|| store.documents(SHARED)).await;
     for (n, certain) in COUNTED.iter().zip(&counted.0) {
         let record = retried(|| shared.get(*n)).await.unwrap();
@@ -55,18 +55,18 @@ impl Client {
         for _ in 0..1 + self.random.below(2) {
             answers.push(match in_transaction {
                 true => self.count_both(&key).await,
-                false => self.count_one(&key).await,
+                false => self.count_one_with_key(&key).await,
             });
         }
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
-        let counted = &self.world.counted.0;
+        let counted = &self.world.keyed_counts.0;
         counted[0].fetch_add(1, Ordering::Relaxed);
         if in_transaction {
             counted[1].fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    async fn count_one(&self, key: &str) -> Value {
+    async fn count_one_with_key(&self, key: &str) -> Value {
         let shared = retried(|| self.store.documents(SHARED)).await;
         let keyed = shared.with_idempotency_key(key).unwrap();
         let sent = || {

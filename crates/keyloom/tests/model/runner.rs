@@ -13,7 +13,8 @@ use keyloom::{ErrorKind, IndexState, Query, Store};
 
 use super::claims::Claims;
 use super::client::{Client, World, retried};
-use super::keyed::{self, Counted};
+use super::counters::{self, Counted};
+use super::keyed::{self, KeyedCounts};
 use super::random::Random;
 use super::replayed;
 use super::shape::{LATER, schema, schema_later, shapes};
@@ -104,6 +105,7 @@ impl Run {
             snapshot: self.snapshot,
             increments: Increments::default(),
             counted: Counted::default(),
+            keyed_counts: KeyedCounts::default(),
         });
         // One client on one thread does the same at every repetition.
         let mut runtime = match clients {
@@ -133,6 +135,7 @@ impl Run {
         retried(|| store.apply(&first)).await;
         prepare(&store).await;
         keyed::prepare(&store).await;
+        counters::prepare(&store).await;
         let mut clients = Vec::new();
         for number in 0..world.clients {
             clients.push(Client::new(world.clone(), number, seed, store.clone()).await);
@@ -149,9 +152,11 @@ impl Run {
             }
             for client in &mut clients {
                 client.check_all().await;
+                client.check_tallies().await;
             }
             check(&clients[0].store, &world.increments).await;
-            keyed::check(&clients[0].store, &world.counted).await;
+            keyed::check(&clients[0].store, &world.keyed_counts).await;
+            counters::check(&clients[0].store, &world.counted).await;
         }
         verify(&engine).await;
         if self.log {

@@ -172,8 +172,11 @@ pub mod flows {
 
     #[derive(Serialize, Deserialize, Record)]
     #[record(key = "flow:stats:{flow}")]
+    #[counter("stats.*", min = 0)]
     pub struct Flow {
         pub flow: String,
+        #[serde(default)]
+        pub stats: BTreeMap<String, i64>,
     }
 }
 

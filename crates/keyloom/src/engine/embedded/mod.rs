@@ -91,6 +91,7 @@ impl Embedded {
                 reading: Reading::Snapshot,
                 batch_entries_max: 10_000,
                 batch_bytes_max: 16 * 1024 * 1024,
+                adds_spread: 1,
                 persistent: true,
                 keeps_log: true,
             },

@@ -38,6 +38,7 @@ impl Mirror {
             reading: if both_read_snapshots { Reading::Snapshot } else { Reading::Validated },
             batch_entries_max: a.batch_entries_max.min(b.batch_entries_max),
             batch_bytes_max: a.batch_bytes_max.min(b.batch_bytes_max),
+            adds_spread: a.adds_spread.max(b.adds_spread),
             persistent: a.persistent && b.persistent,
             keeps_log: a.keeps_log && b.keeps_log,
         };

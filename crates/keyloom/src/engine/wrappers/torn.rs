@@ -49,6 +49,7 @@ impl Torn {
             reading: Reading::Validated,
             // A log shows with its batch, and here a batch shows cell by cell.
             keeps_log: false,
+            adds_spread: 4,
             ..inner.capabilities().clone()
         };
         Torn {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::cover::ring;
 use super::sphere::{DISTANCE_M_MAX, Place};
+use crate::counted::reveal;
 use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Codec, Segment, Span, shortened};
@@ -166,7 +167,9 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
         None => None,
     };
     let search = Search::new(session, &loaded, &collection, &index, near)?;
-    search.page(after, binding).await
+    let mut page = search.page(after, binding).await?;
+    reveal(session, &collection, page.records.iter_mut().map(|nearby| &mut nearby.record)).await?;
+    Ok(page)
 }
 
 fn geo_index<'s>(

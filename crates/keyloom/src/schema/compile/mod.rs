@@ -4,8 +4,10 @@
 //! that one mistake gives one message and not a cascade.
 
 mod access;
+mod aggregates;
 mod clashes;
 mod conditions;
+mod counters;
 mod expiry;
 mod fields;
 mod history;
@@ -109,6 +111,14 @@ fn collection(
     let surroundings =
         indexes::Surroundings { fields: &fields, record_key: key.as_ref(), area: area.as_ref() };
     let mut indexes = indexes::compile(declaration, trail, &surroundings, problems);
+    let counters = counters::compile(
+        &declaration.counters,
+        &under(trail, "counters"),
+        &fields,
+        &indexes,
+        problems,
+    );
+    let aggregates = aggregates::compile(name, declaration, trail, &fields, &counters, problems);
     let expiry =
         expiry::compile(name, declaration, trail, &fields, key.as_ref(), &mut indexes, problems);
     inventory.add_all(area.as_ref(), trail, key.as_ref(), &indexes);
@@ -122,6 +132,8 @@ fn collection(
         key,
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
+        aggregates,
+        counters,
         interleaved: true,
         expiry,
         body,

@@ -453,3 +453,85 @@ fn a_program_that_says_nothing_of_access_obeys_the_store() {
         assert_eq!(evolution.merged, note(access).declaration());
     }
 }
+
+#[test]
+fn counters_come_and_stay_and_change_their_bounds() {
+    let schema = |counters: &str| {
+        let head = "[collection.flow]\nkey = \"flow:{id}\"\nfields = { id = \"id\" }\n";
+        compiled(&format!("{head}[collection.flow.counters]\n{counters}"))
+    };
+    let stored = schema("\"stats.running\" = { min = 0 }\nold = {}");
+    let declared = schema("\"stats.running\" = { max = 9 }\n\"hits.*\" = {}");
+    let evolution = evolve(&stored, &declared);
+    assert_eq!(
+        lines(&evolution),
+        [
+            "Safe collection.flow.counters.\"hits.*\": is new; it shows in place of what records \
+             may hold there",
+            "Safe collection.flow.counters.\"stats.running\": has other bounds, from the next \
+             increment on",
+            "Kept collection.flow.counters.old: is in the store only; it stays",
+        ]
+    );
+    let both = schema("\"stats.running\" = { max = 9 }\n\"hits.*\" = {}\nold = {}");
+    assert_eq!(evolution.merged, both.declaration());
+    assert_eq!(evolve(&both, &both).changes, []);
+}
+
+const COUNT: &str = "[collection.approval.count.by_status]\ngroup = [\"status\"]\n";
+
+#[test]
+fn aggregates_come_and_stay_and_never_change() {
+    let with = |more: &str| compiled(&format!("{}\n{more}", SYSTEMS[0]));
+    let (without, counted) = (compiled(SYSTEMS[0]), with(COUNT));
+    let subject = "collection.approval.count.by_status";
+    let added = evolve(&without, &counted);
+    assert_eq!(
+        lines(&added),
+        [format!("NeedsBuild {subject}: is new; it must be built before it is read")]
+    );
+    assert_eq!(added.merged, counted.declaration());
+    let kept = evolve(&counted, &without);
+    assert_eq!(
+        lines(&kept),
+        [format!("Kept {subject}: is in the store only; it stays and is maintained")]
+    );
+    assert_eq!(kept.merged, counted.declaration());
+    let other = with(&COUNT.replace("[\"status\"]", "[]"));
+    let changed = evolve(&counted, &other);
+    assert_eq!(
+        lines(&changed),
+        [format!(
+            "Incompatible {subject}: differs from the one in the store; add the new form under \
+             another name, then drop this one"
+        )]
+    );
+    let index = with("[collection.approval.index.by_status]\nkey = \"s:{status}:{id}\"");
+    assert_eq!(
+        lines(&evolve(&counted, &index))[0],
+        "Incompatible collection.approval.index.by_status: the store has an aggregate of that \
+         name; choose another"
+    );
+    assert_eq!(
+        lines(&evolve(&index, &counted))[1],
+        format!(
+            "Incompatible {subject}: the store has something else of that name; choose another, \
+             or drop that first"
+        )
+    );
+}
+
+/// The values of a group are keys: they must not move.
+#[test]
+fn digits_of_a_group_never_change() {
+    let schema = |digits: u8| {
+        compiled(&format!(
+            "[collection.c]\nkey = \"c:{{id}}\"\ncount.n = {{ group = [\"level\"] }}\n\
+             fields = {{ id = \"text\", level = {{ type = \"integer\", digits = {digits} }} }}"
+        ))
+    };
+    for (stored, declared) in [(3, 5), (5, 3)] {
+        let evolution = evolve(&schema(stored), &schema(declared));
+        assert_eq!(evolution.changes[0].class, Class::Incompatible);
+    }
+}

@@ -139,6 +139,7 @@ fn the_worst_batch_is_counted_and_compared_with_the_engine() {
         batch_entries_max: 24,
         batch_bytes_max: 1 << 20,
         keeps_log: false,
+        adds_spread: 1,
         persistent: false,
     };
     schema.check_against(&capabilities).unwrap();
@@ -235,4 +236,39 @@ fn unknown_names_are_answered_with_the_known_ones() {
     assert_eq!(error.context_value("known"), Some("flow, run"));
     let error = schema.collection("run").unwrap().index("start").unwrap_err();
     assert_eq!(error.context_value("known"), Some("due, started"));
+}
+
+#[test]
+fn aggregates_count_in_the_worst_batch() {
+    let counted = format!("{}\n[collection.post.count.all]\ngroup = []\n", SYSTEMS[4]);
+    let post = compiled(&counted).collection("post").unwrap().batch_entries_worst();
+    let before = compiled(SYSTEMS[4]).collection("post").unwrap().batch_entries_worst();
+    // Both sides of both generations, and a mark.
+    assert_eq!(post, before + 5);
+    let counters = "[collection.post.counters]\n\"stats.*\" = {}\n";
+    let both = compiled(&format!("{counted}{counters}"));
+    // A move: a second record, the counters of both, and a second mark.
+    assert_eq!(both.collection("post").unwrap().batch_entries_worst(), post + 3 + 1);
+}
+
+#[test]
+fn a_program_is_told_of_an_aggregate_in_the_wrong_place() {
+    let mut note = CollectionDeclaration::new("note:{id}").field("id", FieldType::Text);
+    note.count.insert("a".into(), crate::schema::AggregateDeclaration::sum("id", ["id"]));
+    note.sum.insert("b".into(), crate::schema::AggregateDeclaration::count(["id"]));
+    let declaration = SchemaDeclaration {
+        collections: [("note".into(), note)].into(),
+        ..SchemaDeclaration::default()
+    };
+    let error = Schema::from_declaration(declaration).unwrap_err();
+    assert_eq!(
+        problems(&error),
+        [
+            "collection.note.count.a: a count has no `field`; declare this under `sum` instead of \
+             `count`",
+            "collection.note.count.a.field: only integers are summed; declare `id` with type \
+             integer",
+            "collection.note.sum.b: lacks `field`",
+        ]
+    );
 }

@@ -12,9 +12,9 @@ use super::{SYSTEMS, compiled, problems};
 use crate::error::ErrorKind;
 use crate::schema::evolution::evolve;
 use crate::schema::{
-    Access, Class, CollectionDeclaration, Comparison, FieldDeclaration, FieldType,
-    HistoryDeclaration, IdempotencyDeclaration, Illegal, IndexDeclaration, LogDeclaration, PointOf,
-    Schema, SchemaDeclaration, TestDeclaration,
+    Access, AggregateDeclaration, Class, CollectionDeclaration, Comparison, CounterDeclaration,
+    FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration, Illegal,
+    IndexDeclaration, LogDeclaration, PointOf, Schema, SchemaDeclaration, TestDeclaration,
 };
 
 fn name() -> impl Strategy<Value = String> {
@@ -93,8 +93,18 @@ fn index() -> impl Strategy<Value = IndexDeclaration> {
         })
 }
 
+fn aggregates(is_sum: bool) -> impl Strategy<Value = BTreeMap<String, AggregateDeclaration>> {
+    let field = if is_sum { name().prop_map(Some).boxed() } else { Just(None).boxed() };
+    let aggregate = (field, vec(name(), 0..3), btree_map(name(), test(), 0..3))
+        .prop_map(|(field, group, condition)| AggregateDeclaration { field, group, condition });
+    btree_map(name(), aggregate, 0..3)
+}
+
 fn collection() -> impl Strategy<Value = CollectionDeclaration> {
     let indexes = || btree_map(name(), index(), 0..3);
+    let bound = || option::of(any::<i64>());
+    let counter = (bound(), bound()).prop_map(|(min, max)| CounterDeclaration { min, max });
+    let counters = btree_map(name(), counter, 0..3);
     let body = btree_map(name(), scalar(), 0..3)
         .prop_map(|members| Value::Object(members.into_iter().collect()));
     (
@@ -105,6 +115,8 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
         indexes(),
         indexes(),
         indexes(),
+        (aggregates(false), aggregates(true)),
+        counters,
         option::of(body),
         option::of(history()),
     )
@@ -117,6 +129,8 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
                 index,
                 unique,
                 geo,
+                (count, sum),
+                counters,
                 body,
                 history,
             )| {
@@ -130,6 +144,9 @@ fn collection() -> impl Strategy<Value = CollectionDeclaration> {
                     index,
                     unique,
                     geo,
+                    count,
+                    sum,
+                    counters,
                     body,
                     history,
                 }

@@ -52,7 +52,10 @@ fn told_by(changes: &[Change]) -> (Answer, Option<Bytes>) {
                 Some(_) => operations::Effect::Replaced,
                 None => operations::Effect::Created,
             };
-            crate::write::once::of_record(&after.document(&change.key), effect)
+            crate::write::once::of_record(
+                &after.document(&change.collection, &change.key, None),
+                effect,
+            )
         }
     }
 }

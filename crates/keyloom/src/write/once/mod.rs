@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) use purge::purge_idempotency_keys;
 pub(super) use replay::of_record;
-pub(crate) use replay::{Failed, Failure, Json, Replay};
+pub(crate) use replay::{Added, Failed, Failure, Json, Replay};
 pub(crate) use request::Request;
 
 use bytes::Bytes;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::engine::Integers;
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::idempotency::Answer;
 use crate::record::{Document, Version};
@@ -103,6 +104,19 @@ impl Replay for bool {
             Answer::Value(there) => there.as_bool(),
             Answer::Record { .. } | Answer::Done => None,
         }
+    }
+}
+
+/// Counters right after an addition; when it was answered before, they are read anew.
+pub(crate) struct Added(pub(crate) Option<Vec<Integers>>);
+
+impl Replay for Added {
+    fn to_answer(&self) -> Result<(Answer, Option<Bytes>)> {
+        Ok((Answer::Done, None))
+    }
+
+    fn from_answer(answer: &Answer, _: Option<&Bytes>) -> Option<Self> {
+        matches!(answer, Answer::Done).then_some(Added(None))
     }
 }
 

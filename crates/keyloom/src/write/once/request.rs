@@ -20,7 +20,7 @@ impl<'r> Request<'r> {
 
     /// Whether the write itself reads nothing first.
     pub(super) fn is_blind(&self) -> bool {
-        self.operation == "insert"
+        matches!(self.operation, "insert" | "increment")
     }
 
     /// The SHA-256, in hex, of the request in its canonical form: JSON without blanks, the names

@@ -1,0 +1,187 @@
+//! The counters of a collection: by their names, and by open families such as `stats.*`.
+//!
+//! A counter is named by its path in the record, `stats.running`. It is no field: it has a value
+//! beside the record, and is shown in place when the record is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::table::did_you_mean;
+use crate::engine::{Addition, COUNTER_NAME_BYTES_MAX};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{Path, Step};
+
+/// What a counter may not leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) min: Option<i64>,
+    pub(crate) max: Option<i64>,
+}
+
+/// The declared counters of one collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    exact: BTreeMap<String, Bounds>,
+    /// By what stands before `.*`.
+    families: BTreeMap<String, Bounds>,
+    /// The objects that counters are shown in.
+    holders: BTreeSet<String>,
+}
+
+impl Counters {
+    /// Takes in a declared counter. The path has no `*`, or one at its end.
+    pub(super) fn insert(&mut self, path: &Path, bounds: Bounds) {
+        match path.star() {
+            None => self.exact.insert(path.to_string(), bounds),
+            Some(family) => self.families.insert(family.to_string(), bounds),
+        };
+        let above = (1..path.0.len()).map(|length| Path(path.0[..length].to_vec()));
+        self.holders.extend(above.map(|path| path.to_string()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.families.is_empty()
+    }
+
+    /// The bounds of a counter; `None` when there is none of that name. An exact name wins over a
+    /// family.
+    pub(crate) fn bounds(&self, name: &str) -> Option<Bounds> {
+        self.exact.get(name).copied().or_else(|| {
+            let (family, _) = name.rsplit_once('.')?;
+            let bounds = self.families.get(family)?;
+            let is_plain = name.len() <= COUNTER_NAME_BYTES_MAX
+                && Path::parse(name).is_ok_and(|path| path.star().is_none());
+            is_plain.then_some(*bounds)
+        })
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.bounds(name).is_some()
+    }
+
+    /// The counters that every record has.
+    pub(crate) fn exact_names(&self) -> impl Iterator<Item = &str> {
+        self.exact.keys().map(String::as_str)
+    }
+
+    /// Whether every member of the object at this path is a counter.
+    pub(crate) fn is_family(&self, path: &str) -> bool {
+        self.families.contains_key(path)
+    }
+
+    /// Whether counters are shown in the object at this path.
+    pub(crate) fn is_holder(&self, path: &str) -> bool {
+        self.holders.contains(path)
+    }
+
+    /// Whether a question about this path is one about counters.
+    pub(crate) fn is_asked_by(&self, path: &Path) -> bool {
+        self.patterns().any(|pattern| meet(&pattern.0, &path.0) == Some(Meeting::Same))
+    }
+
+    /// How a path meets a counter; `None` when it meets none.
+    pub(crate) fn meeting(&self, path: &Path) -> Option<Meeting> {
+        self.patterns().find_map(|pattern| meet(&path.0, &pattern.0))
+    }
+
+    /// What to add to a counter; an error when there is none of that name.
+    pub(crate) fn addition(&self, name: &str, delta: i64) -> Result<Addition> {
+        let Some(Bounds { min, max }) = self.bounds(name) else {
+            return Err(self.unknown(name));
+        };
+        Ok(Addition { name: name.to_owned(), delta, min, max })
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known: Vec<String> = self.patterns().map(|path| path.to_string()).collect();
+        let message = match known.is_empty() {
+            true => "the collection declares no counters",
+            false => "the collection has no counter of that name",
+        };
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        let hint = did_you_mean(name, &names);
+        Error::new(ErrorKind::InvalidArgument, message)
+            .with("counter", name)
+            .with("known", format_args!("{}{hint}", known.join(", ")))
+    }
+
+    /// Every declared name, a family with its `*`.
+    fn patterns(&self) -> impl Iterator<Item = Path> {
+        let path = |name: &String| Path(name.split('.').map(|n| Step::Name(n.into())).collect());
+        let family = move |name: &String| {
+            let mut pattern = path(name);
+            pattern.0.push(Step::Each);
+            pattern
+        };
+        self.exact.keys().map(path).chain(self.families.keys().map(family))
+    }
+}
+
+/// How two paths, maybe with a `*`, can lie in one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    /// They can name the same value.
+    Same,
+    /// The first can lead into what the second names.
+    Below,
+    /// The second can lead into what the first names.
+    Above,
+}
+
+/// How two paths can lie in one record; `None` when they never meet.
+pub(crate) fn meet(one: &[Step], other: &[Step]) -> Option<Meeting> {
+    let fits = |(a, b): (&Step, &Step)| match (a, b) {
+        (Step::Name(a), Step::Name(b)) => a == b,
+        _ => true,
+    };
+    one.iter().zip(other).all(fits).then(|| match one.len().cmp(&other.len()) {
+        std::cmp::Ordering::Equal => Meeting::Same,
+        std::cmp::Ordering::Greater => Meeting::Below,
+        std::cmp::Ordering::Less => Meeting::Above,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    fn counters(names: &[(&str, Option<i64>)]) -> Counters {
+        let mut counters = Counters::default();
+        for (name, min) in names {
+            counters.insert(&Path::parse(name).unwrap(), Bounds { min: *min, max: None });
+        }
+        counters
+    }
+
+    #[test]
+    fn an_exact_name_wins_over_a_family() {
+        let counters = counters(&[("stats.*", Some(0)), ("stats.free", None), ("count", Some(-3))]);
+        let min = |name: &str| counters.bounds(name).map(|bounds| bounds.min);
+        assert_eq!(min("stats.free"), Some(None));
+        assert_eq!(min("stats.other"), Some(Some(0)));
+        assert_eq!(min("count"), Some(Some(-3)));
+        let long = format!("stats.{}", "n".repeat(250));
+        for unknown in ["stats", "stats.", "stats.*", "stats.*key", "stats.a.b", "x", "", &long] {
+            assert_eq!(min(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_meets_the_known_ones() {
+        let error = counters(&[("stats.running", None), ("hits.*", None)])
+            .addition("stats.runing", 1)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let known = error.context_value("known").unwrap();
+        assert_eq!(known, "stats.running, hits.*; did you mean `stats.running`?");
+    }
+
+    #[test]
+    fn counters_are_shown_in_the_objects_above_them() {
+        let counters = counters(&[("a.b.c", None), ("a.d", None), ("e.*", None), ("f", None)]);
+        let holders: Vec<&str> = counters.holders.iter().map(String::as_str).collect();
+        assert_eq!(holders, ["a", "a.b", "e"]);
+        assert!(counters.is_family("e") && !counters.is_family("a"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Adding to counters.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Store;
+use super::collection::Collection;
+use super::fields::KeyFields;
+use crate::error::Result;
+use crate::write::{self, Added, Increment, Transaction, once};
+
+impl Increment {
+    /// Nothing yet, to the counters of the record that the fields of its key name.
+    pub fn of(collection: &str, key: impl KeyFields) -> Self {
+        let key = key.into_values();
+        Increment { collection: collection.to_owned(), key, deltas: Vec::new() }
+    }
+
+    /// Adds to one more counter; a negative number subtracts. What is added to one counter twice
+    /// is summed.
+    pub fn add(mut self, counter: impl Into<String>, delta: i64) -> Self {
+        self.deltas.push((counter.into(), delta));
+        self
+    }
+}
+
+/// Counters. They are declared (`[collection.….counters]`), are kept beside the record, and are
+/// shown in it when it is read.
+impl<T> Collection<T> {
+    /// Adds to any number of counters of a record in one atomic step, and gives all counters of
+    /// the record right after it.
+    ///
+    /// One batch and no read. It never conflicts with another write, and neither changes the
+    /// record's version nor is lost to an update. A sum that would leave the declared bounds or
+    /// 64 bits, an unknown counter, and a record that is not there are errors that change nothing.
+    pub async fn increment(
+        &self,
+        key: impl KeyFields,
+        deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
+    ) -> Result<BTreeMap<String, i64>> {
+        let deltas = owned(deltas);
+        let asked = Increment { deltas, ..Increment::of(&self.name, key) };
+        let counters = self.add(vec![asked]).await?;
+        Ok(counters.into_iter().next().unwrap_or_default())
+    }
+
+    /// As [`increment`](Self::increment), of several records at once, all or nothing, in one
+    /// round trip.
+    pub async fn increment_many(
+        &self,
+        records: impl IntoIterator<
+            Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
+        >,
+    ) -> Result<Vec<BTreeMap<String, i64>>> {
+        let asked: Vec<Increment> = records
+            .into_iter()
+            .map(|(key, deltas)| Increment {
+                deltas: owned(deltas),
+                ..Increment::of(&self.name, key)
+            })
+            .collect();
+        self.add(asked).await
+    }
+
+    async fn add(&self, asked: Vec<Increment>) -> Result<Vec<BTreeMap<String, i64>>> {
+        let payload = || asked.iter().map(|asked| json!([asked.key, asked.deltas])).collect();
+        let payload = self.session.key().map_or(Value::Null, |_| payload());
+        let added = once!(&self.session, self.request("increment", payload), |session| async {
+            write::increment(&session, &asked).await.map(|counters| Added(Some(counters)))
+        });
+        match added? {
+            Added(Some(counters)) => Ok(counters),
+            Added(None) => write::counters(&self.session, &asked).await,
+        }
+    }
+}
+
+impl Store {
+    /// Adds to counters of records of any collections, all or nothing, in one round trip. Gives
+    /// all counters of each record right after it, in the order of what was asked.
+    pub async fn increment_many(
+        &self,
+        increments: impl IntoIterator<Item = Increment>,
+    ) -> Result<Vec<BTreeMap<String, i64>>> {
+        let asked: Vec<Increment> = increments.into_iter().collect();
+        write::increment(self.session(), &asked).await
+    }
+}
+
+impl Transaction {
+    /// Adds to counters of records of any collections at the commit.
+    pub fn increment_many(&self, increments: impl IntoIterator<Item = Increment>) -> Result<()> {
+        increments.into_iter().try_for_each(|Increment { collection, key, deltas }| {
+            let declared = self.declared(&collection)?;
+            let key = super::collection::key_of(self.session(), &declared, &key)?;
+            self.increment(&declared, &key, &deltas)
+        })
+    }
+}
+
+pub(super) fn owned(
+    deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
+) -> Vec<(String, i64)> {
+    deltas.into_iter().map(|(name, delta)| (name.into(), delta)).collect()
+}

@@ -1,0 +1,343 @@
+//! Counts and sums, kept by the batch that changes the records.
+//!
+//! A record has at most one share in an aggregate: one in the number of its group, and its value in
+//! the sum. A change takes the old share away and adds the new one, by additions without a
+//! condition, so that writers of one group never fail because of each other.
+//!
+//! While a generation of cells is being counted, not every record is in it yet. A mark tells which
+//! are, and every batch that counts a record for the first time puts its mark:
+//!
+//! | record before | its mark | what a change does |
+//! | --- | --- | --- |
+//! | not there | none | adds the new share, puts the mark |
+//! | there | there, and stays | takes the old share away, adds the new one |
+//! | there | none, and is put | adds the new share: the old one was never counted |
+//! | deleted by the change | there, and goes | takes the old share away |
+//! | deleted by the change | none | nothing |
+//!
+//! The second to last column is a condition of the batch wherever the record was there before, and
+//! the builder's batches rest on the record's version and on the absence of its mark. So each
+//! record is counted once, whoever comes first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::super::assemble::{Change, Refused, Role, Work};
+use super::Beside;
+use crate::engine::{Addition, Address, Cause, Condition, Effect, Stamp};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::shortened;
+use crate::record::Version;
+use crate::schema::{Aggregate, COUNT, Collection, Generation, Loaded, SUM, SUMMED_MAX};
+use crate::session::Session;
+
+/// What a record gives to one aggregate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) group: Bytes,
+    /// Zero for a count, and for a record without the summed field.
+    pub(crate) amount: i64,
+}
+
+/// What a record gives to an aggregate; nothing when it does not meet the condition, or lacks a
+/// field of the group.
+pub(crate) fn share(
+    collection: &Collection,
+    aggregate: &Aggregate,
+    record: &Value,
+) -> Result<Option<Share>> {
+    if aggregate.condition.as_ref().is_some_and(|condition| !condition.holds(record)) {
+        return Ok(None);
+    }
+    let values: Option<Vec<&Value>> =
+        aggregate.group.iter().map(|path| collection.value(path, record)).collect();
+    let Some(values) = values else { return Ok(None) };
+    let group = aggregate.group_of(&values).map_err(|refusal| {
+        let error = refusal.into_error().with("collection", &collection.name);
+        error.with("aggregate", &aggregate.name)
+    })?;
+    aggregate.check_room(&group)?;
+    let summed = aggregate.summed.as_ref().and_then(|path| collection.value(path, record));
+    let amount = summed.map_or(Ok(0), |value| amount(aggregate, value))?;
+    Ok(Some(Share { group, amount }))
+}
+
+fn amount(aggregate: &Aggregate, value: &Value) -> Result<i64> {
+    let summable = |amount: &i64| (-SUMMED_MAX..=SUMMED_MAX).contains(amount);
+    value.as_i64().filter(summable).ok_or_else(|| {
+        let message = "a summed field holds a whole number of at most 62 bits";
+        let error = aggregate.about(ErrorKind::InvalidRecord, message);
+        let error = error.with("value", shortened(value));
+        aggregate.summed.iter().fold(error, |error, path| error.with("field", path))
+    })
+}
+
+/// Additions to the cells of aggregates, one for each cell.
+#[derive(Default)]
+pub(crate) struct Additions<'a> {
+    cells: BTreeMap<Address, Sum<'a>>,
+}
+
+struct Sum<'a> {
+    aggregate: &'a Arc<Aggregate>,
+    count: i64,
+    amount: i128,
+    record: &'a [u8],
+    /// Whether several records take part in it.
+    is_shared: bool,
+}
+
+impl<'a> Additions<'a> {
+    /// Adds a record's share, or takes it away. A record always uses the same cell of a group, so
+    /// that no cell is ever negative, not even where cells are read at different moments.
+    pub(crate) fn add(
+        &mut self,
+        aggregate: &'a Arc<Aggregate>,
+        generation: Generation,
+        record: &'a [u8],
+        share: &Share,
+        times: i64,
+    ) {
+        let number = cell_number(record, generation.cells);
+        let address = aggregate.cell(generation.number, &share.group, number);
+        let none = Sum { aggregate, count: 0, amount: 0, record, is_shared: false };
+        let sum = self.cells.entry(address).or_insert(none);
+        sum.count += times;
+        sum.amount += i128::from(times) * i128::from(share.amount);
+        sum.is_shared |= sum.record != record;
+    }
+
+    /// The additions as effects. One that comes to nothing is left out, unless several records
+    /// take part in it: then the cell's stamp tells that it is not the same records as before.
+    pub(crate) fn effects(
+        self,
+        stamp: Stamp,
+    ) -> impl Iterator<Item = Result<(Address, Effect, &'a Arc<Aggregate>)>> {
+        let left =
+            |(_, sum): &(Address, Sum<'_>)| sum.count != 0 || sum.amount != 0 || sum.is_shared;
+        self.cells.into_iter().filter(left).map(move |(address, sum)| {
+            let addition =
+                |name: &str, delta| Addition { name: name.to_owned(), delta, min: None, max: None };
+            let mut additions = vec![addition(COUNT, sum.count)];
+            if sum.aggregate.summed.is_some() {
+                let amount = i64::try_from(sum.amount).map_err(|_| overflow(sum.aggregate))?;
+                additions.push(addition(SUM, amount));
+            }
+            Ok((address, Effect::Add { stamp, additions }, sum.aggregate))
+        })
+    }
+}
+
+/// Which of a group's cells counts a record: FNV-1a of its key, modulo the number of cells.
+fn cell_number(record: &[u8], cells: u16) -> u16 {
+    let hash = record.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // The remainder is below the number of cells.
+    (hash % u64::from(cells.max(1))) as u16
+}
+
+/// One change of one record, as one generation of one aggregate sees it.
+struct Job<'a> {
+    change: &'a Change,
+    aggregate: &'a Arc<Aggregate>,
+    generation: Generation,
+    /// Where the record is marked, in a generation that is not complete yet.
+    mark: Option<Address>,
+}
+
+/// The cells that keep the aggregates of the changed records up to date.
+pub(super) async fn aggregates(
+    session: &Session,
+    loaded: &Loaded,
+    work: &Work<'_>,
+) -> Result<Vec<Beside>> {
+    let jobs = jobs(loaded, work.changes);
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let marked = marked(session, &jobs).await?;
+    let stamp = Version::first().stamp();
+    let mut additions = Additions::default();
+    let mut cells = Vec::new();
+    for (job, is_marked) in jobs.iter().zip(marked) {
+        let Job { change, aggregate, generation, mark } = job;
+        let is_counted = mark.is_none() || is_marked;
+        if let Some((_, value, _)) = change.before.there()
+            && is_counted
+            // A stored record that does not fit was never counted.
+            && let Ok(Some(share)) = share(&change.collection, aggregate, value)
+        {
+            additions.add(aggregate, *generation, &change.key, &share, -1);
+        }
+        if let Some(after) = &change.after
+            && let Some(share) = share(&change.collection, aggregate, &after.value)?
+        {
+            additions.add(aggregate, *generation, &change.key, &share, 1);
+        }
+        if let Some(address) = mark {
+            cells.extend(mark_step(change, address, is_marked, stamp, aggregate));
+        }
+    }
+    for effect in additions.effects(stamp) {
+        let (address, effect, aggregate) = effect?;
+        let role = Role::Aggregate(aggregate.clone());
+        cells.push(Beside { address, condition: None, effect: Some(effect), role });
+    }
+    Ok(cells)
+}
+
+fn jobs<'a>(loaded: &Loaded, changes: &'a [Change]) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    for change in changes {
+        for aggregate in change.collection.aggregates.values() {
+            for (generation, is_marked) in loaded.maintained(aggregate) {
+                let mark = is_marked.then(|| aggregate.mark(generation.number, &change.key));
+                jobs.push(Job { change, aggregate, generation, mark });
+            }
+        }
+    }
+    jobs
+}
+
+/// Which of the records are marked. One that is only now created is not.
+async fn marked(session: &Session, jobs: &[Job<'_>]) -> Result<Vec<bool>> {
+    let wanted = |job: &Job<'_>| {
+        let address = job.mark.clone()?;
+        job.change.before.there().map(|_| address)
+    };
+    let addresses: Vec<Address> = jobs.iter().filter_map(wanted).collect();
+    if addresses.is_empty() {
+        return Ok(vec![false; jobs.len()]);
+    }
+    let mut cells = session.engine.get(&session.space, &addresses).await?.into_iter();
+    let is_marked = |job| wanted(job).is_some() && cells.next().flatten().is_some();
+    Ok(jobs.iter().map(is_marked).collect())
+}
+
+/// What becomes of a record's mark, and what the batch rests on.
+fn mark_step(
+    change: &Change,
+    address: &Address,
+    is_marked: bool,
+    stamp: Stamp,
+    aggregate: &Arc<Aggregate>,
+) -> Option<Beside> {
+    let put = || Some(Effect::Put { stamp, bytes: Bytes::new() });
+    let was_there = change.before.there().is_some();
+    let (condition, effect) = match (was_there, &change.after) {
+        (true, Some(_)) if is_marked => (Some(Condition::Present), None),
+        (true, None) if is_marked => (Some(Condition::Present), Some(Effect::Delete)),
+        (true, Some(_)) => (Some(Condition::Absent), put()),
+        (true, None) => (Some(Condition::Absent), None),
+        // That the record is not there is a condition already.
+        (false, Some(_)) => (None, put()),
+        (false, None) => return None,
+    };
+    let role = Role::Aggregate(aggregate.clone());
+    Some(Beside { address: address.clone(), condition, effect, role })
+}
+
+/// Why a batch was rejected at a cell of an aggregate.
+pub(crate) fn refused(aggregate: &Aggregate, cause: &Cause) -> Refused {
+    match cause {
+        Cause::Condition { .. } => Refused::Changed(
+            aggregate.about(ErrorKind::VersionConflict, "the record was counted meanwhile"),
+        ),
+        Cause::Overflow { .. } => Refused::Final(overflow(aggregate)),
+        _ => Refused::Final(aggregate.about(
+            ErrorKind::Corrupt,
+            "what lies at the place of an aggregate's number is none; run repair",
+        )),
+    }
+}
+
+fn overflow(aggregate: &Aggregate) -> Error {
+    aggregate.about(ErrorKind::LimitExceeded, "the sum of the group would not fit into 64 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::ShowKey;
+    use crate::schema::Schema;
+
+    const SCHEMA: &str = r#"
+        [collection.run]
+        key = "run:{id}"
+        fields = { id = "text", flow = "text", late = "boolean", seconds = "integer" }
+        sum.seconds = { field = "seconds", group = ["flow", "late"], where = { id = { present = true } } }
+    "#;
+
+    fn collection() -> Arc<Collection> {
+        Schema::from_toml(SCHEMA).unwrap().collection("run").unwrap().clone()
+    }
+
+    /// The effects of adding and taking away shares in groups, as text.
+    fn effects(cells: u16, steps: &[(&'static str, &str, i64, i64)]) -> Vec<String> {
+        let collection = collection();
+        let aggregate = collection.aggregate("seconds").unwrap();
+        let generation = Generation { number: 7, cells };
+        let mut additions = Additions::default();
+        for (record, flow, amount, times) in steps {
+            let value = json!({ "id": record, "flow": flow, "late": true, "seconds": amount });
+            let share = share(&collection, aggregate, &value).unwrap().unwrap();
+            additions.add(aggregate, generation, record.as_bytes(), &share, *times);
+        }
+        let shown = |effect: Result<(Address, Effect, &Arc<Aggregate>)>| match effect {
+            Ok((address, Effect::Add { additions, .. }, _)) => {
+                let deltas: Vec<i64> = additions.iter().map(|addition| addition.delta).collect();
+                format!("{} {deltas:?}", ShowKey(&address.key))
+            }
+            Ok(_) => "another effect".to_owned(),
+            Err(error) => format!("{:?}", error.kind()),
+        };
+        additions.effects(Version::first().stamp()).map(shown).collect()
+    }
+
+    #[test]
+    fn additions_to_one_cell_are_one() {
+        let moved = effects(1, &[("r", "a", 5, -1), ("r", "b:", 7, 1), ("s", "b:", 1, 1)]);
+        assert_eq!(
+            moved,
+            ["aggregate:run:seconds:7:a!:1:0 [-1, -5]", "aggregate:run:seconds:7:b:!:1:0 [2, 8]"]
+        );
+        let same_group = effects(1, &[("r", "a", 5, -1), ("r", "a", 7, 1)]);
+        assert_eq!(same_group, ["aggregate:run:seconds:7:a!:1:0 [0, 2]"]);
+    }
+
+    #[test]
+    fn what_comes_to_nothing_is_left_out_unless_the_records_are_others() {
+        assert_eq!(effects(1, &[("r", "a", 5, -1), ("r", "a", 5, 1)]), [""; 0]);
+        let renamed = effects(1, &[("r", "a", 5, -1), ("s", "a", 5, 1)]);
+        assert_eq!(renamed, ["aggregate:run:seconds:7:a!:1:0 [0, 0]"]);
+    }
+
+    #[test]
+    fn a_record_uses_one_cell_and_records_use_all() {
+        let numbers = |records: std::ops::Range<u32>| -> std::collections::BTreeSet<u16> {
+            records.map(|n| cell_number(format!("run:{n}").as_bytes(), 4)).collect()
+        };
+        assert_eq!(numbers(0..50).into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(cell_number(b"run:1", 4), cell_number(b"run:1", 4));
+        assert_eq!(cell_number(b"run:1", 1), 0);
+        assert_eq!(cell_number(b"run:1", 0), 0);
+        // The documented function, so that another program finds the same cell.
+        assert_eq!(cell_number(b"", u16::MAX), (0xcbf2_9ce4_8422_2325_u64 % 65_535) as u16);
+        assert_eq!(cell_number(b"a", u16::MAX), (0xaf63_dc4c_8601_ec8c_u64 % 65_535) as u16);
+    }
+
+    #[test]
+    fn a_batch_whose_sums_do_not_fit_is_refused() {
+        let most = SUMMED_MAX;
+        let steps = [("r", "a", most, 1), ("s", "a", most, 1), ("t", "a", most, 1)];
+        assert_eq!(effects(1, &steps), ["LimitExceeded"]);
+    }
+}

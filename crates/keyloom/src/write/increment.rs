@@ -1,0 +1,122 @@
+//! Adds to counters: one batch, without a read, that conflicts with nothing.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::assemble::{Refused, Work};
+use super::beside::{Addend, Counting};
+use super::operations::{commit_counting, key_of_values, read};
+use crate::counted::{Fetched, fetch_one};
+use crate::engine::{Address, Integers};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::shown_counters;
+use crate::schema::Loaded;
+use crate::session::Session;
+
+/// What is to be added to the counters of one record.
+///
+/// ```
+/// use keyloom::Increment;
+/// let finished = Increment::of("flow", "mail").add("stats.running", -1).add("stats.success", 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "nothing is added until it is given to `increment_many`"]
+pub struct Increment {
+    pub(crate) collection: String,
+    pub(crate) key: Vec<Value>,
+    pub(crate) deltas: Vec<(String, i64)>,
+}
+
+/// Adds to the counters of records, all or nothing. Gives, in the order of what was asked, all
+/// counters of each record right after.
+pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<Vec<Integers>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    loop {
+        let loaded = session.loaded().await?;
+        let Gathered { addends, places } = gather(session, &loaded, asked)?;
+        refuse_expired(session, &addends).await?;
+        let counting = Counting { addends, moved: None };
+        let work = Work { counting: &counting, ..Work::of(&[]) };
+        match commit_counting(session, &loaded, work).await? {
+            Ok(sums) => {
+                let shown = |place: usize| {
+                    let counters = &counting.addends[place].collection.counters;
+                    shown_counters(counters, sums.get(place))
+                };
+                return Ok(places.into_iter().map(shown).collect());
+            }
+            Err(Refused::StaleSchema) => drop(session.reload().await?),
+            Err(
+                Refused::Changed(error)
+                | Refused::Counted(error, _)
+                | Refused::Taken(_, _, error)
+                | Refused::Final(error),
+            ) => return Err(error),
+        }
+    }
+}
+
+/// What is asked, each record once.
+struct Gathered {
+    addends: Vec<Addend>,
+    /// The addend of each part of what was asked.
+    places: Vec<usize>,
+}
+
+/// All counters of each record, as they are now.
+pub(crate) async fn counters(session: &Session, asked: &[Increment]) -> Result<Vec<Integers>> {
+    let loaded = session.loaded().await?;
+    let Gathered { addends, places } = gather(session, &loaded, asked)?;
+    let mut all = Vec::new();
+    for Addend { collection, key, .. } in &addends {
+        let Fetched { counted, .. } = fetch_one(session, collection, key).await?;
+        let values = counted.as_ref().map(|counted| &counted.values);
+        all.push(shown_counters(&collection.counters, values));
+    }
+    Ok(places.into_iter().map(|place| all[place].clone()).collect())
+}
+
+/// A record that has expired is not there. Whether it has, only the record tells, so that where
+/// records expire an addition reads them.
+async fn refuse_expired(session: &Session, addends: &[Addend]) -> Result<()> {
+    for addend in addends.iter().filter(|addend| addend.collection.expiry.is_some()) {
+        if read(session, &addend.collection, &addend.key).await?.is_none() {
+            return Err(addend.not_found());
+        }
+    }
+    Ok(())
+}
+
+fn gather(session: &Session, loaded: &Loaded, asked: &[Increment]) -> Result<Gathered> {
+    let mut known: HashMap<Address, usize> = HashMap::new();
+    let mut gathered = Gathered { addends: Vec::new(), places: Vec::new() };
+    for Increment { collection, key, deltas } in asked {
+        let collection = loaded.schema.collection(collection)?;
+        let values = session.imply_owner(collection, &collection.key, key);
+        let key = key_of_values(collection, &values.iter().collect::<Vec<_>>())?;
+        let addend = Addend::new(collection, key);
+        if !session.may_read(collection, &addend.key) {
+            return Err(addend.not_found());
+        }
+        let place = *known.entry(addend.record_address()).or_insert(gathered.addends.len());
+        if place == gathered.addends.len() {
+            gathered.addends.push(addend);
+        }
+        add_all(&mut gathered.addends[place], deltas)?;
+        gathered.places.push(place);
+    }
+    Ok(gathered)
+}
+
+/// Adds to counters of one record. At least one has to be named.
+pub(super) fn add_all(addend: &mut Addend, deltas: &[(String, i64)]) -> Result<()> {
+    if deltas.is_empty() {
+        let message = "an increment names at least one counter";
+        return Err(Error::new(ErrorKind::InvalidArgument, message)
+            .with("collection", &addend.collection.name));
+    }
+    deltas.iter().try_for_each(|(name, delta)| addend.add(name, *delta))
+}
