@@ -257,7 +257,7 @@ impl Verifier {
     /// The first declared range that is not done, without its part that is.
     fn left(&self) -> Option<Range> {
         let mut ranges = self.keyspace.ranges();
-        // No declared area sorts after Keyloom's own.
+        // No declared area sorts after Keyloom's own, and of its words `expiry` is before these.
         ranges.extend([history_range(), idempotency_range()]);
         let Some(done) = &self.done else { return ranges.into_iter().next() };
         ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
@@ -299,8 +299,10 @@ impl Verifier {
     }
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
-        if *area == Area::own() {
-            sorted.suspects.extend(self.suspect_of_own(row));
+        // The rest of Keyloom's own area are entries, of the index over the ends of records.
+        let beside = [history_range(), idempotency_range()];
+        if beside.iter().any(|range| range.area == *area && range.contains(&row.key)) {
+            sorted.suspects.extend(self.suspect_beside(row));
             return;
         }
         match self.keyspace.place(area, &row.key) {
@@ -328,8 +330,8 @@ impl Verifier {
         }
     }
 
-    /// What may be wrong with a cell of Keyloom's own area.
-    fn suspect_of_own(&self, row: Row) -> Option<Suspect> {
+    /// What may be wrong with a cell of a history or of an idempotency key.
+    fn suspect_beside(&self, row: Row) -> Option<Suspect> {
         if history_range().contains(&row.key) {
             return Some(Suspect::History { witnesses: history::witnesses(&self.loaded, &row) });
         }
