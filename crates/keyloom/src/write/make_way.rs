@@ -50,7 +50,7 @@ pub(super) async fn make_way(
             match claim.holder(session, tried, rejection.found.as_ref()).await? {
                 Holder::Stands => return Ok(None),
                 Holder::Expired(key, record) => {
-                    changes.push(Change::expiry(collection, key, record));
+                    changes.push(Change::expiry(collection, key, *record));
                 }
                 Holder::Unsettled => {}
             }
@@ -140,7 +140,7 @@ enum Holder {
     /// Somebody who keeps it.
     Stands,
     /// This record, which has expired.
-    Expired(Bytes, Current),
+    Expired(Bytes, Box<Current>),
     /// It changed hands since the rejection.
     Unsettled,
 }
@@ -179,7 +179,7 @@ impl Claim<'_> {
             return Ok(if is_settled { Holder::Stands } else { Holder::Unsettled });
         };
         let is_expired = collection.is_expired(&record.value, session.now());
-        Ok(if is_expired { Holder::Expired(holder, record) } else { Holder::Stands })
+        Ok(if is_expired { Holder::Expired(holder, Box::new(record)) } else { Holder::Stands })
     }
 
     fn is_of(&self, record: &Current) -> bool {
