@@ -17,7 +17,7 @@ use keyloom::engine::{
     Stretch,
 };
 use keyloom::{
-    Collection, ErrorKind, HistoryEntry, HistoryKind, Result, SweepOptions, Transaction,
+    Collection, ErrorKind, HistoryEntry, HistoryKind, Result, Schema, SweepOptions, Transaction,
 };
 use serde_json::{Value, json};
 use time_support::{START, Subject};
@@ -184,7 +184,10 @@ async fn a_write_with_a_key_is_answered_alike_also_when_records_made_way() {
     }
     // The batch for the worst write, which has no room for another record.
     let memory = Memory::new();
-    let capabilities = Capabilities { batch_entries_max: 10, ..memory.capabilities().clone() };
+    let batches_of =
+        |batch_entries_max| Capabilities { batch_entries_max, ..memory.capabilities().clone() };
+    assert!(Schema::from_toml(SCHEMA).unwrap().check_against(&batches_of(9)).is_err());
+    let capabilities = batches_of(10);
     let small = Arc::new(Small(memory, capabilities));
     writes_over_expired(&Subject::on("small", small, SCHEMA).await).await;
 }
