@@ -78,6 +78,11 @@ impl Session {
         Session { claim: Some(claim), ..self.clone() }
     }
 
+    /// The same caller, for a commit that is no part of the write.
+    pub(crate) fn claiming_nothing(&self) -> Self {
+        Session { claim: None, ..self.clone() }
+    }
+
     /// The attempt that the batch of the write has to settle.
     pub(crate) fn claim(&self) -> Option<&Arc<Claim>> {
         self.claim.as_ref()

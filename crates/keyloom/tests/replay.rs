@@ -8,6 +8,9 @@
 
 mod log_support;
 mod long;
+#[path = "replay/tasks.rs"]
+mod tasks;
+mod time_support;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Space, Stamp};
 use keyloom::{
@@ -17,12 +20,13 @@ use log_support::{SCHEMA, Subject, everything, keeping, note, position, schema};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use time_support::TestClock;
 
 /// Something that changes a store, by numbers.
 type Operation = (u8, usize, u64);
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    proptest::collection::vec((0u8..100, 0usize..6, 0u64..4), 1..60)
+    proptest::collection::vec((0u8..200, 0usize..6, 0u64..4), 1..60)
 }
 
 const LATER: &str = r#"
@@ -32,7 +36,10 @@ key = "later:{stars}:{id}:{owner}"
 
 /// Whether it succeeds is of no interest here: what is refused changes nothing, and then there is
 /// nothing to tell.
-async fn operate(store: &Store, (what, id, value): Operation) {
+async fn operate(store: &Store, clock: &TestClock, (what, id, value): Operation) {
+    if what >= 100 {
+        return tasks::operate(store, clock, (what - 100, id, value)).await;
+    }
     let store = match value {
         0 => store.acting_as("ana").unwrap(),
         _ => store.clone(),
@@ -79,8 +86,8 @@ async fn operate(store: &Store, (what, id, value): Operation) {
         88..91 => drop(store.disable("note", "stars").await),
         91..94 => drop(store.build("note", "stars").await),
         94..96 => {
-            let later = Schema::from_toml(&format!("{SCHEMA}{LATER}")).unwrap();
-            drop(store.apply(&later).await);
+            let later = format!("{SCHEMA}{}{LATER}", tasks::SCHEMA);
+            drop(store.apply(&Schema::from_toml(&later).unwrap()).await);
         }
         96..98 => drop(store.build("note", "later").await),
         _ => drop(store.repair(&RepairOptions::default()).await),
@@ -100,11 +107,14 @@ async fn assert_same(store: &Store, copy: &Store) {
 }
 
 async fn replays(store: &Store, targets: Vec<Subject>, operations: Vec<Operation>) {
-    store.apply(&schema()).await.unwrap();
+    let clock = TestClock::new();
+    let store = &store.with_clock(clock.clock());
+    let schema = format!("{SCHEMA}{}", tasks::SCHEMA);
+    store.apply(&Schema::from_toml(&schema).unwrap()).await.unwrap();
     // What the store was after some of the commits.
     let mut moments = Vec::new();
     for (place, operation) in operations.iter().enumerate() {
-        operate(store, *operation).await;
+        operate(store, &clock, *operation).await;
         if place % 20 == 7 {
             let last = store.log_bounds().await.unwrap().next.number() - 1;
             moments.push((position(last), everything(store).await));
@@ -144,6 +154,28 @@ fn the_replayed_store_is_the_same_cell_by_cell() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Each of them once, for sure.
+#[tokio::test]
+async fn what_is_written_besides_records_and_entries_is_replayed() {
+    for subject in Subject::every() {
+        let clock = TestClock::new();
+        let store = &subject.store.with_clock(clock.clock());
+        store
+            .apply(&Schema::from_toml(&format!("[log]\n{}", tasks::SCHEMA)).unwrap())
+            .await
+            .unwrap();
+        let met = tasks::each_once(store, &clock).await;
+        for target in Subject::every() {
+            let replayed = target.store.replay(store).await.unwrap();
+            assert_eq!(replayed.bounds, store.log_bounds().await.unwrap());
+            assert_same(store, &target.store).await;
+            let target = target.store.with_clock(clock.clock());
+            assert!(target.verify().await.unwrap().is_clean());
+            tasks::go_on(&target, met).await;
+        }
+    }
 }
 
 /// Entries that a build or a repair puts are no part of any write of a record.

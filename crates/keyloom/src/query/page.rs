@@ -94,6 +94,13 @@ impl Problem {
 }
 
 impl<R> Page<R> {
+    /// The page of an answer that has nothing in it.
+    pub(crate) fn nothing() -> Self {
+        let (records, problems) = (Vec::new(), Vec::new());
+        let (next, previous, swept_until) = (None, None, None);
+        Page { records, next, previous, stopped: Stopped::End, read: 0, problems, swept_until }
+    }
+
     /// Turns every record into something else; what fails becomes a problem.
     pub(crate) fn map<S>(self, mut turn: impl FnMut(R) -> Result<S, Problem>) -> Page<S> {
         let mut problems = self.problems;

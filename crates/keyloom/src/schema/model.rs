@@ -247,9 +247,12 @@ impl Collection {
     }
 
     /// The most cells of history that one change touches: a rename puts the new version and a
-    /// trace under the old key, and a count of versions removes the oldest.
+    /// trace under the old key, and a count of versions removes the oldest. A record that takes
+    /// the place of an expired one adds its own first version to all that.
     fn history_cells_worst(&self) -> usize {
-        self.history.map_or(0, |history| 2 + usize::from(history.versions.is_some()))
+        let after_expired = usize::from(self.expiry.is_some());
+        let of_one = |versions: Option<usize>| 2 + usize::from(versions.is_some());
+        self.history.map_or(0, |history| of_one(history.versions) + after_expired)
     }
 
     /// The range that all records lie in, maybe among keys of other templates.

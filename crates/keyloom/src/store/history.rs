@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::Store;
-use super::collection::{Collection, key_of};
+use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::Result;
@@ -27,8 +27,8 @@ impl<T: DeserializeOwned> Collection<T> {
     ) -> Result<Page<HistoryEntry<T>>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let page = query::history(&self.session, &self.name, key, take, cursor).await?;
-        Ok(page.map(|entry| {
+        let page = query::history(&self.session, &self.name, key, take, cursor).await;
+        Ok(if_there(page)?.unwrap_or_else(Page::nothing).map(|entry| {
             let key = entry.key.clone();
             let read = entry.map(|document| document.read());
             read.map_err(|error| query::unreadable(key.as_bytes(), error))
@@ -44,8 +44,8 @@ impl<T: DeserializeOwned> Collection<T> {
     ) -> Result<Option<Stored<T>>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let found = query::at_version(&self.session, &self.name, key, version).await?;
-        found.as_ref().map(Stored::read).transpose()
+        let found = query::at_version(&self.session, &self.name, key, version).await;
+        if_there(found)?.flatten().as_ref().map(Stored::read).transpose()
     }
 
     /// The record that was at a key at a time, in milliseconds since 1970; `None` when there was
@@ -54,8 +54,8 @@ impl<T: DeserializeOwned> Collection<T> {
     pub async fn get_as_of(&self, key: impl KeyFields, time_ms: u64) -> Result<Option<Stored<T>>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let found = query::as_of(&self.session, &self.name, key, time_ms).await?;
-        found.as_ref().map(Stored::read).transpose()
+        let found = query::as_of(&self.session, &self.name, key, time_ms).await;
+        if_there(found)?.flatten().as_ref().map(Stored::read).transpose()
     }
 }
 

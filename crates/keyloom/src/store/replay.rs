@@ -33,12 +33,14 @@ impl Store {
     /// schema, and nothing was trimmed since. Nobody else may write to this space meanwhile. A
     /// replay that was interrupted begins again with an empty store.
     pub async fn replay(&self, log: &Store) -> Result<Replayed> {
+        self.session().program()?;
         let end = log.log_bounds().await?.next;
         self.replay_before(log, end).await
     }
 
     /// As [`replay`](Self::replay), up to and with the commit at this position.
     pub async fn replay_until(&self, log: &Store, last: Position) -> Result<Replayed> {
+        self.session().program()?;
         let end = log.log_bounds().await?.next;
         if last >= end {
             return Err(Error::new(
@@ -52,7 +54,6 @@ impl Store {
     }
 
     async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
-        self.session().program()?;
         declared_log(log.session()).await?;
         // The schema as it is now names all areas that there ever were, since none is dropped.
         let schema = log.session().reload().await?.schema.clone();

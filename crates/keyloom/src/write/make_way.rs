@@ -81,6 +81,8 @@ pub(super) async fn step_aside(
     loaded: &Loaded,
     expired: &[Change],
 ) -> Result<()> {
+    // What they leave is no answer to the write.
+    let session = &session.claiming_nothing();
     for change in expired {
         let changes = std::slice::from_ref(change);
         let work = Work::of(changes);

@@ -1,7 +1,9 @@
 //! Answers as text that is the same for the same answer: without versions and seals, which are
 //! different each time.
 
-use keyloom::{Document, Error, Listing, Nearby, Page, Result, Stored, Written};
+use keyloom::{
+    Counted, Document, Error, HistoryEntry, Listing, Nearby, Page, Result, Stored, Written,
+};
 use serde_json::Value;
 
 /// An answer without what is drawn at random.
@@ -69,6 +71,14 @@ impl<R: Told> Told for Page<R> {
     }
 }
 
+impl Told for HistoryEntry<Value> {
+    fn told(&self) -> String {
+        let HistoryEntry { version, kind, by, key, renamed_from, record, changes, .. } = self;
+        let version = version.revision();
+        format!("{version} {kind:?} {by:?} {key} {renamed_from:?} {record:?} {changes:?}")
+    }
+}
+
 impl Told for Listing {
     fn told(&self) -> String {
         let keys: Vec<_> = self.entries.iter().map(|entry| (&entry.key, &entry.value)).collect();
@@ -92,7 +102,7 @@ macro_rules! shown {
     )*};
 }
 
-shown!((), bool, usize, bytes::Bytes);
+shown!((), Counted, bool, usize, bytes::Bytes);
 
 /// What was there, and in no other respect.
 pub fn is_there<T>(answer: Result<Option<T>>) -> Result<bool> {

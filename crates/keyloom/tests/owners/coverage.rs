@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 7] = [
+const REFUSED: [&str; 19] = [
     "Store::apply",
     "Store::index_state",
     "Store::build",
@@ -16,12 +16,28 @@ const REFUSED: [&str; 7] = [
     "Store::verify",
     "Store::verify_with",
     "Store::repair",
+    "Store::changes",
+    "Store::log_bounds",
+    "Store::trim_log",
+    "Store::watch",
+    "Store::replay",
+    "Store::replay_until",
+    "Store::sweep",
+    "Store::sweep_every",
+    "Store::purge_history",
+    "Store::purge_idempotency_keys",
+    "Collection::lease",
+    "Collection::lease_documents",
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 21] = [
+const HARMLESS: [&str; 30] = [
+    // What is in the log is known to whoever could read it.
+    "Changes::is_end",
     "Collection::acting_as",
     "Collection::name",
+    "LoggedChange::after",
+    "LoggedChange::document",
     "Plain::in_area",
     "Store::acting_as",
     "Store::close",
@@ -43,6 +59,12 @@ const HARMLESS: [&str; 21] = [
     "Stored::into_value",
     "Transaction::collection",
     "Transaction::documents",
+    "Watch::next",
+    "Watch::position",
+    "WatchOptions::collection",
+    "WatchOptions::from_now",
+    "WatchOptions::from_position",
+    "WatchOptions::key_prefix",
 ];
 
 #[test]

@@ -1,9 +1,13 @@
 //! Each rule once, in words that a reader can follow.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
-use keyloom::{ErrorKind, Query, RepairOptions, Schema, Store, VerifyOptions};
+use keyloom::{
+    Due, ErrorKind, Position, PurgeOptions, Query, RepairOptions, Schema, Store, SweepOptions,
+    VerifyOptions, WatchOptions,
+};
 use serde_json::{Value, json};
 
 use crate::answers::Told;
@@ -287,6 +291,8 @@ async fn a_listing_does_not_read_what_it_may_not_show() {
 async fn maintenance_is_refused() {
     let store = with_ana().await;
     let ana = store.acting_as("ana").unwrap();
+    let notes = ana.documents("note").await.unwrap();
+    let (due, minute) = (Due::new("rank"), Duration::from_secs(60));
     let refusals = [
         ana.apply(&COMPILED).await.err(),
         ana.index_state("note", "slug").await.err(),
@@ -297,6 +303,19 @@ async fn maintenance_is_refused() {
         ana.verifier(&VerifyOptions::default()).await.err(),
         ana.repair(&RepairOptions::default()).await.err(),
         ana.space("other").unwrap().apply(&COMPILED).await.err(),
+        ana.changes(Position::FIRST, 10).await.err(),
+        ana.log_bounds().await.err(),
+        ana.trim_log().await.err(),
+        ana.watch(WatchOptions::from_now()).await.err(),
+        ana.replay(&store).await.err(),
+        ana.replay_until(&store, Position::FIRST).await.err(),
+        memory_store().await.replay(&ana).await.err(),
+        ana.sweep(&SweepOptions::default()).await.err(),
+        ana.sweep_every(minute, SweepOptions::default()).err(),
+        ana.purge_history(&PurgeOptions::default()).await.err(),
+        ana.purge_idempotency_keys(&PurgeOptions::default()).await.err(),
+        notes.lease(&due, "worker", minute).await.err(),
+        notes.lease_documents(&due, "worker", minute).await.err(),
     ];
     for error in refusals.into_iter().map(Option::unwrap) {
         assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");

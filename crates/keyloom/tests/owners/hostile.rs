@@ -76,7 +76,7 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 36] = [
+pub const METHODS: [&str; 43] = [
     "get",
     "get_document",
     "get_many",
@@ -86,6 +86,11 @@ pub const METHODS: [&str; 36] = [
     "documents",
     "keys",
     "count",
+    "count_entries",
+    "history",
+    "get_version",
+    "get_as_of",
+    "with_idempotency_key",
     "explain",
     "near",
     "near_documents",
@@ -113,6 +118,8 @@ pub const METHODS: [&str; 36] = [
     "plain put",
     "plain delete",
     "plain list",
+    "plain with_idempotency_key",
+    "store transaction_once",
 ];
 
 const WORDS: usize = 20;
@@ -122,7 +129,7 @@ fn word(place: usize, victim: &str, attacker: &str) -> String {
     let escaped = victim.replace('%', "%25").replace(':', "%3A");
     match place {
         0 | 1 => "n1".to_owned(),
-        2 => "n2".to_owned(),
+        2 => ["n2", "n3"][victim.len() % 2].to_owned(),
         3 => "p1".to_owned(),
         4 => "t1".to_owned(),
         5 => victim.to_owned(),
@@ -221,6 +228,11 @@ impl Sent {
         }
     }
 
+    /// A time before everything, or after it.
+    fn moment(&self) -> u64 {
+        if self.form.is_multiple_of(2) { 0 } else { u64::MAX }
+    }
+
     /// An index, and values for it.
     fn unique(&self) -> (&'static str, Vec<Value>) {
         match self.form % 3 {
@@ -265,6 +277,9 @@ pub async fn perform(acting: &Store, act: &Act, victim: &str, attacker: &str) ->
     if let Some(method) = method.strip_prefix("transaction ") {
         return in_transaction(acting, name, method, &sent).await.told();
     }
+    if method == "store transaction_once" {
+        return once(acting, name, &sent).await.told();
+    }
     if let Some(method) = method.strip_prefix("plain ") {
         return by_key(acting, method, &sent).await;
     }
@@ -272,6 +287,7 @@ pub async fn perform(acting: &Store, act: &Act, victim: &str, attacker: &str) ->
     match method {
         "page" => every_page(&collection, &sent.query()).await,
         "near" => every_near(&collection, &sent.near()).await,
+        "history" => every_version(&collection, &sent).await,
         _ => read(&collection, method, &sent).await,
     }
 }
@@ -292,6 +308,9 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "documents" => of.documents(&sent.query()).await.told(),
         "keys" => of.keys(&sent.query()).await.told(),
         "count" => of.count(&sent.query()).await.told(),
+        "count_entries" => of.count_entries(&sent.query()).await.told(),
+        "get_version" => of.get_version(sent.key(), version()).await.told(),
+        "get_as_of" => of.get_as_of(sent.key(), sent.moment()).await.told(),
         "explain" => of.explain(&sent.query()).await.told(),
         "near_documents" => of.near_documents(&sent.near()).await.told(),
         _ => write(of, method, sent).await,
@@ -308,6 +327,11 @@ async fn write(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
     };
     match method {
         "insert" => of.insert(&record).await.told(),
+        "with_idempotency_key" => match of.with_idempotency_key(&sent.other) {
+            Ok(of) if sent.form < 6 => of.insert(&record).await.told(),
+            Ok(of) => is_there(of.delete(key).await).told(),
+            Err(error) => error.told(),
+        },
         "upsert" => of.upsert(&record).await.told(),
         "replace" => of.replace(&record).await.told(),
         "replace_if" => of.replace_if(&record, version()).await.told(),
@@ -345,6 +369,16 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
         .await
 }
 
+/// With a key that others may have used too.
+async fn once(acting: &Store, name: &str, sent: &Sent) -> Result<String> {
+    acting
+        .transaction_once(&sent.other, |transaction| async move {
+            let of = transaction.documents(name)?;
+            Ok(of.upsert(&sent.record()).await?.told())
+        })
+        .await
+}
+
 async fn by_key(acting: &Store, method: &str, sent: &Sent) -> String {
     let plain = acting.plain();
     let plain = if sent.form == 0 { plain.in_area("full").unwrap() } else { plain };
@@ -354,6 +388,10 @@ async fn by_key(acting: &Store, method: &str, sent: &Sent) -> String {
             let text = sent.record().to_string();
             plain.put(&sent.word, text).await.map(drop).told()
         }
+        "with_idempotency_key" => match plain.with_idempotency_key(&sent.other) {
+            Ok(plain) => plain.put(&sent.word, sent.record().to_string()).await.map(drop).told(),
+            Err(error) => error.told(),
+        },
         "delete" => plain.delete(&sent.word).await.told(),
         "list" => {
             let mut all = Vec::new();
@@ -379,6 +417,19 @@ async fn every_page(of: &Collection<Value>, query: &Query) -> String {
         all.push(page.told());
         query = match page.ok().and_then(|page| page.next) {
             Some(next) => query.from_cursor(next),
+            None => return all.join("; "),
+        };
+    }
+}
+
+async fn every_version(of: &Collection<Value>, sent: &Sent) -> String {
+    let mut all = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let page = of.history(sent.key(), 1 + sent.form, cursor.as_deref()).await;
+        all.push(page.told());
+        cursor = match page.ok().and_then(|page| page.next) {
+            Some(next) => Some(next.to_string()),
             None => return all.join("; "),
         };
     }

@@ -13,13 +13,14 @@ mod answers;
 mod coverage;
 mod examples;
 mod hostile;
+mod past;
 mod typed;
 mod worlds;
 
 use std::sync::{Arc, LazyLock};
 
-use keyloom::engine::{Engine, Memory};
-use keyloom::{Schema, Store};
+use keyloom::engine::{Area, Engine, Memory};
+use keyloom::{Clock, Schema, Store};
 
 /// Every access, and of owned collections every kind of index: beginning with the owner, and not.
 const SCHEMA: &str = r#"
@@ -37,6 +38,7 @@ key = "index:email:{email}"
 key    = "user:{userId}:notes:{noteId}"
 access = "owned"
 owner  = "userId"
+history = { versions = 5 }
 [collection.note.fields]
 userId   = "text"
 noteId   = "text"
@@ -73,6 +75,7 @@ fields = { userId = "text" }
 key    = "user:{userId}:posts:{postId}"
 access = "hybrid"
 owner  = "userId"
+history = { days = 30 }
 [collection.post.fields]
 userId    = "text"
 postId    = "text"
@@ -92,14 +95,17 @@ access = "read-only"
 fields = { name = "text" }
 "#;
 
-/// Every area that the schema uses.
-const AREAS: [&str; 2] = ["", "full"];
+/// Every area that the schema uses, and Keyloom's own.
+fn areas() -> [Area; 3] {
+    [Area::default_area(), Area::new("full").unwrap(), Area::own()]
+}
 
 /// Compiled once, for the many stores of a property.
 static COMPILED: LazyLock<Schema> = LazyLock::new(|| Schema::from_toml(SCHEMA).unwrap());
 
 async fn store_on(engine: Arc<dyn Engine>) -> Store {
-    let store = Store::on(engine);
+    // Some answers tell when something happened.
+    let store = Store::on(engine).with_clock(Clock::new(|| 1_700_000_000_000));
     store.apply(&COMPILED).await.unwrap();
     store
 }

@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::hostile::{self, Act};
-use crate::{AREAS, long, store_on};
+use crate::{areas, long, store_on};
 
 /// What only the other user's owned records hold. Nobody ever sends it.
 const SECRET: &str = "s3cr3t";
@@ -34,29 +34,33 @@ async fn populate(store: &Store, victim: &str, with_owned: bool) {
     if !with_owned {
         return;
     }
-    let notes = of("note").await;
-    for (place, id) in ["n1", "n2", SECRET].into_iter().enumerate() {
+    // With keys that somebody else may use too.
+    let notes = of("note").await.acting_as(victim).unwrap();
+    for (place, id) in ["n1", "n2", SECRET, "n3"].into_iter().enumerate() {
         let note = json!({
             "userId": victim, "noteId": id, "rank": place, "slug": format!("{SECRET}{place}"),
             "tags": ["red", SECRET], "place": { "lat": 1.0, "lng": 2.0 }, "text": SECRET,
         });
-        notes.insert(&note).await.unwrap();
+        notes.with_idempotency_key(id).unwrap().insert(&note).await.unwrap();
+        let patch = json!({ "text": format!("{SECRET} again") });
+        notes.update_with_retry(id, &patch).await.unwrap();
     }
+    notes.delete("n3").await.unwrap();
     of("preferences").await.insert(&json!({ "userId": victim, "text": SECRET })).await.unwrap();
 }
 
 /// Every cell of a store.
-async fn cells(store: &Store) -> BTreeMap<(&'static str, Bytes), Cell> {
+async fn cells(store: &Store) -> BTreeMap<(Area, Bytes), Cell> {
     let (engine, space) = (store.engine(), Space::new(store.space_name()).unwrap());
     let mut all = BTreeMap::new();
-    for area in AREAS {
-        let mut left = Range::all(Area::new(area).unwrap());
+    for area in areas() {
+        let mut left = Range::all(area.clone());
         loop {
             let scanned = engine.scan_one(&space, &left, 1_000, Direction::Forward).await;
             let stretch = scanned.unwrap();
             for row in stretch.rows {
                 left = left.after(&row.key, Direction::Forward);
-                all.insert((area, row.key), row.cell);
+                all.insert((area.clone(), row.key), row.cell);
             }
             if !stretch.more {
                 break;

@@ -47,7 +47,8 @@ pub(crate) async fn at_version(
         }
         if let Some(following) = following {
             let key = this.map(|this| this.key).or(following.from).unwrap_or(following.key);
-            let text = following.before;
+            // A record that was moved here may have been somebody else's before.
+            let text = following.before.filter(|_| subject.shows(key.as_bytes()));
             return Ok(text.map(|text| document(&Bytes::from(key), version, &text)));
         }
         if !retry.pause(made).await {
@@ -82,7 +83,11 @@ pub(crate) async fn as_of(
     loop {
         made += 1;
         match attempt(&subject, time).await? {
-            Answer::Record(document) => return Ok(Some(document)),
+            // What had expired at that time was absent to everybody, swept or not.
+            Answer::Record(document) => {
+                let is_over = subject.collection.is_text_expired(document.text(), time);
+                return Ok((!is_over).then_some(document));
+            }
             Answer::Absent => return Ok(None),
             Answer::Unknown if retry.pause(made).await => {}
             Answer::Unknown => return Err(subject.not_kept().with("time", time)),

@@ -186,13 +186,19 @@ impl Listing<'_> {
                 if left_before && version != last {
                     return Ok(Stretched::Over);
                 }
+                if !left_before && !subject.shows(past.key.as_bytes()) {
+                    // Then it was somebody else's.
+                    place.listed = Some(version.revision());
+                    after = past.before;
+                    continue;
+                }
                 if self.entries.len() == self.take {
                     return Ok(Stretched::Full);
                 }
                 *read_count += 1;
                 place.listed = Some(version.revision());
                 let before = past.before.clone();
-                self.entries.push(entry(version, past, after.take()));
+                self.entries.push(entry(version, self.shown(past), after.take()));
                 after = before;
             }
             let is_stuck = rows_read < 2 && place.listed == Some(from);
@@ -200,6 +206,19 @@ impl Listing<'_> {
                 return Ok(Stretched::Over);
             }
         }
+    }
+
+    /// A version without what it tells of the key of somebody else: where a record was moved to,
+    /// or where it came from and what it was there.
+    fn shown(&self, mut past: Past) -> Past {
+        let subject = self.subject;
+        if past.from.as_ref().is_some_and(|from| !subject.shows(from.as_bytes())) {
+            (past.from, past.before) = (None, None);
+        }
+        if !subject.shows(past.key.as_bytes()) {
+            past.key = String::from_utf8_lossy(&subject.key).into_owned();
+        }
+        past
     }
 }
 

@@ -51,6 +51,11 @@ impl<'s> Subject<'s> {
         &self.collection.name
     }
 
+    /// Whether the caller may see versions that the record had at this key.
+    pub(super) fn shows(&self, key: &[u8]) -> bool {
+        key == &self.key[..] || self.session.may_read(&self.collection, key)
+    }
+
     pub(super) fn record_address(&self) -> Address {
         Address::new(self.collection.area.clone(), self.key.clone())
     }

@@ -44,7 +44,9 @@ fn of_change(
         put(address, version, key.into())
     };
     let ended = |kind, version: Version, before: &Bytes| {
-        let (end, past) = (version.next(), past(kind, Some(before.clone())));
+        let (end, mut past) = (version.next(), past(kind, Some(before.clone())));
+        // Time ends what expires, whoever was in want of its place.
+        past.by = past.by.filter(|_| kind != HistoryKind::Expired);
         version_cells(name, end, &past, bounds).chain([trace(end)]).collect::<Vec<_>>()
     };
     let began = |version: Version| {

@@ -37,9 +37,12 @@ pub(in crate::write) fn claim_entry(
 }
 
 /// The answer to a write of one record: what becomes of it. A record that moves ends at one key
-/// first, and goes on at another. A write without a record only tells that it happened.
+/// first, and goes on at another. A write without a record only tells that it happened. Expired
+/// records that make way were not there for anybody.
 fn told_by(changes: &[Change]) -> (Answer, Option<Bytes>) {
-    let Some(change) = changes.last() else { return (Answer::Done, None) };
+    let Some(change) = changes.iter().rfind(|change| !change.is_expiry()) else {
+        return (Answer::Done, None);
+    };
     let ended = changes.iter().find_map(|change| match &change.before {
         Before::Read { version, .. } => Some(*version),
         // What has expired was not there.
