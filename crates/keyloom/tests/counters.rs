@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use counter_support::{Subject, flow_record, shown};
-use keyloom::engine::{Durability, Embedded, EmbeddedOptions, Engine, Memory};
+use keyloom::engine::{Durability, Embedded, EmbeddedOptions, Engine, Memory, Reading};
 use keyloom::{Error, ErrorKind, Fate, Increment, Near, Query, Schema, Store, Stored};
 use serde_json::{Value, json};
 
@@ -161,7 +161,10 @@ async fn every_read_shows_the_counters_in_place() {
         assert!(many[1].is_none());
         assert_eq!(many[2].as_ref().unwrap().value, g);
         assert_eq!(value(flows.get_by("email", "f@x").await.unwrap()), f);
-        assert_eq!(subject.metered.take().round_trips(), 2);
+        // Where reads mix moments, the epoch of the schema is read after.
+        let is_snapshot = subject.store.engine().capabilities().reading == Reading::Snapshot;
+        let round_trips = if is_snapshot { 2 } else { 3 };
+        assert_eq!(subject.metered.take().round_trips(), round_trips);
         for query in [
             Query::new().equal("owner", "ana"),
             Query::new().equal("owner", "ana").index("whole"),
@@ -218,7 +221,8 @@ async fn a_collection_without_counters_pays_nothing() {
     plain.get("p").await.unwrap();
     plain.page(&Query::new().scan()).await.unwrap();
     let usage = subject.metered.take();
-    assert_eq!((usage.gets, usage.scans, usage.cells_read), (1, 1, 2));
+    // Two records, and the epoch of the schema with the page.
+    assert_eq!((usage.gets, usage.scans, usage.cells_read), (1, 1, 3));
     assert_eq!(document.into_text().as_ref(), br#"{"id":"p"}"#);
     plain.delete("p").await.unwrap();
     assert_eq!(subject.metered.take().entries_written, 1);

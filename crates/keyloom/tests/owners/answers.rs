@@ -1,8 +1,11 @@
 //! Answers as text that is the same for the same answer: without versions and seals, which are
 //! different each time.
 
+use std::collections::BTreeMap;
+
 use keyloom::{
-    Counted, Document, Error, HistoryEntry, Listing, Nearby, Page, Result, Stored, Written,
+    Counted, Document, Error, Group, GroupPage, HistoryEntry, Listing, Nearby, Page, Result,
+    Stored, Written,
 };
 use serde_json::Value;
 
@@ -102,7 +105,13 @@ macro_rules! shown {
     )*};
 }
 
-shown!((), Counted, bool, usize, bytes::Bytes);
+shown!((), Counted, Group, Value, bool, i64, usize, bytes::Bytes, BTreeMap<String, i64>);
+
+impl Told for GroupPage {
+    fn told(&self) -> String {
+        format!("{:?} {}", self.groups, self.next.is_some())
+    }
+}
 
 /// What was there, and in no other respect.
 pub fn is_there<T>(answer: Result<Option<T>>) -> Result<bool> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 19] = [
+const REFUSED: [&str; 21] = [
     "Store::apply",
     "Store::index_state",
     "Store::build",
@@ -16,6 +16,8 @@ const REFUSED: [&str; 19] = [
     "Store::verify",
     "Store::verify_with",
     "Store::repair",
+    "Store::recount",
+    "Store::sweep_groups",
     "Store::changes",
     "Store::log_bounds",
     "Store::trim_log",
@@ -31,11 +33,14 @@ const REFUSED: [&str; 19] = [
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 30] = [
+const HARMLESS: [&str; 34] = [
     // What is in the log is known to whoever could read it.
     "Changes::is_end",
     "Collection::acting_as",
     "Collection::name",
+    "GroupQuery::within",
+    "Increment::add",
+    "Increment::of",
     "LoggedChange::after",
     "LoggedChange::document",
     "Plain::in_area",
@@ -56,6 +61,7 @@ const HARMLESS: [&str; 30] = [
     // Refused with `verify`, which is made of it.
     "Store::verifier",
     "Store::with_clock",
+    "Store::with_warnings",
     "Stored::into_value",
     "Transaction::collection",
     "Transaction::documents",

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
 use keyloom::{
-    Due, ErrorKind, Position, PurgeOptions, Query, RepairOptions, Schema, Store, SweepOptions,
-    VerifyOptions, WatchOptions,
+    Due, ErrorKind, GroupQuery, Position, PurgeOptions, Query, RepairOptions, Schema, Store,
+    SweepOptions, VerifyOptions, WatchOptions,
 };
 use serde_json::{Value, json};
 
@@ -302,6 +302,10 @@ async fn maintenance_is_refused() {
         ana.verify_with(&VerifyOptions::default()).await.err(),
         ana.verifier(&VerifyOptions::default()).await.err(),
         ana.repair(&RepairOptions::default()).await.err(),
+        ana.recount("note", "mine").await.err(),
+        ana.sweep_groups().await.err(),
+        notes.counted("mine", "eva").await.err(),
+        notes.groups(&GroupQuery::new("mine")).await.err(),
         ana.space("other").unwrap().apply(&COMPILED).await.err(),
         ana.changes(Position::FIRST, 10).await.err(),
         ana.log_bounds().await.err(),

@@ -1,6 +1,8 @@
 //! Users with names that like to be misread, and what one of them may try.
 
-use keyloom::{Collection, Near, Order, Query, Result, Retry, Store, Version};
+use keyloom::{
+    Collection, GroupQuery, Increment, Near, Order, Query, Result, Retry, Store, Version,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -76,7 +78,18 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 43] = [
+pub const METHODS: [&str; 54] = [
+    "increment",
+    "increment_many",
+    "counted",
+    "summed",
+    "groups",
+    "top_groups",
+    "min",
+    "max",
+    "transaction increment",
+    "store increment_many",
+    "transaction increment_many",
     "get",
     "get_document",
     "get_many",
@@ -228,6 +241,25 @@ impl Sent {
         }
     }
 
+    /// An addition to the counters of a record.
+    fn increment(&self, collection: &str) -> Increment {
+        Increment::of(collection, self.key()).add("hits", 5)
+    }
+
+    /// The group of an owner, or none.
+    fn owner_values(&self) -> Vec<Value> {
+        self.owner.iter().map(|owner| json!(owner)).collect()
+    }
+
+    /// Groups of an owner, or of all.
+    fn groups(&self) -> GroupQuery {
+        let query = GroupQuery::new(if self.form.is_multiple_of(2) { "mine" } else { "ranks" });
+        match &self.owner {
+            Some(owner) => query.within(owner.as_str()),
+            None => query,
+        }
+    }
+
     /// A time before everything, or after it.
     fn moment(&self) -> u64 {
         if self.form.is_multiple_of(2) { 0 } else { u64::MAX }
@@ -277,6 +309,9 @@ pub async fn perform(acting: &Store, act: &Act, victim: &str, attacker: &str) ->
     if let Some(method) = method.strip_prefix("transaction ") {
         return in_transaction(acting, name, method, &sent).await.told();
     }
+    if method == "store increment_many" {
+        return acting.increment_many([sent.increment(name)]).await.told();
+    }
     if method == "store transaction_once" {
         return once(acting, name, &sent).await.told();
     }
@@ -311,6 +346,12 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "count_entries" => of.count_entries(&sent.query()).await.told(),
         "get_version" => of.get_version(sent.key(), version()).await.told(),
         "get_as_of" => of.get_as_of(sent.key(), sent.moment()).await.told(),
+        "counted" => of.counted("mine", sent.owner_values()).await.told(),
+        "summed" => of.summed("ranks", sent.owner_values()).await.told(),
+        "groups" => of.groups(&sent.groups()).await.told(),
+        "top_groups" => of.top_groups(&sent.groups(), 3).await.told(),
+        "min" => of.min(&sent.query(), "rank").await.told(),
+        "max" => of.max(&sent.query(), "rank").await.told(),
         "explain" => of.explain(&sent.query()).await.told(),
         "near_documents" => of.near_documents(&sent.near()).await.told(),
         _ => write(of, method, sent).await,
@@ -332,6 +373,8 @@ async fn write(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
             Ok(of) => is_there(of.delete(key).await).told(),
             Err(error) => error.told(),
         },
+        "increment" => of.increment(key, [("hits", 1)]).await.told(),
+        "increment_many" => of.increment_many([(key, [("hits", 2)])]).await.told(),
         "upsert" => of.upsert(&record).await.told(),
         "replace" => of.replace(&record).await.told(),
         "replace_if" => of.replace_if(&record, version()).await.told(),
@@ -357,6 +400,8 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
             Ok(match method {
                 "get" => of.get(key).await.told(),
                 "get_by" => of.get_by(index, values.clone()).await.told(),
+                "increment" => of.increment(key, [("hits", 3)])?.told(),
+                "increment_many" => transaction.increment_many([sent.increment(name)])?.told(),
                 "insert" => of.insert(&record)?.told(),
                 "upsert" => of.upsert(&record).await?.told(),
                 "replace" => of.replace(&record).await.told(),

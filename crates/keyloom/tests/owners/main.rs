@@ -39,6 +39,9 @@ key    = "user:{userId}:notes:{noteId}"
 access = "owned"
 owner  = "userId"
 history = { versions = 5 }
+counters.hits = {}
+count.mine = { group = ["userId"] }
+sum.ranks = { field = "rank", group = ["userId"] }
 [collection.note.fields]
 userId   = "text"
 noteId   = "text"
