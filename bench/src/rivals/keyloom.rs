@@ -48,8 +48,8 @@ group = ["approver_id", "status"]
 
 /// The parts of the memory for caches that hold records and the first entries of lists, in
 /// eighths; the rest holds blocks of files.
-const RECORD_CACHE_EIGHTHS: u64 = 4;
-const LIST_CACHE_EIGHTHS: u64 = 1;
+const RECORD_CACHE_EIGHTHS: u64 = 1;
+const LIST_CACHE_EIGHTHS: u64 = 3;
 
 /// With or without two aggregates.
 pub struct Keyloom<const COUNTED: bool> {

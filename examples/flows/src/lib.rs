@@ -3,7 +3,11 @@
 //! A run and the counters of its flow change in one transaction, so that the counters follow the
 //! runs. Increments never conflict: a thousand runs of one flow may end at once.
 
-use keyloom::{Collection, Error, ErrorKind, Order, Page, Query, Result, Schema, Store, Stored};
+use std::time::Duration;
+
+use keyloom::{
+    Collection, Due, DueItem, Error, ErrorKind, Order, Page, Query, Result, Schema, Store, Stored,
+};
 use serde_json::{Map, Value, json};
 
 /// The schema. Keyloom keeps the indexes and the counters; this program only says what it wants.
@@ -104,6 +108,42 @@ impl Flows {
     pub async fn stats(&self, flow: &str) -> Result<Option<Value>> {
         let found = self.flows.get(flow).await?;
         Ok(found.map(|flow| flow.value.get("stats").cloned().unwrap_or(json!({}))))
+    }
+
+    /// How many runs of a flow are in a status, as the runs themselves say.
+    pub async fn counted(&self, flow: &str, status: &str) -> Result<i64> {
+        self.runs.counted("by_status", (flow, status)).await
+    }
+
+    /// Steps whose time has passed, the most overdue first. Nobody else gets them for as long as
+    /// the lease holds.
+    pub async fn take_due(
+        &self,
+        worker: &str,
+        now: u64,
+        most: usize,
+        lease: Duration,
+    ) -> Result<Vec<DueItem<Stored<Value>>>> {
+        let due = Due::new("due").until(now).take(most);
+        Ok(self.runs.lease(&due, worker, lease).await?.items)
+    }
+
+    /// Ends a step that was due. It fails, and changes nothing, if the lease has passed to another
+    /// worker meanwhile.
+    pub async fn time_out(&self, item: &DueItem<Stored<Value>>) -> Result<()> {
+        let key = (item.values["flow"].as_str(), item.values["run_id"].as_str());
+        let (Some(flow), Some(run_id)) = key else { return Err(no_run()) };
+        let step = item.values["awaitingSteps.*key"].as_str().unwrap_or_default();
+        self.store
+            .transaction(async |tx| {
+                let runs = tx.documents("run")?;
+                let mut run = runs.get((flow, run_id)).await?.ok_or_else(no_run)?.value;
+                run["awaitingSteps"][step] = json!({ "status": "timed out" });
+                runs.replace(&run).await?;
+                tx.complete(&item.lease);
+                Ok(())
+            })
+            .await
     }
 
     /// The newest runs of a flow.

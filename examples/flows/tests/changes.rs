@@ -1,12 +1,12 @@
-//! System 4, its *changes*, point by point. What other parts of the work bring (due awaits with
-//! leases, the event log, statistics that the runs themselves keep) has its place at the end.
+//! System 4, its *changes*, point by point; its wish list is at the end.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use flows::{Flows, SCHEMA};
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered};
-use keyloom::{ErrorKind, Increment, Retry, Schema, Store};
+use keyloom::{DueItem, ErrorKind, Increment, Retry, Schema, Store, Stored};
 use serde_json::{Value, json};
 
 /// A store with a flow and a run of it, and what passes to its engine.
@@ -209,5 +209,68 @@ async fn a_run_and_its_flow_change_together_or_not_at_all() {
         flows.become_status("mail", "r1", "success").await.unwrap();
         let stats: Value = flows.stats("mail").await.unwrap().unwrap();
         assert_eq!(stats, json!({ "running": 0, "success": 1 }));
+    }
+}
+
+#[tokio::test]
+async fn statistics_cannot_drift_from_the_runs() {
+    for (store, flows, ..) in stores().await {
+        assert_eq!(flows.counted("mail", "running").await.unwrap(), 1);
+        flows.become_status("mail", "r1", "success").await.unwrap();
+        // Whoever writes a run, and however: the number follows.
+        let runs = store.documents("run").await.unwrap();
+        let run = json!({ "flow": "mail", "run_id": "r2", "status": "failed" });
+        runs.upsert(&run).await.unwrap();
+        runs.update_with_retry(("mail", "r2"), &json!({ "status": "success" })).await.unwrap();
+        assert_eq!(flows.counted("mail", "running").await.unwrap(), 0);
+        assert_eq!(flows.counted("mail", "failed").await.unwrap(), 0);
+        assert_eq!(flows.counted("mail", "success").await.unwrap(), 2);
+        runs.delete(("mail", "r2")).await.unwrap();
+        assert_eq!(flows.counted("mail", "success").await.unwrap(), 1);
+        assert!(store.verify().await.unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn due_awaits_are_found_by_their_time_and_go_to_one_worker() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    for (_, flows, ..) in stores().await {
+        for (step, timeout_at) in [("late", 30), ("first", 10), ("second", 20)] {
+            flows.await_step("mail", "r1", step, timeout_at).await.unwrap();
+        }
+        let steps = |items: &[DueItem<Stored<Value>>]| -> Vec<String> {
+            let step =
+                |item: &DueItem<_>| item.values["awaitingSteps.*key"].as_str().map(str::to_owned);
+            items.iter().filter_map(step).collect()
+        };
+        let ours = flows.take_due("a", 25, 10, MINUTE).await.unwrap();
+        assert_eq!(steps(&ours), ["first", "second"]);
+        assert_eq!(steps(&flows.take_due("b", 25, 10, MINUTE).await.unwrap()), [""; 0]);
+        flows.time_out(&ours[0]).await.unwrap();
+        let run = flows.run("mail", "r1").await.unwrap().unwrap();
+        assert_eq!(run.value["awaitingSteps"]["first"], json!({ "status": "timed out" }));
+        assert_eq!(run.value["awaitingSteps"]["late"]["timeoutAt"], json!(30));
+        // What was completed is due no more, and cannot be completed twice.
+        assert_eq!(flows.time_out(&ours[0]).await.unwrap_err().kind(), ErrorKind::LeaseLost);
+        assert_eq!(steps(&flows.take_due("b", 35, 10, MINUTE).await.unwrap()), ["late"]);
+    }
+}
+
+#[tokio::test]
+async fn the_log_has_every_change_and_builds_the_store_again() {
+    for (store, flows, ..) in stores().await {
+        let from = store.log_bounds().await.unwrap().next;
+        flows.become_status("mail", "r1", "success").await.unwrap();
+        let commits = store.changes(from, 10).await.unwrap().commits;
+        let changed: Vec<&str> = commits[0].changes.iter().map(|it| it.key.as_str()).collect();
+        assert_eq!((commits.len(), changed), (1, vec!["flow:run:mail:r1", "flow:stats:mail"]));
+        let deltas = [("stats.running".to_owned(), -1), ("stats.success".to_owned(), 1)];
+        assert_eq!(commits[0].changes[1].increments, deltas.into());
+        let copy = Store::open("memory:").await.unwrap();
+        copy.replay(&store).await.unwrap();
+        let copied = Flows::open(&copy).await.unwrap();
+        assert_eq!(copied.stats("mail").await.unwrap(), flows.stats("mail").await.unwrap());
+        assert_eq!(copied.run("mail", "r1").await.unwrap(), flows.run("mail", "r1").await.unwrap());
+        assert_eq!(copied.counted("mail", "success").await.unwrap(), 1);
     }
 }

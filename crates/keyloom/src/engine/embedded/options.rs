@@ -38,8 +38,8 @@ impl Default for Options {
         Options {
             durability: Durability::Durable,
             block_cache_bytes: 128 * MIB,
-            record_cache_bytes: 64 * MIB,
-            list_cache_bytes: 32 * MIB,
+            record_cache_bytes: 32 * MIB,
+            list_cache_bytes: 96 * MIB,
             memtable_bytes: 64 * MIB,
             sync_gate: None,
         }
@@ -61,7 +61,7 @@ impl Options {
         self
     }
 
-    /// Memory for single cells that were read by their key; 64 MiB unless set, 0 for none.
+    /// Memory for single cells that were read by their key; 32 MiB unless set, 0 for none.
     #[must_use]
     pub fn record_cache_bytes(mut self, bytes: u64) -> Self {
         self.record_cache_bytes = bytes;
@@ -69,7 +69,7 @@ impl Options {
     }
 
     /// Memory for the first rows of ranges that were read, such as the newest entries of a user;
-    /// 32 MiB unless set, 0 for none.
+    /// 96 MiB unless set, 0 for none.
     #[must_use]
     pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
         self.list_cache_bytes = bytes;
