@@ -165,7 +165,7 @@ impl Plain {
                     }
                 }
                 Kind::Entry(collection, index) => {
-                    return Err(follows_records(&address, &collection, &index));
+                    return Err(follows_records(address, &collection, &index));
                 }
                 Kind::Stray(template) => {
                     return Err(Error::new(
