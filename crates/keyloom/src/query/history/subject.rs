@@ -53,7 +53,7 @@ impl<'s> Subject<'s> {
 
     /// Whether the caller may see versions that the record had at this key.
     pub(super) fn shows(&self, key: &[u8]) -> bool {
-        key == &self.key[..] || self.session.may_read(&self.collection, key)
+        *key == self.key[..] || self.session.may_read(&self.collection, key)
     }
 
     pub(super) fn record_address(&self) -> Address {
