@@ -11,16 +11,12 @@ mod time_support;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use keyloom::engine::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Memory, Outcome, Range, Row, Space,
-    Stretch,
-};
+use keyloom::engine::{Capabilities, Engine, Memory};
 use keyloom::{
-    Collection, ErrorKind, HistoryEntry, HistoryKind, Result, Schema, SweepOptions, Transaction,
+    Collection, ErrorKind, HistoryEntry, HistoryKind, Schema, SweepOptions, Transaction,
 };
 use serde_json::{Value, json};
-use time_support::{START, Subject};
+use time_support::{START, Small, Subject};
 
 use HistoryKind::{Created, Deleted, Expired, Updated};
 
@@ -211,37 +207,4 @@ async fn writes_over_expired(subject: &Subject) {
         assert_eq!(told(&history(&tokens, id).await)[0].0, Expired, "{}", subject.name);
     }
     subject.assert_sound().await;
-}
-
-/// An engine whose batches are small.
-struct Small(Memory, Capabilities);
-
-#[async_trait]
-impl Engine for Small {
-    fn capabilities(&self) -> &Capabilities {
-        &self.1
-    }
-
-    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        self.0.get(space, addresses).await
-    }
-
-    async fn scan(
-        &self,
-        space: &Space,
-        ranges: &[Range],
-        limit: usize,
-        direction: Direction,
-    ) -> Result<Vec<Stretch<Row>>> {
-        self.0.scan(space, ranges, limit, direction).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Outcome> {
-        batch.check(&self.1)?;
-        self.0.commit(batch).await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.0.close().await
-    }
 }

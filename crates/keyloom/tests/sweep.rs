@@ -15,18 +15,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use index_support::{Dice, Meddled};
-use keyloom::engine::{
-    Address, Area, Batch, Capabilities, Cell, CommitFault, Direction, Engine, Memory, Outcome,
-    Range, Row, Space, Stretch, Torn, Unreliable,
-};
+use keyloom::engine::{Area, Capabilities, CommitFault, Engine, Memory, Torn, Unreliable};
 use keyloom::{
-    Class, Collection, ErrorKind, FindingKind, IndexState, Query, RepairOptions, Result, Schema,
-    Store, SweepOptions,
+    Class, Collection, ErrorKind, FindingKind, IndexState, Query, RepairOptions, Schema, Store,
+    SweepOptions,
 };
 use serde_json::{Value, json};
-use time_support::{START, Subject, TestClock, plant};
+use time_support::{START, Small, Subject, TestClock, plant};
 
 const SCHEMA: &str = r#"
 [collection.token]
@@ -148,39 +144,6 @@ async fn what_others_sweep_or_replace_meanwhile_is_let_be() {
     meddled.before_next_commit(async move { assert_eq!(sweep(&other).await, 4) });
     tokens(&subject.store).await.insert(&token("new", "late@x", 999)).await.unwrap();
     subject.assert_sound().await;
-}
-
-/// A memory whose batches are small.
-struct Small(Memory, Capabilities);
-
-#[async_trait]
-impl Engine for Small {
-    fn capabilities(&self) -> &Capabilities {
-        &self.1
-    }
-
-    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        self.0.get(space, addresses).await
-    }
-
-    async fn scan(
-        &self,
-        space: &Space,
-        ranges: &[Range],
-        limit: usize,
-        direction: Direction,
-    ) -> Result<Vec<Stretch<Row>>> {
-        self.0.scan(space, ranges, limit, direction).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Outcome> {
-        batch.check(&self.1)?;
-        self.0.commit(batch).await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.0.close().await
-    }
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let payload = json!([values, self.payload(patch), version.to_string()]);
+        let payload = || json!([values, patch, version.to_string()]);
         once!(&self.session, self.request("update", payload), |session| {
             write::update(&session, &self.name, key, patch, version)
         })
@@ -47,7 +47,7 @@ impl<T> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let payload = json!([values, self.payload(patch)]);
+        let payload = || json!([values, patch]);
         once!(&self.session, self.request("update_with_retry", payload), |session| {
             write::update_with_retry(&session, &self.name, key, patch, retry)
         })
@@ -66,7 +66,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        once!(&self.session, self.request("modify", json!(values)), |session| {
+        once!(&self.session, self.request("modify", || json!(values)), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
             write::revise(&session, &self.name, key, Retry::patient(), change)
@@ -80,7 +80,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
         let record = to_json(&self.name, record)?;
-        once!(&self.session, self.request("upsert_with", self.payload(&record)), |session| {
+        once!(&self.session, self.request("upsert_with", || record.clone()), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
             write::upsert_with(&session, &self.name, &record, Retry::patient(), change)
@@ -96,7 +96,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
     ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        once!(&self.session, self.request("rename", json!(values)), |session| {
+        once!(&self.session, self.request("rename", || json!(values)), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
             write::rename(&session, &self.name, key, Retry::patient(), change)

@@ -67,7 +67,14 @@ impl<T> Collection<T> {
         Ok(Collection { session: self.session.with_key(key)?, ..self.clone() })
     }
 
-    pub(super) fn request(&self, operation: &'static str, payload: Value) -> Request<'_> {
+    /// What is asked. Only a write with a key is told apart from others, so that only for such a
+    /// one the payload is put together.
+    pub(super) fn request(
+        &self,
+        operation: &'static str,
+        payload: impl FnOnce() -> Value,
+    ) -> Request<'_> {
+        let payload = self.session.key().map_or(Value::Null, |_| payload());
         Request::new(operation, &self.name, payload)
     }
 
@@ -79,7 +86,7 @@ impl<T> Collection<T> {
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        once!(&self.session, self.request("delete", json!(values)), |session| async {
+        once!(&self.session, self.request("delete", || json!(values)), |session| async {
             let deleted = index::delete(&session, &self.name, key, None).await;
             Ok(if_there(deleted)?.flatten())
         })
@@ -89,7 +96,7 @@ impl<T> Collection<T> {
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
-        let payload = json!([values, version.to_string()]);
+        let payload = || json!([values, version.to_string()]);
         let deleted: Result<Option<Version>> =
             once!(&self.session, self.request("delete_if", payload), |session| {
                 index::delete(&session, &self.name, key, Some(version))
@@ -207,12 +214,6 @@ impl<T> Collection<T> {
         query::explained(&self.session, &self.name, query).await
     }
 
-    /// A record as a part of what is asked. Only a write with a key is told apart from others, so
-    /// that only it needs a copy.
-    pub(super) fn payload(&self, record: &Value) -> Value {
-        self.session.key().map_or(Value::Null, |_| record.clone())
-    }
-
     /// The records at these keys, each in its place.
     async fn fetch(
         &self,
@@ -302,7 +303,7 @@ impl<T: Serialize> Collection<T> {
         if self.session.key().is_none() {
             return write::insert(&self.session, &self.name, record).await;
         }
-        once!(&self.session, self.request("insert", record.clone()), |session| {
+        once!(&self.session, self.request("insert", || record.clone()), |session| {
             write::insert(&session, &self.name, record.clone())
         })
     }
@@ -310,7 +311,7 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
         let record = to_json(&self.name, record)?;
-        once!(&self.session, self.request("upsert", self.payload(&record)), |session| {
+        once!(&self.session, self.request("upsert", || record.clone()), |session| {
             write::upsert(&session, &self.name, Whole { value: &record, origin: self.origin })
         })
     }
@@ -318,7 +319,7 @@ impl<T: Serialize> Collection<T> {
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
         let record = to_json(&self.name, record)?;
-        once!(&self.session, self.request("replace", self.payload(&record)), |session| {
+        once!(&self.session, self.request("replace", || record.clone()), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, None)
         })
@@ -327,7 +328,7 @@ impl<T: Serialize> Collection<T> {
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
         let record = to_json(&self.name, record)?;
-        let payload = json!([self.payload(&record), version.to_string()]);
+        let payload = || json!([record, version.to_string()]);
         once!(&self.session, self.request("replace_if", payload), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, Some(version))

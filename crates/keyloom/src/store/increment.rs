@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Store;
 use super::collection::Collection;
@@ -65,7 +65,6 @@ impl<T> Collection<T> {
 
     async fn add(&self, asked: Vec<Increment>) -> Result<Vec<BTreeMap<String, i64>>> {
         let payload = || asked.iter().map(|asked| json!([asked.key, asked.deltas])).collect();
-        let payload = self.session.key().map_or(Value::Null, |_| payload());
         let added = once!(&self.session, self.request("increment", payload), |session| async {
             write::increment(&session, &asked).await.map(|counters| Added(Some(counters)))
         });

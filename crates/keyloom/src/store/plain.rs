@@ -352,8 +352,12 @@ impl Plain {
 
     /// What is asked, as a request to a collection that cannot be: no name has a blank.
     fn request(&self, operation: &'static str, payload: &[&[u8]]) -> Request<'static> {
-        let texts = payload.iter().map(|bytes| bytes.escape_ascii().to_string());
-        let payload = [self.area.name().to_owned()].into_iter().chain(texts).collect();
+        let told = || {
+            let texts = payload.iter().map(|bytes| bytes.escape_ascii().to_string());
+            [self.area.name().to_owned()].into_iter().chain(texts).collect()
+        };
+        // Only a write with a key is told apart from others.
+        let payload = self.session.key().map_or(Value::Null, |_| told());
         Request::new(operation, "plain keys", payload)
     }
 

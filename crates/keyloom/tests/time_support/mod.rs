@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use keyloom::engine::{
-    Address, Area, Batch, Direction, Effect, Embedded, EmbeddedOptions, Engine, EngineExt, Memory,
-    Outcome, Range, Space, Stamp, Torn,
+    Address, Area, Batch, Capabilities, Cell, Direction, Effect, Embedded, EmbeddedOptions, Engine,
+    EngineExt, Memory, Outcome, Range, Row, Space, Stamp, Stretch, Torn,
 };
-use keyloom::{Clock, Schema, Store};
+use keyloom::{Clock, Result, Schema, Store};
 
 /// When the tests begin.
 pub const START: u64 = 1_700_000_000_000;
@@ -104,4 +105,37 @@ pub async fn plant(engine: &Arc<dyn Engine>, area: Area, key: &str, value: &str)
     let mut batch = Batch::new(Space::main());
     batch.push(Address::new(area, key.to_owned()), None, Some(put));
     assert!(matches!(engine.commit(batch).await.unwrap(), Outcome::Committed(_)));
+}
+
+/// A memory whose batches are small.
+pub struct Small(pub Memory, pub Capabilities);
+
+#[async_trait]
+impl Engine for Small {
+    fn capabilities(&self) -> &Capabilities {
+        &self.1
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        self.0.get(space, addresses).await
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        self.0.scan(space, ranges, limit, direction).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Outcome> {
+        batch.check(&self.1)?;
+        self.0.commit(batch).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.0.close().await
+    }
 }
