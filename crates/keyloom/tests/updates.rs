@@ -334,3 +334,33 @@ async fn a_patch_is_one_write_and_the_same_again_is_none() {
     let again = runs.update_with(("f", "r"), &json!({ "n": 1 }), Retry::never()).await.unwrap();
     assert_eq!((again.effect, again.version().revision()), (Effect::Unchanged, 2));
 }
+
+/// What an update costs: the record alone, or with it the old and the new key of each index whose
+/// field changed.
+#[tokio::test]
+async fn an_update_writes_what_changed_and_no_more() {
+    let schema = r#"
+        [collection.run]
+        key = "run:{id}"
+        fields = { id = "text", agent = "text", status = "text", at = "timestamp" }
+        index.agent  = { key = "agent:{agent}:{at}:{id}" }
+        index.status = { key = "status:{status}:{at}:{id}" }
+    "#;
+    let metered = keyloom::engine::Metered::new(Arc::new(keyloom::engine::Memory::new()));
+    let store = Store::on(Arc::new(metered.clone()));
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let runs = store.documents("run").await.unwrap();
+    runs.insert(&json!({ "id": "r", "agent": "a", "status": "RUNNING", "at": 7 })).await.unwrap();
+    for (patch, written) in [
+        (json!({ "seconds": 3 }), 1),
+        (json!({ "status": "SUCCEEDED" }), 3),
+        (json!({ "status": "FAILED", "agent": "b" }), 5),
+        (json!({ "status": "FAILED" }), 0),
+    ] {
+        metered.take();
+        runs.update_with_retry("r", &patch).await.unwrap();
+        let usage = metered.take();
+        let commits = u64::from(written > 0);
+        assert_eq!((usage.commits, usage.entries_written), (commits, written), "{patch}");
+    }
+}
