@@ -4,6 +4,7 @@
 //! failure, and context that says where and with which value. Every error of a write says what
 //! became of the write ([`Fate`]), and whether the same call may succeed when repeated.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -99,6 +100,10 @@ struct Inner {
     retryable: bool,
     message: &'static str,
     context: Vec<(&'static str, String)>,
+    /// The key of the record that is in the way.
+    holder: Option<String>,
+    /// A value of a higher layer, which alone knows its type.
+    carried: Option<Box<dyn Any + Send + Sync>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -119,6 +124,8 @@ impl Error {
             retryable,
             message,
             context: Vec::new(),
+            holder: None,
+            carried: None,
             source: None,
         }))
     }
@@ -151,6 +158,25 @@ impl Error {
         self
     }
 
+    /// Names the record that is in the way, by its key, to one who may read it.
+    #[must_use]
+    pub(crate) fn with_holder(mut self, key: String) -> Self {
+        self.0.holder = Some(key);
+        self
+    }
+
+    /// Carries a value, which [`carried`](Self::carried) gives back by its type.
+    #[must_use]
+    pub(crate) fn carrying(mut self, value: impl Any + Send + Sync) -> Self {
+        self.0.carried = Some(Box::new(value));
+        self
+    }
+
+    /// The value that the error carries, if it is of this type.
+    pub(crate) fn carried<T: Any>(&self) -> Option<&T> {
+        self.0.carried.as_ref()?.downcast_ref()
+    }
+
     /// What went wrong, to match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -165,6 +191,13 @@ impl Error {
     /// [`Fate::MayHaveHappened`] the repetition must itself be safe to apply twice.
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
+    }
+
+    /// The key of the record that holds the value of a
+    /// [`UniqueConflict`](ErrorKind::UniqueConflict). `None` where the asking user may not read
+    /// that record, and where it cannot be told which it is.
+    pub fn holder(&self) -> Option<&str> {
+        self.0.holder.as_deref()
     }
 
     /// The fixed sentence of this failure.

@@ -52,8 +52,9 @@ pub use schema::{
 };
 pub use session::Clock;
 pub use store::{
-    Became, Changes, Collection, KeyFields, Leased, Listed, Listing, Logged, LoggedChange, Plain,
-    Replayed, Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
+    Became, Changes, Collection, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
+    OwnedKey, OwnedKind, Plain, Replayed, Store, Stored, TransactionCollection, Trimmed, Watch,
+    WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

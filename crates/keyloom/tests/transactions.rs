@@ -403,3 +403,130 @@ fn guessed_next(version: keyloom::Version) -> keyloom::Version {
     let text = version.to_string();
     format!("{}-{}", &text[..32], version.revision() + 1).parse().unwrap()
 }
+
+#[tokio::test]
+async fn a_patch_in_a_transaction_is_refused_like_one_outside() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        let entries = it.store.documents("entry").await.unwrap();
+        accounts.insert(&json!({"id": "a", "email": "a@x", "note": "n"})).await.unwrap();
+        let entry = json!({"account": "a", "n": 1, "status": "closed"});
+        entries.insert(&entry).await.unwrap();
+        let in_transaction = |name: &'static str, key: Vec<Value>, patch: Value| {
+            it.store.transaction(move |t| {
+                let (key, patch) = (key.clone(), patch.clone());
+                async move { t.documents(name)?.update(key, &patch).await }
+            })
+        };
+        let written = in_transaction("account", vec![json!("a")], json!({"note": null, "n": 1}));
+        let written = written.await.unwrap().document.json().unwrap();
+        assert_eq!(written, json!({"id": "a", "email": "a@x", "n": 1}));
+        let stored = accounts.get("a").await.unwrap().unwrap();
+        assert_eq!((&stored.value, stored.version.revision()), (&written, 2));
+        for (name, key, patch) in [
+            ("account", vec![json!("gone")], json!({"n": 1})),
+            ("account", vec![json!("a")], json!({"id": "b"})),
+            ("account", vec![json!("a")], json!({"email": 7})),
+            ("account", vec![json!("a")], json!([1])),
+            ("entry", vec![json!("a"), json!(1)], json!({"status": "open"})),
+        ] {
+            let inside = in_transaction(name, key.clone(), patch.clone()).await.unwrap_err();
+            let outside = it.store.documents(name).await.unwrap();
+            let outside = outside.update_with_retry(key, &patch).await.unwrap_err();
+            assert_eq!(inside.to_string(), outside.to_string());
+        }
+    }
+}
+
+/// A record that is written several times in one transaction is one version further.
+#[tokio::test]
+async fn patches_of_one_transaction_build_on_each_other() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        accounts.insert(&json!({"id": "a", "email": "a@x"})).await.unwrap();
+        let both = it.store.transaction(|t| async move {
+            let accounts = t.documents("account")?;
+            accounts.update("a", &json!({"email": "b@x"})).await?;
+            let second = accounts.update("a", &json!({"n": 1})).await?;
+            accounts.update_if("a", &json!({"m": 2}), second.version()).await
+        });
+        assert_eq!(both.await.unwrap().version().revision(), 2);
+        let found = accounts.get_by("email", "b@x").await.unwrap().unwrap();
+        assert_eq!(found.value, json!({"id": "a", "email": "b@x", "n": 1, "m": 2}));
+        assert!(it.store.verify().await.unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn a_guard_in_a_transaction_is_no_reason_to_run_it_again() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        let first = accounts.insert(&json!({"id": "a"})).await.unwrap().version();
+        let second = accounts.update_with_retry("a", &json!({"n": 1})).await.unwrap();
+        let runs = AtomicUsize::new(0);
+        for deletes in [false, true] {
+            let late = it.store.transaction(|t| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                async move {
+                    let accounts = t.documents("account")?;
+                    accounts.insert(&json!({"id": "b"}))?;
+                    match deletes {
+                        true => accounts.delete_if("a", first).await,
+                        false => accounts.update_if("a", &json!({"n": 2}), first).await.map(drop),
+                    }
+                }
+            });
+            let late: Error = late.await.unwrap_err();
+            assert_eq!(late.kind(), ErrorKind::VersionConflict);
+            assert!(!late.is_retryable());
+            assert_eq!(late.current(), Some(&second.document));
+        }
+        assert_eq!(runs.into_inner(), 2);
+        assert_eq!(it.keys().await, ["account:a"], "all or nothing");
+        let version = second.version();
+        let done = it.store.transaction(|t| async move {
+            let accounts = t.documents("account")?;
+            accounts.update_if("a", &json!({"n": 3}), version).await?;
+            accounts.delete_if("a", version).await
+        });
+        let error: Error = done.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::VersionConflict, "it has another version by then");
+        let done = it
+            .store
+            .transaction(|t| async move { t.documents("account")?.delete_if("a", version).await });
+        done.await.map_err(|error: Error| error).unwrap();
+        assert!(it.keys().await.is_empty());
+        let gone = it
+            .store
+            .transaction(|t| async move { t.documents("account")?.delete_if("a", version).await });
+        assert_eq!(gone.await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_tells_the_program_what_is_in_the_way() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        let first = accounts.insert(&json!({"id": "a", "email": "a@x"})).await.unwrap();
+        let taken = accounts.insert(&json!({"id": "b", "email": "a@x"})).await.unwrap_err();
+        assert_eq!((taken.kind(), taken.holder()), (ErrorKind::UniqueConflict, Some("account:a")));
+        assert_eq!(taken.current(), None);
+        let both = it.store.transaction(|t| async move {
+            let accounts = t.documents("account")?;
+            accounts.insert(&json!({"id": "c", "email": "c@x"}))?;
+            accounts.insert(&json!({"id": "d", "email": "c@x"}))
+        });
+        assert_eq!(both.await.unwrap_err().holder(), Some("account:c"));
+        let now = accounts.update_with_retry("a", &json!({"n": 1})).await.unwrap().document;
+        let old = first.version();
+        let record = json!({"id": "a", "n": 2});
+        for late in [
+            accounts.update("a", &json!({"n": 2}), old).await.unwrap_err(),
+            accounts.replace_if(&record, old).await.unwrap_err(),
+            accounts.delete_if("a", old).await.unwrap_err(),
+        ] {
+            assert_eq!(late.kind(), ErrorKind::VersionConflict);
+            assert_eq!((late.current(), late.holder()), (Some(&now), None));
+        }
+    }
+}

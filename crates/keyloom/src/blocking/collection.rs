@@ -16,7 +16,7 @@ use crate::query::{
     Counted, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Page, Query,
 };
 use crate::record::{Document, Version};
-use crate::store::{KeyFields, Leased, Stored};
+use crate::store::{KeyFields, Leased, OwnedKey, Stored};
 use crate::write::{Retry, Written};
 
 /// A [`Collection`](crate::Collection) for programs without an async runtime.
@@ -66,6 +66,10 @@ impl<T> Collection<T> {
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
         fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;
         fn get_document_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Document>>;
+        fn name_of(&self, key: &str) -> Result<String>;
+        fn key_named(&self, name: &str) -> Result<Vec<Value>>;
+        fn key_of_owner_named(&self, owner: &str, name: &str) -> Result<Vec<Value>>;
+        fn owned_keys(&self, key: impl KeyFields) -> Result<Option<Vec<OwnedKey>>>;
         fn documents(&self, query: &Query) -> Result<Page<Document>>;
         fn keys(&self, query: &Query) -> Result<Page<String>>;
         fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;

@@ -136,6 +136,10 @@ impl Transaction {
 impl<T> TransactionCollection<T> {
     waits! { "TransactionCollection":
         fn delete(&self, key: impl KeyFields) -> Result<bool>;
+        fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
+        fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
+        fn update_if(&self, key: impl KeyFields, patch: &Value, version: Version)
+            -> Result<Written>;
     }
 
     /// As [`TransactionCollection::increment`](crate::TransactionCollection::increment).

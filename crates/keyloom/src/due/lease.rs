@@ -53,7 +53,7 @@ impl Content {
 }
 
 /// Where the lease of an entry lies.
-pub(super) fn address(collection: &str, index: &str, entry: &[u8]) -> Address {
+pub(crate) fn address(collection: &str, index: &str, entry: &[u8]) -> Address {
     let hash: String = Sha256::digest(entry).iter().map(|byte| format!("{byte:02x}")).collect();
     Address::new(Area::own(), format!("{PREFIX}{collection}:{index}:{hash}"))
 }

@@ -7,6 +7,7 @@ mod sweeper;
 mod take;
 
 pub use lease::Lease;
+pub(crate) use lease::address as lease_address;
 pub(crate) use sweep::sweep;
 pub use sweep::{SweepOptions, Swept, SweptCollection};
 pub use sweeper::{Sweeper, SweeperReport};

@@ -8,6 +8,7 @@
 mod automaton;
 mod class;
 mod codec;
+mod fault;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod geohash;

@@ -67,6 +67,16 @@ impl Document {
     }
 }
 
+/// What a refused write could have known.
+impl Error {
+    /// The record as it is now, with its counters, where a write was refused because it is not in
+    /// the version that was expected: a [`VersionConflict`](ErrorKind::VersionConflict) of a
+    /// guarded write.
+    pub fn current(&self) -> Option<&Document> {
+        self.carried()
+    }
+}
+
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{} {}", ShowKey(&self.key), self.version, String::from_utf8_lossy(&self.text))

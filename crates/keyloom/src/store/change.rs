@@ -17,7 +17,7 @@ impl<T> Collection<T> {
     /// Merges a patch (RFC 7386) into a record that was read in this version: named members
     /// change, `null` removes, all others stay. One attempt: if the record has changed since, the
     /// error is a [`VersionConflict`](ErrorKind::VersionConflict) that carries the record as it
-    /// is now (`current` in its context).
+    /// is now ([`Error::current`]).
     pub async fn update(
         &self,
         key: impl KeyFields,

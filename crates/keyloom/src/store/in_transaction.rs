@@ -55,6 +55,43 @@ impl<T> TransactionCollection<T> {
         }
     }
 
+    /// Deletes a record if it is in this version. The refusals are those of
+    /// [`Collection::delete_if`](super::Collection::delete_if).
+    pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
+        let key = self.key_of(key)?;
+        self.transaction.delete_if(&self.declared, &key, version).await
+    }
+
+    /// Merges a patch (RFC 7386) into a record as the transaction sees it: named members change,
+    /// `null` removes, all others stay. The record must be there. The refusals are those of
+    /// [`Collection::update`](super::Collection::update).
+    pub async fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written> {
+        self.patch(key, patch, None).await
+    }
+
+    /// As [`update`](Self::update), if the record is in this version. If it is not, the error is
+    /// a [`VersionConflict`](ErrorKind::VersionConflict) that carries the record as it is now
+    /// ([`Error::current`]), and the closure is not run again for it.
+    pub async fn update_if(
+        &self,
+        key: impl KeyFields,
+        patch: &Value,
+        version: Version,
+    ) -> Result<Written> {
+        self.patch(key, patch, Some(version)).await
+    }
+
+    async fn patch(
+        &self,
+        key: impl KeyFields,
+        patch: &Value,
+        version: Option<Version>,
+    ) -> Result<Written> {
+        let key = self.key_of(key)?;
+        let updated = self.transaction.update(&self.declared, key, patch, version).await;
+        self.transaction.judged(updated)
+    }
+
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
         key_of(self.transaction.session(), &self.declared, &key.into_values())
     }

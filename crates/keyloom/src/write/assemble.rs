@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::beside::{
     Beside, Counting, LeaseHold, NO_COUNTING, aggregate_refused, beside, explain_counters,
 };
-use super::entries::{EntryStep, Image, entries, taken};
+use super::entries::{EntryStep, Holder, Image, entries, taken};
 use super::once::came_first;
 use super::operations::Current;
 use crate::counted::Counted;
@@ -332,11 +332,11 @@ impl Builder {
                 entry.effect = effect;
                 let rival = match &self.assembled.roles[found] {
                     Role::Entry(other, ..) | Role::Record(other) => {
-                        ShowKey(&changes[*other].key).to_string()
+                        Holder::Record(&changes[*other].key)
                     }
-                    _ => String::new(),
+                    _ => Holder::Unknown,
                 };
-                Err(taken(&changes[place].collection, index, &address.key, Some(&rival)))
+                Err(taken(&changes[place].collection, index, &address.key, rival))
             }
         }
     }
@@ -417,14 +417,15 @@ pub(crate) fn explain(
         Role::Entry(place, index, key) => {
             let collection = &changes[*place].collection;
             let value = rejection.found.as_ref().and_then(|cell| cell.bytes());
-            let holder = match value.and_then(|value| record_key_of(collection, index, key, value))
-            {
-                None => Some("unknown".to_owned()),
+            let found = value.and_then(|value| record_key_of(collection, index, key, value));
+            let holder = match &found {
+                None => Holder::Unknown,
                 // A record is named only to one who may read it.
-                Some(key) => session.may_read(collection, &key).then(|| ShowKey(&key).to_string()),
+                Some(key) if session.may_read(collection, key) => Holder::Record(key),
+                Some(_) => Holder::Hidden,
             };
             let address = Address::new(index.area.clone(), key.clone());
-            let error = taken(collection, index, key, holder.as_deref());
+            let error = taken(collection, index, key, holder);
             Refused::Taken(index.clone(), address, error)
         }
     }

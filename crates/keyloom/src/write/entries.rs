@@ -276,13 +276,12 @@ fn in_index(
     Error::new(kind, message).with("collection", &collection.name).with("index", &index.name)
 }
 
-/// The error for a unique value, or another exclusive key, that another record holds. It names
-/// the holder if there is one to name.
+/// The error for a unique value, or another exclusive key, that another record holds.
 pub(crate) fn taken(
     collection: &Collection,
     index: &Index,
     key: &[u8],
-    holder: Option<&str>,
+    holder: Holder<'_>,
 ) -> Error {
     let message = match index.kind {
         IndexKind::Unique => "another record holds this unique value",
@@ -294,7 +293,20 @@ pub(crate) fn taken(
     }
     error = error.with("key", ShowKey(key));
     match holder {
-        Some(holder) => error.with("held by", holder),
-        None => error,
+        Holder::Record(holder) => error
+            .with("held by", ShowKey(holder))
+            .with_holder(String::from_utf8_lossy(holder).into_owned()),
+        Holder::Unknown => error.with("held by", "unknown"),
+        Holder::Hidden => error,
     }
+}
+
+/// Who holds a key that is taken, as far as it may be told.
+pub(crate) enum Holder<'k> {
+    /// The record with this key.
+    Record(&'k [u8]),
+    /// What lies there does not say.
+    Unknown,
+    /// A record that the caller may not read.
+    Hidden,
 }

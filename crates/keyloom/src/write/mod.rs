@@ -11,11 +11,12 @@ mod once;
 mod operations;
 mod retry;
 mod transaction;
+mod transaction_update;
 mod update;
 
 pub(crate) use assemble::{Change, Refused, Work};
 pub(crate) use beside::{Additions, LeaseHold, Share, share};
-pub(crate) use entries::{Image, entry_keys_of, entry_value};
+pub(crate) use entries::{Image, Lenience, entries_of, entry_keys_of, entry_value};
 pub use increment::Increment;
 pub(crate) use increment::{counters, increment};
 pub(crate) use once::{
@@ -23,8 +24,8 @@ pub(crate) use once::{
     purge_idempotency_keys,
 };
 pub(crate) use operations::{
-    Current, Origin, Whole, commit, delete, discard, insert, key_of_values, not_found, read_record,
-    record_key, replace, upsert,
+    Current, Origin, Whole, commit, delete, discard, insert, key_of_values, not_found, read,
+    read_record, record_key, replace, upsert,
 };
 pub use operations::{Effect, Written};
 pub use retry::Retry;

@@ -308,7 +308,7 @@ pub(super) fn creation(
 
 /// Creates a record or replaces the one with its key.
 pub(crate) async fn upsert(session: &Session, name: &str, record: Whole<'_>) -> Result<Written> {
-    write_over(session, name, record, |_, _| Ok(())).await
+    write_over(session, name, record, |_, _, _| Ok(())).await
 }
 
 /// Replaces the record with its key, which must be there, and in this version if one is given.
@@ -318,14 +318,17 @@ pub(crate) async fn replace(
     record: Whole<'_>,
     expected: Option<Version>,
 ) -> Result<Written> {
-    write_over(session, name, record, |key, current| expect(name, key, current, expected)).await
+    write_over(session, name, record, |collection, key, current| {
+        expect(collection, key, current, expected)
+    })
+    .await
 }
 
 async fn write_over(
     session: &Session,
     name: &str,
     record: Whole<'_>,
-    allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
+    allow: impl Fn(&Collection, &Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
     let retry = Retry::eager();
     let (mut made, mut drawn) = (0, 0);
@@ -338,7 +341,7 @@ async fn write_over(
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(session, collection, &key).await?;
-        allow(&key, current.as_ref())?;
+        allow(collection, &key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
         let (change, written) = match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => return Ok(written),
@@ -443,7 +446,7 @@ pub(crate) async fn delete(
         let key = key(collection)?;
         let current = read(session, collection, &key).await?;
         if expected.is_some() {
-            expect(name, &key, current.as_ref(), expected)?;
+            expect(collection, &key, current.as_ref(), expected)?;
         }
         let Some(current) = current else { return Ok(None) };
         let version = current.version;
@@ -484,23 +487,34 @@ pub(crate) async fn discard(
 
 /// Refuses to go on unless the record is there, and in the expected version if one is given.
 pub(crate) fn expect(
-    name: &str,
+    collection: &Collection,
     key: &Bytes,
     current: Option<&Current>,
     expected: Option<Version>,
 ) -> Result<()> {
     match (current, expected) {
-        (None, _) => Err(not_found(name, key)),
+        (None, _) => Err(not_found(&collection.name, key)),
         (Some(current), Some(expected)) if current.version != expected => {
-            Err(Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
-                .with("collection", name)
-                .with("key", ShowKey(key))
-                .with("expected version", expected)
-                .with("version", current.version)
-                .with_retry(false))
+            Err(conflict(collection, key, current, expected))
         }
         (Some(_), _) => Ok(()),
     }
+}
+
+/// The conflict of a guarded write. It carries the record as it is now.
+pub(super) fn conflict(
+    collection: &Collection,
+    key: &Bytes,
+    current: &Current,
+    expected: Version,
+) -> Error {
+    Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
+        .with("collection", &collection.name)
+        .with("key", ShowKey(key))
+        .with("expected version", expected)
+        .with("version", current.version)
+        .with_retry(false)
+        .carrying(current.document(collection, key))
 }
 
 /// The answer for a record that is not there, and for one that is not for the acting user.

@@ -273,7 +273,7 @@ impl Transaction {
         expected: Option<Version>,
     ) -> Result<Written> {
         self.write_over(collection, record, |key, current| {
-            expect(&collection.name, key, current, expected)
+            expect(collection, key, current, expected)
         })
         .await
     }
@@ -292,6 +292,18 @@ impl Transaction {
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
+        self.leave(collection, key, current, value, codes)
+    }
+
+    /// Leaves a checked record over what the transaction sees at its key.
+    pub(super) fn leave(
+        &self,
+        collection: &Arc<Collection>,
+        key: Bytes,
+        current: Option<Current>,
+        value: Value,
+        codes: Vec<Path>,
+    ) -> Result<Written> {
         let counted = current.as_ref().and_then(|current| current.counted.clone());
         let address = Address::new(collection.area.clone(), key.clone());
         match overwrite(collection, key, current, value)? {
@@ -346,7 +358,12 @@ impl Transaction {
         Ok(())
     }
 
-    async fn current(&self, collection: &Collection, key: &Bytes) -> Result<Option<Current>> {
+    /// What the transaction sees at a record's key.
+    pub(super) async fn current(
+        &self,
+        collection: &Collection,
+        key: &Bytes,
+    ) -> Result<Option<Current>> {
         if !self.session.may_read(collection, key) {
             return Ok(None);
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::assemble::{Before, Change, Refused, Work};
 use super::beside::{Counting, Moved};
 use super::operations::{
-    Current, Overwrite, Written, commit, complete, contention, creation, is_settled,
+    Current, Overwrite, Written, commit, complete, conflict, contention, creation, is_settled,
     may_draw_again, not_found, overwrite, read, record_key,
 };
 use super::retry::Retry;
@@ -35,7 +35,7 @@ pub(crate) async fn update(
         if current.version == version {
             return patched(collection, current, patch);
         }
-        Err(conflict(collection, &key(collection)?, Some(current), version))
+        Err(telling(collection, &key(collection)?, Some(current), version))
     };
     match revise(session, name, &key, Retry::never(), change).await {
         // The record changed between our read and our write: tell what it is now.
@@ -44,7 +44,7 @@ pub(crate) async fn update(
             let collection = loaded.schema.collection(name)?;
             let key = key(collection)?;
             let current = read(session, collection, &key).await?;
-            Err(conflict(collection, &key, current.as_ref(), version))
+            Err(telling(collection, &key, current.as_ref(), version))
         }
         other => other,
     }
@@ -62,7 +62,7 @@ pub(crate) async fn update_with_retry(
         .await
 }
 
-fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
+pub(super) fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
     check_patch(collection, patch)?;
     let mut value = current.seen(collection);
     merge(&mut value, patch);
@@ -101,7 +101,7 @@ pub(crate) async fn revise(
 }
 
 /// What the function makes of a record: a whole record again, whose counters it left alone.
-fn changed(
+pub(super) fn changed(
     collection: &Collection,
     key: &Bytes,
     current: &Current,
@@ -239,7 +239,11 @@ fn moved(change: Change, old_key: Bytes) -> [Change; 2] {
     [end, Change { collection, key, before: Before::Absent, after }]
 }
 
-fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Result<()> {
+pub(super) fn refuse_another_key(
+    collection: &Collection,
+    key: &Bytes,
+    value: &Value,
+) -> Result<()> {
     let changed = record_key(collection, value)?;
     if changed == *key {
         return Ok(());
@@ -251,22 +255,15 @@ fn refuse_another_key(collection: &Collection, key: &Bytes, value: &Value) -> Re
         .with("would be", ShowKey(&changed)))
 }
 
-/// The conflict of a guarded update, with the record as it is now.
-fn conflict(
+/// The conflict of a guarded update, which also says what the record is now.
+pub(super) fn telling(
     collection: &Collection,
     key: &Bytes,
     current: Option<&Current>,
     expected: Version,
 ) -> Error {
-    let error = Error::new(ErrorKind::VersionConflict, "the record changed since it was read")
-        .with("collection", &collection.name)
-        .with("key", ShowKey(key))
-        .with("expected version", expected)
-        .with_retry(false);
-    match current {
-        None => not_found(&collection.name, key),
-        Some(current) => error
-            .with("version", current.version)
-            .with("current", String::from_utf8_lossy(current.document(collection, key).text())),
-    }
+    let Some(current) = current else { return not_found(&collection.name, key) };
+    let document = current.document(collection, key);
+    conflict(collection, key, current, expected)
+        .with("current", String::from_utf8_lossy(document.text()))
 }

@@ -40,6 +40,17 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(accounts.get("ana").await?.unwrap()["balance"], 20);
     assert_eq!(accounts.get("ben").await?.unwrap()["balance"], 80);
 
+    let ben = accounts.get("ben").await?.expect("he was inserted");
+    let refused: Result<_> = store
+        .transaction(async |tx: Transaction| {
+            let accounts = tx.documents("account")?;
+            accounts.update("ana", &json!({ "note": "closed Ben's account" })).await?;
+            accounts.update("ben", &json!({ "note": "closing" })).await?;
+            accounts.delete_if("ben", ben.version).await
+        })
+        .await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::VersionConflict); // it is "closing" already
+
     let once = store
         .transaction_with(Retry::never(), async |tx: Transaction| {
             tx.documents("account")?.get("ana").await
@@ -63,7 +74,7 @@ async fn the_whole_page() -> Result<()> {
     let rival = json!({ "name": "rival", "email": "ana@example.org" });
     let error = accounts.insert(&rival).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UniqueConflict);
-    assert_eq!(error.context_value("held by"), Some("account:ana"));
+    assert_eq!(error.holder(), Some("account:ana"));
 
     let refused: Result<_> = store
         .transaction(async |tx: Transaction| {

@@ -19,7 +19,8 @@ async fn the_whole_page() -> Result<()> {
     let late = runs.update(("f", "r1"), &json!({ "note": "too late" }), read.version).await;
     let error = late.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::VersionConflict);
-    assert!(error.context_value("current").is_some());
+    let now = error.current().expect("the record as it is now");
+    assert_eq!(now.version(), written.version());
 
     let patch = json!({ "stats": { "failed": 1 }, "emittedEvents": { "order.created": 1700000000000_u64 } });
     runs.update_with_retry(("f", "r1"), &patch).await?;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Counted, Document, Error, Group, GroupPage, HistoryEntry, Listing, Nearby, Page, Result,
-    Stored, Written,
+    Counted, Document, Error, Group, GroupPage, HistoryEntry, Listing, Nearby, OwnedKey, Page,
+    Result, Stored, Written,
 };
 use serde_json::Value;
 
@@ -17,7 +17,8 @@ pub trait Told {
 impl Told for Error {
     fn told(&self) -> String {
         let context: Vec<_> = self.context().filter(|(name, _)| *name != "version").collect();
-        format!("{:?} {} {:?} {context:?}", self.kind(), self.message(), self.fate())
+        let carried = (self.holder(), self.current().told());
+        format!("{:?} {} {:?} {context:?} {carried:?}", self.kind(), self.message(), self.fate())
     }
 }
 
@@ -33,6 +34,12 @@ impl<T: Told> Told for Result<T> {
 impl<T: Told> Told for Option<T> {
     fn told(&self) -> String {
         self.as_ref().map_or_else(|| "nothing".to_owned(), Told::told)
+    }
+}
+
+impl<T: Told> Told for &T {
+    fn told(&self) -> String {
+        (**self).told()
     }
 }
 
@@ -105,7 +112,7 @@ macro_rules! shown {
     )*};
 }
 
-shown!((), Counted, Group, Value, bool, i64, usize, bytes::Bytes, BTreeMap<String, i64>);
+shown!((), Counted, Group, OwnedKey, Value, bool, i64, usize, bytes::Bytes, BTreeMap<String, i64>);
 
 impl Told for GroupPage {
     fn told(&self) -> String {

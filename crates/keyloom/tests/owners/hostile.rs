@@ -78,7 +78,7 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 54] = [
+pub const METHODS: [&str; 61] = [
     "increment",
     "increment_many",
     "counted",
@@ -93,6 +93,10 @@ pub const METHODS: [&str; 54] = [
     "get",
     "get_document",
     "get_many",
+    "name_of",
+    "key_named",
+    "key_of_owner_named",
+    "owned_keys",
     "get_by",
     "get_document_by",
     "page",
@@ -126,6 +130,9 @@ pub const METHODS: [&str; 54] = [
     "transaction replace",
     "transaction replace_if",
     "transaction delete",
+    "transaction delete_if",
+    "transaction update",
+    "transaction update_if",
     "transaction page",
     "plain get",
     "plain put",
@@ -338,6 +345,10 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "get" => of.get(sent.key()).await.told(),
         "get_document" => of.get_document(sent.key()).await.told(),
         "get_many" => of.get_many([sent.key(), sent.key(), vec![json!("n1")]]).await.told(),
+        "name_of" => of.name_of(&sent.word).await.told(),
+        "key_named" => of.key_named(&sent.word).await.told(),
+        "key_of_owner_named" => of.key_of_owner_named(&sent.other, &sent.word).await.told(),
+        "owned_keys" => of.owned_keys(sent.key()).await.told(),
         "get_by" => of.get_by(index, values).await.told(),
         "get_document_by" => of.get_document_by(index, values).await.told(),
         "documents" => of.documents(&sent.query()).await.told(),
@@ -397,6 +408,8 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
         .transaction(|transaction| async move {
             let of = transaction.documents(name)?;
             let (key, record) = (sent.key(), sent.record());
+            let mut patch = json!({});
+            sent.change(&mut patch);
             Ok(match method {
                 "get" => of.get(key).await.told(),
                 "get_by" => of.get_by(index, values.clone()).await.told(),
@@ -407,6 +420,9 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
                 "replace" => of.replace(&record).await.told(),
                 "replace_if" => of.replace_if(&record, version()).await.told(),
                 "delete" => of.delete(key).await.told(),
+                "delete_if" => of.delete_if(key, version()).await.told(),
+                "update" => of.update(key, &patch).await.told(),
+                "update_if" => of.update_if(key, &patch, version()).await.told(),
                 "page" => of.page(&sent.query()).await.told(),
                 _ => panic!("{method} is not tried"),
             })

@@ -230,7 +230,7 @@ impl Codec {
     }
 
     /// What a value looks like, to begin the reason of a refusal with.
-    pub(super) fn describe(&self) -> String {
+    pub(in crate::key) fn describe(&self) -> String {
         match self {
             Codec::Text | Codec::SortedText | Codec::Raw => "a text is a string".into(),
             Codec::Integer { digits } => {

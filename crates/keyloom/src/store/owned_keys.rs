@@ -1,0 +1,210 @@
+//! Every key that one record owns, as it lies in the store.
+
+use bytes::Bytes;
+
+use super::collection::{Collection, if_there, key_of};
+use super::fields::KeyFields;
+use crate::due::lease_address;
+use crate::engine::{Address, Area, Cell, Content, Direction, EngineExt, ShowKey};
+use crate::error::{Error, ErrorKind, Result};
+use crate::history::versions_of;
+use crate::schema::{Collection as Declared, Index, Loaded, counter_address};
+use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
+
+/// How many cells of a record's history are given, the newest.
+const HISTORY_MAX: usize = 100;
+
+/// A key that a record owns: its own, one of an index, or one beside it. All of them come and go
+/// with the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnedKey {
+    /// The area that it lies in; empty for the default one, `~` for Keyloom's own.
+    pub area: String,
+    /// The key, as people read it: bytes that are no text are shown as `\xNN`.
+    pub key: String,
+    /// What it holds, as text; integers as JSON. Where nothing lies, what should.
+    pub value: String,
+    /// What it is to the record.
+    pub kind: OwnedKind,
+    /// Whether the key was in the store just now, and held what it should.
+    pub is_present: bool,
+}
+
+/// What a key is to the record that owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedKind {
+    /// The record itself.
+    Record,
+    /// An entry of an index. It is missing from the store only if something went wrong.
+    Entry {
+        /// The index.
+        index: String,
+    },
+    /// The counters beside the record, once there are some.
+    Counters,
+    /// One version of its history.
+    History,
+    /// The lease that a worker has on one of its entries.
+    Lease {
+        /// The index that the entry is of.
+        index: String,
+    },
+    /// The mark that an aggregate, which is being counted anew, has counted the record.
+    Mark {
+        /// The aggregate.
+        aggregate: String,
+    },
+}
+
+/// A key that a record should have, or may have.
+struct Wanted {
+    address: Address,
+    kind: OwnedKind,
+    /// What it holds if all is well; `None` for what comes and goes by itself.
+    expected: Option<Bytes>,
+}
+
+impl<T> Collection<T> {
+    /// Every key that the record with this key owns, as it lies in the store: the record, its
+    /// entries in every maintained index, its counters, its leases, and the newest 100 versions of
+    /// its history. All but the history is of one moment on engines that read snapshots. `None`
+    /// when the record is not there, or not for the acting user.
+    ///
+    /// An acting user sees the record and its entries in the indexes that they may read along,
+    /// and nothing of Keyloom's own area.
+    pub async fn owned_keys(&self, key: impl KeyFields) -> Result<Option<Vec<OwnedKey>>> {
+        let values = key.into_values();
+        let retry = Retry::eager();
+        for made in 1.. {
+            let loaded = self.session.loaded().await?;
+            let declared = loaded.schema.collection(&self.name)?;
+            let Some(key) = if_there(key_of(&self.session, declared, &values))? else {
+                return Ok(None);
+            };
+            let Some(current) = write::read(&self.session, declared, &key).await? else {
+                return Ok(None);
+            };
+            let wanted = self.wanted(&loaded, declared, &key, &current)?;
+            let addresses: Vec<Address> = wanted.iter().map(|it| it.address.clone()).collect();
+            let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+            let record = cells.first().and_then(Option::as_ref);
+            // Otherwise the entries are those of another version.
+            if record.is_some_and(|cell| cell.stamp == current.version.stamp()) {
+                let found = wanted.into_iter().zip(cells).filter_map(|(it, cell)| it.found(cell));
+                let mut owned: Vec<OwnedKey> = found.collect();
+                owned.extend(self.versions(declared, &current).await?);
+                return Ok(Some(owned));
+            }
+            if !retry.pause(made).await {
+                break;
+            }
+        }
+        let message = "the record changed at every attempt to read it with its keys";
+        Err(Error::new(ErrorKind::Contention, message).with("collection", &*self.name))
+    }
+
+    /// What to look for, the record first.
+    fn wanted(
+        &self,
+        loaded: &Loaded,
+        declared: &Declared,
+        key: &Bytes,
+        current: &Current,
+    ) -> Result<Vec<Wanted>> {
+        let record = Address::new(declared.area.clone(), key.clone());
+        let expected = Some(current.text.clone());
+        let mut wanted = vec![Wanted { address: record, kind: OwnedKind::Record, expected }];
+        let image = Image { key, value: &current.value, text: &current.text };
+        let is_shown =
+            |index: &Index| loaded.is_maintained(declared, index) && self.may_see(declared, index);
+        let entries = entries_of(declared, is_shown, image, Lenience::Lenient)?;
+        let mut beside = Vec::new();
+        for entry in entries {
+            let index = entry.index.name.clone();
+            beside.push(Wanted::beside(
+                lease_address(&declared.name, &index, &entry.key),
+                OwnedKind::Lease { index: index.clone() },
+            ));
+            let address = Address::new(entry.index.area.clone(), entry.key);
+            let (kind, expected) = (OwnedKind::Entry { index }, Some(entry.value));
+            wanted.push(Wanted { address, kind, expected });
+        }
+        if self.session.actor().is_some() {
+            return Ok(wanted);
+        }
+        let counters = counter_address(declared, key);
+        wanted.extend(counters.map(|address| Wanted::beside(address, OwnedKind::Counters)));
+        wanted.extend(beside);
+        for aggregate in declared.aggregates.values() {
+            for (generation, is_counting) in loaded.maintained(aggregate) {
+                if is_counting {
+                    let kind = OwnedKind::Mark { aggregate: aggregate.name.clone() };
+                    wanted.push(Wanted::beside(aggregate.mark(generation.number, key), kind));
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn may_see(&self, declared: &Declared, index: &Index) -> bool {
+        let is_user = self.session.actor().is_some();
+        !(is_user && index.is_own()) && self.session.confine(declared, Some(index)).is_ok()
+    }
+
+    /// The newest versions of the record's history.
+    async fn versions(&self, declared: &Declared, current: &Current) -> Result<Vec<OwnedKey>> {
+        if declared.history.is_none() || self.session.actor().is_some() {
+            return Ok(Vec::new());
+        }
+        let range = versions_of(&declared.name, current.version, 1, u64::MAX);
+        let (engine, space) = (&self.session.engine, &self.session.space);
+        let found = engine.scan_one(space, &range, HISTORY_MAX, Direction::Backward).await?;
+        let owned = found.rows.into_iter().filter_map(|row| {
+            let address = Address::new(Area::own(), row.key);
+            Wanted::beside(address, OwnedKind::History).found(Some(row.cell))
+        });
+        Ok(owned.collect())
+    }
+}
+
+impl Wanted {
+    /// Something that need not be there.
+    fn beside(address: Address, kind: OwnedKind) -> Self {
+        Wanted { address, kind, expected: None }
+    }
+
+    /// The key as it was found; `None` for what need not be there, and is not.
+    fn found(self, cell: Option<Cell>) -> Option<OwnedKey> {
+        let Wanted { address, kind, expected } = self;
+        let is_present = match (&cell, &expected) {
+            (Some(cell), Some(expected)) => cell.bytes() == Some(expected),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => return None,
+        };
+        let value = match cell.map(|cell| cell.content) {
+            Some(content) => content_text(&content),
+            None => expected.map(|bytes| bytes_text(&bytes)).unwrap_or_default(),
+        };
+        let (area, key) = (address.area.name().to_owned(), ShowKey(&address.key).to_string());
+        Some(OwnedKey { area, key, value, kind, is_present })
+    }
+}
+
+/// What a cell holds, for people.
+pub(super) fn content_text(content: &Content) -> String {
+    match content {
+        Content::Bytes(bytes) => bytes_text(bytes),
+        // Names and numbers alone cannot fail to be JSON.
+        Content::Integers(integers) => serde_json::to_string(integers).unwrap_or_default(),
+    }
+}
+
+fn bytes_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => ShowKey(bytes).to_string(),
+    }
+}
