@@ -1,0 +1,19 @@
+//! The `keyloom` command: serve a store, look into it, move data in and out.
+
+mod cli;
+mod commands;
+mod exit;
+mod output;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,9 @@
+//! The versions of a record.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

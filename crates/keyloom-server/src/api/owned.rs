@@ -1,0 +1,9 @@
+//! Every key that a record owns.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

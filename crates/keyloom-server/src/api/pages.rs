@@ -1,0 +1,9 @@
+//! Pages of records.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

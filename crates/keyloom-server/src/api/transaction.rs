@@ -1,0 +1,9 @@
+//! Several operations, all or nothing.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

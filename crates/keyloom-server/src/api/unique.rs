@@ -1,0 +1,9 @@
+//! Records by their unique values.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

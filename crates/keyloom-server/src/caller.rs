@@ -1,0 +1,104 @@
+//! Who is asking: their rights, their space, and the store as they see it.
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use keyloom::{Collection, Store};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::auth::{Grant, Role, Verb};
+use crate::path::{self, PathParts};
+use crate::problem::Problem;
+
+/// Names the acting user, percent-encoded.
+pub(crate) const ACT_AS: &str = "keyloom-act-as";
+
+/// A write with this header happens once.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// One caller, with the store as they see it.
+pub(crate) struct Caller {
+    pub(crate) grant: Grant,
+    /// The store, in the space of the path and on behalf of the acting user.
+    pub(crate) store: Store,
+    /// The acting user, if there is one.
+    pub(crate) user: Option<String>,
+    /// The idempotency key of the request.
+    pub(crate) key: Option<String>,
+    /// What comes before `/v1` in the paths of this space: nothing, or `/s/{space}`.
+    pub(crate) base: String,
+}
+
+impl Caller {
+    /// A collection for reading or writing. One that the caller may not know of is not there.
+    pub(crate) async fn collection(
+        &self,
+        verb: Verb,
+        name: &str,
+    ) -> Result<Collection<Value>, Problem> {
+        if !self.grant.sees(name) {
+            return Err(Problem::not_found("the schema has no collection of that name"));
+        }
+        if !self.grant.allows(verb, name) {
+            return Err(Problem::forbidden("the token does not allow this on the collection"));
+        }
+        let collection = self.store.documents(name).await?;
+        Ok(match &self.key {
+            Some(key) if verb != Verb::Read => collection.with_idempotency_key(key)?,
+            _ => collection,
+        })
+    }
+
+    /// Refuses callers who are not administrators.
+    pub(crate) fn admin(&self) -> Result<&Store, Problem> {
+        match self.grant.role {
+            Role::Admin if self.user.is_none() => Ok(&self.store),
+            Role::Admin => Err(Problem::forbidden("an administrator does this in no user's name")),
+            Role::Service | Role::User => {
+                Err(Problem::forbidden("only administrators may do this"))
+            }
+        }
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let grant = app.config().authority.grant(&parts.headers)?;
+        let path = PathParts::from_request_parts(parts, app).await?;
+        let (store, base) = match path.get("space") {
+            "" => (app.store().clone(), String::new()),
+            space => (app.store().space(space)?, format!("/s/{}", path::encode(space))),
+        };
+        let user = acting_user(&grant, &parts.headers)?;
+        let store = match &user {
+            Some(user) => store.acting_as(user)?,
+            None => store,
+        };
+        let key = header(&parts.headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
+        Ok(Caller { grant, store, user, key, base })
+    }
+}
+
+fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let named = header(headers, ACT_AS)?.map(path::decode).transpose()?;
+    match (named, &grant.user) {
+        (None, user) => Ok(user.clone()),
+        (Some(named), None) if grant.may_act_as => Ok(Some(named)),
+        (Some(_), _) => Err(Problem::forbidden("this token may not name an acting user")),
+    }
+}
+
+/// The one value of a header, as text.
+pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::invalid_request(format!("the header {name} came more than once")));
+    }
+    let text = value.to_str();
+    text.map(Some)
+        .map_err(|_| Problem::invalid_request(format!("the header {name} has bytes beyond ASCII")))
+}

@@ -1,0 +1,65 @@
+//! What an operator may set, each with a default that is safe.
+
+use std::time::Duration;
+
+use crate::auth::Authority;
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who may do what.
+    pub authority: Authority,
+    /// How much one caller may ask for.
+    pub limits: Limits,
+    /// Names by which the server may be called besides those of the loopback interface, as in the
+    /// `Host` header. Empty: any name, unless access control is off.
+    pub hosts: Vec<String>,
+}
+
+/// How much one caller may ask for. Everything is on by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at one time; further ones wait to be accepted.
+    pub connections_max: usize,
+    /// How long a connection may take to send the head of a request.
+    pub head_timeout: Duration,
+    /// How long a request's body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long an answer may take to be made. Streams are not bound by it.
+    pub answer_timeout: Duration,
+    /// The most bytes of a request's body.
+    pub body_bytes_max: usize,
+    /// The most bytes of a request's head.
+    pub head_bytes_max: usize,
+    /// The most records, keys or changes of one page.
+    pub page_max: usize,
+    /// The most records or entries that one request may read.
+    pub read_max: usize,
+    /// The most operations of one transaction or batch.
+    pub operations_max: usize,
+    /// How long a shutdown waits for requests that have begun.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { authority: Authority::open(), limits: Limits::default(), hosts: Vec::new() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections_max: 4096,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(30),
+            body_bytes_max: 8 << 20,
+            head_bytes_max: 32 << 10,
+            page_max: 1_000,
+            read_max: 100_000,
+            operations_max: 1_000,
+            shutdown_grace: Duration::from_secs(20),
+        }
+    }
+}

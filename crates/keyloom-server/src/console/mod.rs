@@ -1,0 +1,9 @@
+//! The console: pages for people.
+
+use axum::Router;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+}

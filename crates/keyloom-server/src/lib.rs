@@ -1,0 +1,24 @@
+//! Keyloom over HTTP: a JSON API for programs and a console for people, on one store.
+//!
+//! [`App`] answers requests, and [`serve`] brings them in from a socket. The command uses both:
+//! it serves an app, or asks one in its own process.
+
+mod api;
+mod app;
+mod auth;
+mod body;
+mod caller;
+mod config;
+mod console;
+mod guard;
+mod metrics;
+mod openapi;
+mod params;
+mod path;
+mod problem;
+mod serve;
+
+pub use app::App;
+pub use auth::{Authority, Grant, Role, Verb};
+pub use config::{Config, Limits};
+pub use serve::{Server, serve};

@@ -1,0 +1,56 @@
+//! The parts of a path, decoded strictly.
+//!
+//! The router splits a path at its slashes and matches the parts as they came, so that `%2F`
+//! never divides. What was matched is decoded here, once.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::problem::Problem;
+
+/// Everything that is not unreserved in a URL (RFC 3986) is encoded.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The named parts of a path, decoded.
+pub(crate) struct PathParts(Vec<(String, String)>);
+
+impl PathParts {
+    /// The part of that name; empty where the route has none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParts {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // Fails only on a route without parts, which then has none.
+        let Ok(raw) = RawPathParams::from_request_parts(parts, state).await else {
+            return Ok(PathParts(Vec::new()));
+        };
+        let decoded = raw.iter().map(|(name, part)| Ok((name.to_owned(), decode(part)?)));
+        Ok(PathParts(decoded.collect::<Result<_, Problem>>()?))
+    }
+}
+
+/// Decodes one part of a path, or one value of a header.
+pub(crate) fn decode(part: &str) -> Result<String, Problem> {
+    let bytes = part.as_bytes();
+    let is_broken = bytes.iter().enumerate().any(|(at, byte)| {
+        *byte == b'%'
+            && !bytes.get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+    });
+    if is_broken {
+        return Err(Problem::invalid_request("a % must be followed by two hexadecimal digits"));
+    }
+    let decoded = percent_decode_str(part).decode_utf8();
+    let text = decoded.map_err(|_| Problem::invalid_request("the path is not UTF-8"))?;
+    Ok(text.into_owned())
+}
+
+/// Encodes text as one part of a path.
+pub(crate) fn encode(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
