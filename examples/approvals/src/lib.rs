@@ -2,6 +2,11 @@
 //!
 //! The four keys of an approval are written in one batch, every list is one prefix scan, newest
 //! first, and nothing here knows how.
+//!
+//! [`Approvals`] works on a store in its own process. [`chat`] is the same system behind a chat: a
+//! slash command of Mattermost, answered with the help of a Keyloom server.
+
+pub mod chat;
 
 use keyloom::{
     Choice, Collection, Cursor, Error, ErrorKind, Id, Page, Record, Result, Store, Stored,

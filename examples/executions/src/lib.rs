@@ -1,6 +1,12 @@
 //! An index of workflow executions: one idempotent upsert per event, and lists by agent or
 //! status between two instants.
 
+mod event;
+mod server;
+
+pub use event::{NotAnEvent, execution_of};
+pub use server::Server;
+
 use keyloom::{Collection, Order, Page, Query, Result, Schema, Store, Stored, Written};
 use serde_json::Value;
 
