@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use keyloom::blocking::Store;
 use keyloom::{
-    Due, Error, ErrorKind, Near, Query, Record, Retry, Schema, SweepOptions, WatchOptions,
+    Due, Error, ErrorKind, Near, Query, Record, Retry, Schema, StatsOptions, SweepOptions,
+    WatchOptions,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -282,4 +283,31 @@ fn what_expires_and_what_is_due_waits_too() {
     };
     finish().unwrap();
     assert_eq!(finish().unwrap_err().kind(), ErrorKind::LeaseLost);
+}
+
+#[test]
+fn names_keys_and_amounts_are_told() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 1)).unwrap();
+    assert_eq!(accounts.name_of("account:ana").unwrap(), "ana");
+    assert_eq!(accounts.key_named("ana").unwrap(), [json!("ana")]);
+    let error = accounts.key_of_owner_named("ana", "x").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(accounts.owned_keys("ana").unwrap().unwrap()[0].key, "account:ana");
+    let first = accounts.get("ana").unwrap().unwrap().version;
+    let changed = store.transaction(|tx| {
+        let accounts = tx.collection::<Account>()?;
+        accounts.update("ana", &json!({ "balance": 2 }))?;
+        let error = accounts.update_if("ana", &json!({ "balance": 3 }), first).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::VersionConflict);
+        assert_eq!(accounts.delete_if("ana", first).unwrap_err().kind(), error.kind());
+        Ok::<_, Error>(())
+    });
+    changed.unwrap();
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, 2);
+    let stats = store.stats(&StatsOptions::default()).unwrap();
+    assert_eq!(stats.collections[0].records.keys, 1);
+    let error = store.distribution("account", "none", 1, 10).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
