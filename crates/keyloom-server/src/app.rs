@@ -7,7 +7,8 @@ use keyloom::Store;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::{api, console, guard, openapi};
+use crate::problem::Problem;
+use crate::{api, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -33,7 +34,10 @@ impl App {
             .merge(api::routes())
             .merge(console::routes())
             .merge(openapi::routes())
-            .merge(crate::metrics::routes());
+            .merge(problem::routes())
+            .merge(crate::metrics::routes())
+            .fallback(Problem::unknown_path)
+            .method_not_allowed_fallback(Problem::method_not_allowed);
         guard::around(routes, self).with_state(self.clone())
     }
 

@@ -1,7 +1,8 @@
 //! The parts of a path, decoded strictly.
 //!
 //! The router splits a path at its slashes and matches the parts as they came, so that `%2F`
-//! never divides. What was matched is decoded here, once.
+//! never divides. It decodes what it matched, leniently; what that would let through is refused
+//! here.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -26,12 +27,13 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // Fails only on a route without parts, which then has none.
-        let Ok(raw) = RawPathParams::from_request_parts(parts, state).await else {
+        decode(parts.uri.path())?;
+        // Fails on a route without parts, which then has none; and on parts that are not UTF-8,
+        // which were just refused.
+        let Ok(decoded) = RawPathParams::from_request_parts(parts, state).await else {
             return Ok(PathParts(Vec::new()));
         };
-        let decoded = raw.iter().map(|(name, part)| Ok((name.to_owned(), decode(part)?)));
-        Ok(PathParts(decoded.collect::<Result<_, Problem>>()?))
+        Ok(PathParts(decoded.iter().map(|(name, part)| (name.into(), part.into())).collect()))
     }
 }
 

@@ -6,5 +6,11 @@
     reason = "tests fail by panicking"
 )]
 
+mod owners;
+mod pages;
+mod paths;
+mod problems;
 mod records;
+mod schemas;
 mod support;
+mod systems;
