@@ -126,7 +126,7 @@ fn is_safe(method: &Method) -> bool {
 /// Those who watch over the server ask by its address and when it is busy, and learn nothing of
 /// what is in it.
 fn is_about_the_server(path: &str) -> bool {
-    matches!(path, "/health" | "/ready" | "/metrics")
+    matches!(path, "/health" | "/ready")
 }
 
 /// What is known of a request that was left before its answer.
