@@ -6,11 +6,23 @@
     reason = "tests fail by panicking"
 )]
 
+mod access_file;
+mod auth;
+mod bodies;
+mod browsers;
+mod budgets;
+mod cursors;
+mod escapes;
+mod login;
 mod owners;
 mod pages;
 mod paths;
+mod people;
 mod problems;
 mod records;
 mod schemas;
+mod secrets;
+mod shutdown;
+mod slow;
 mod support;
 mod systems;
