@@ -6,11 +6,6 @@ use crate::exit::{Failure, USAGE};
 const OPERATORS: [(&str, &str); 6] =
     [(">=", ".gte"), ("<=", ".lte"), ("^=", ".prefix"), (">", ".gt"), ("<", ".lt"), ("=", "")];
 
-/// What the help of commands says about conditions.
-pub(crate) const HELP: &str = "\
-Conditions are FIELD=VALUE, and FIELD>VALUE, >=, <, <=, or ^= for a beginning. Quote them, since
-the shell has its own use for < and >. Values are read as the declared type of their field.";
-
 /// A condition as a parameter of a request: `where.created_at.gte` and its value.
 pub(crate) fn parameter(group: &str, text: &str) -> Result<(String, String), Failure> {
     let wrong = |message: String| Failure::new(USAGE, message).with_hint(HINT);

@@ -57,11 +57,6 @@ impl Failure {
         Failure::new(0, "")
     }
 
-    /// Ends with a code after everything was said already.
-    pub(crate) fn told(code: u8) -> Self {
-        Failure::new(code, "")
-    }
-
     /// Says what to do.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -125,7 +120,8 @@ fn hint_for(kind: &str, problem: &Value) -> Option<String> {
         }
         "already-exists" => "to replace it, name its key: keyloom put COLLECTION KEY RECORD",
         "unique-conflict" => {
-            return holder.map(|key| format!("the record {key} has it: keyloom get COLLECTION {key}"));
+            return holder
+                .map(|key| format!("the record {key} has it: keyloom get COLLECTION {key}"));
         }
         "version-conflict" => {
             "somebody changed it since: read it again, and repeat with its new version"

@@ -41,7 +41,8 @@ impl Paging {
                 true => Some(left.min(PAGE)),
                 false => self.limit,
             };
-            let asked = request.clone().param_if("limit", limit).param_if("cursor", cursor.as_ref());
+            let asked =
+                request.clone().param_if("limit", limit).param_if("cursor", cursor.as_ref());
             let page = target.value(asked)?;
             let items = page[list].as_array().map_or(&[][..], Vec::as_slice);
             take(items)?;

@@ -56,9 +56,8 @@ impl Get {
             return Err(Failure::new(crate::exit::USAGE, "a record has one key")
                 .with_hint("several values go with --by INDEX"));
         }
-        let request = Request::get(&parts)
-            .param_if("version", self.version.as_ref())
-            .param_if("at", self.at);
+        let request =
+            Request::get(&parts).param_if("version", self.version.as_ref()).param_if("at", self.at);
         let answer = target.ask(request)?;
         let screen = Screen::of(place);
         screen.value(&answer.json()?)?;

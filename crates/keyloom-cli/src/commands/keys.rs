@@ -58,7 +58,8 @@ fn print(screen: Screen, items: &[Value], values: bool) -> Result<(), Failure> {
     if !screen.is_for_people() {
         return items.iter().try_for_each(|item| screen.json(item));
     }
-    let mut table = Table::new(["kind", "bytes", "key"].into_iter().chain(values.then_some("value")));
+    let mut table =
+        Table::new(["kind", "bytes", "key"].into_iter().chain(values.then_some("value")));
     for item in items {
         let row = [cell(&item["kind"]), cell(&item["bytes"]), key(item)];
         table.row(row.into_iter().chain(values.then(|| value(item))));

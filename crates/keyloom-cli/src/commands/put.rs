@@ -60,7 +60,8 @@ impl Put {
             return written::tell(place, "created", &key, &answer);
         };
         let path = ["collections", &collection, "records", key];
-        let mut request = Request::new(Method::PUT, &path).json(record).if_match(if_match.as_deref());
+        let mut request =
+            Request::new(Method::PUT, &path).json(record).if_match(if_match.as_deref());
         if if_absent {
             request = request.header("if-none-match", "*");
         }

@@ -1,9 +1,11 @@
 //! How answers look: tables on a terminal, JSON lines in a pipe or with `--json`.
 
+mod moment;
 mod progress;
 mod table;
 mod visible;
 
+pub(crate) use moment::moment;
 pub(crate) use progress::Progress;
 pub(crate) use table::Table;
 pub(crate) use visible::{visible, visible_json};
@@ -32,7 +34,8 @@ impl Screen {
         Screen {
             is_for_people: place.table || (is_terminal && !place.json),
             is_colored: is_terminal && !is_set("NO_COLOR"),
-            width: columns().or_else(|| terminal_size_of(stdout()).map(|(Width(width), _)| width.into())),
+            width: columns()
+                .or_else(|| terminal_size_of(stdout()).map(|(Width(width), _)| width.into())),
         }
     }
 
@@ -72,6 +75,11 @@ impl Screen {
             }
         }
         Ok(())
+    }
+
+    /// Whether colours are wanted.
+    pub(crate) fn is_colored(self) -> bool {
+        self.is_colored
     }
 
     /// Text that stands out, where colours are wanted.

@@ -51,7 +51,8 @@ impl Table {
 
     /// The widths of the columns that fit, from the left.
     fn widths(&self, width: usize) -> Vec<usize> {
-        let natural: Vec<usize> = (0..self.titles.len()).map(|column| self.natural(column)).collect();
+        let natural: Vec<usize> =
+            (0..self.titles.len()).map(|column| self.natural(column)).collect();
         let mut count = natural.len();
         while count > 1 && least(&natural[..count], count < natural.len()) > width {
             count -= 1;
@@ -159,7 +160,10 @@ mod tests {
                 assert!(line.width() <= width, "{} > {width}: {line:?}", line.width());
             }
         }
-        assert_eq!(table.lines(None)[1], "n1   short                                                 [\"a\"]");
+        assert_eq!(
+            table.lines(None)[1],
+            "n1   short                                                 [\"a\"]"
+        );
     }
 
     #[test]

@@ -165,7 +165,8 @@ impl Target {
             made = made.header(name, value);
         }
         made.body(request.body).map_err(|_| {
-            let message = "this cannot be sent: a version, token or URL has characters that HTTP refuses";
+            let message =
+                "this cannot be sent: a version, token or URL has characters that HTTP refuses";
             Failure::new(USAGE, message)
         })
     }
