@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Verify(c::verify::Verify),
     Repair(c::repair::Repair),
     Stats(c::stats::Stats),
-
+    Token(c::token::Token),
     Completions(c::completions::Completions),
     ExitCodes(c::exit_codes::ExitCodes),
 }

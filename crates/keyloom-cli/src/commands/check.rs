@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyloom::{Applied, Class, ErrorKind, Schema, Store, keyspace_markdown};
+use keyloom::{Applied, Class, ErrorKind, KeyPattern, Schema, Store, keyspace_markdown};
 use serde_json::{Value, json};
 
 use crate::cli::Place;
 use crate::exit::{CONFLICT, FAILED, Failure};
-use crate::output::{Screen, Table, counted, line, note};
+use crate::output::{Screen, Table, counted, line, note, visible};
 use crate::schema_files::{DEFAULT_SCHEMA, class_name, load};
 use crate::target::{open_store, runtime};
 
@@ -65,23 +65,43 @@ pub(super) fn print_keyspace(screen: Screen, schema: &Schema) -> Result<(), Fail
         }
     }
     for collection in collections {
+        let own = patterns.iter().filter(|found| found.collection.as_deref() == collection);
         let title = collection.unwrap_or("the space");
         let mut table = Table::new([title, "what", "example", "read by"]);
-        for pattern in patterns.iter().filter(|found| found.collection.as_deref() == collection) {
-            let area = match pattern.area.as_str() {
-                "" => String::new(),
-                area => format!("[{area}] "),
-            };
-            let (key, example) = (&pattern.template, &pattern.example_key);
-            table.row([&format!("{area}{key}"), &pattern.what, example, &pattern.read_by]);
+        let own: Vec<&KeyPattern> = own.collect();
+        for pattern in &own {
+            table.row([&placed(pattern), &pattern.what, &pattern.example_key, &pattern.read_by]);
         }
-        screen.table(&table)?;
+        match screen.fits(&table) {
+            true => screen.table(&table)?,
+            // Templates must be read whole, so a narrow terminal gets a paragraph for each.
+            false => print_paragraphs(screen, title, &own)?,
+        }
         line("")?;
     }
     let count = schema.collection_names().count() as u64;
     let (collections, patterns) = (counted(count, "collection"), patterns.len() as u64);
-    note(&format!("the schema is right: {collections}, {}", counted(patterns, "kind of key")));
+    note(&format!("the schema is right: {collections}, {}", counted(patterns, "key pattern")));
     Ok(())
+}
+
+fn print_paragraphs(screen: Screen, title: &str, own: &[&KeyPattern]) -> Result<(), Failure> {
+    line(&screen.bold(&visible(title)))?;
+    for pattern in own {
+        line(&visible(&format!("  {}", placed(pattern))))?;
+        line(&screen.dim(&visible(&format!("      {}", pattern.what))))?;
+        line(&screen.dim(&visible(&format!("      example: {}", pattern.example_key))))?;
+        line(&screen.dim(&visible(&format!("      read by: {}", pattern.read_by))))?;
+    }
+    Ok(())
+}
+
+/// A template with its area, where it is not the default one.
+fn placed(pattern: &KeyPattern) -> String {
+    match pattern.area.as_str() {
+        "" => pattern.template.clone(),
+        area => format!("[{area}] {}", pattern.template),
+    }
 }
 
 fn json(pattern: &impl serde::Serialize) -> Result<Value, Failure> {

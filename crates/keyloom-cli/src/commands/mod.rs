@@ -23,6 +23,7 @@ pub(crate) mod repair;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod stats;
+pub(crate) mod token;
 pub(crate) mod verify;
 pub(crate) mod watch;
 mod written;
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Verify(command) => command.run(place),
         Command::Repair(command) => command.run(place),
         Command::Stats(command) => command.run(place),
+        Command::Token(command) => command.run(place),
         Command::Completions(command) => command.run(),
         Command::ExitCodes(command) => command.run(),
     }

@@ -45,9 +45,15 @@ pub(crate) struct Listening {
     /// A further name by which the server may be called, as in the Host header; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+    /// An origin whose pages may use the API from a browser; may be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
     /// Connections at one time
     #[arg(long, value_name = "N", help_heading = "Limits")]
     connections_max: Option<usize>,
+    /// Requests that are worked on at one time
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    requests_max: Option<usize>,
     /// Bytes of a request's body
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     body_bytes_max: Option<usize>,
@@ -151,7 +157,7 @@ impl Listening {
     pub(super) fn prepare(&self) -> Result<Prepared, Failure> {
         let address = resolve(&self.listen)?;
         let authority = match &self.access {
-            Some(_) => Authority::open(),
+            Some(path) => Authority::from_file(path)?,
             None => Authority::open(),
         };
         if authority.is_open() && !address.ip().is_loopback() {
@@ -162,6 +168,7 @@ impl Listening {
         let mut config = Config::default();
         config.authority = authority;
         config.hosts = self.hosts.clone();
+        config.origins = self.origins.clone();
         config.limits = self.limits(config.limits.clone());
         Ok(Prepared { address, config })
     }
@@ -170,6 +177,7 @@ impl Listening {
         let seconds = |set: Option<u64>, usual| set.map_or(usual, Duration::from_secs);
         Limits {
             connections_max: self.connections_max.unwrap_or(usual.connections_max),
+            requests_max: self.requests_max.unwrap_or(usual.requests_max),
             body_bytes_max: self.body_bytes_max.unwrap_or(usual.body_bytes_max),
             page_max: self.page_max.unwrap_or(usual.page_max),
             read_max: self.read_max.unwrap_or(usual.read_max),

@@ -77,6 +77,11 @@ impl Screen {
         Ok(())
     }
 
+    /// Whether a table fits without being cut.
+    pub(crate) fn fits(self, table: &Table) -> bool {
+        self.width.is_none_or(|width| table.width() <= width)
+    }
+
     /// Whether colours are wanted.
     pub(crate) fn is_colored(self) -> bool {
         self.is_colored

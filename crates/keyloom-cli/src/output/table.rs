@@ -35,6 +35,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The width that the whole table needs.
+    pub(crate) fn width(&self) -> usize {
+        let columns = (0..self.titles.len()).map(|column| self.natural(column));
+        columns.sum::<usize>() + GAP * self.titles.len().saturating_sub(1)
+    }
+
     /// The lines of the table; the first is the titles. Every line fits the width, except in a
     /// terminal that is too narrow for a table: there each value has its own line.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
