@@ -49,15 +49,17 @@ impl Check {
         match () {
             () if self.quiet => Ok(()),
             () if self.markdown => line(keyspace_markdown(&schema).trim_end()),
-            () if screen.is_for_people() => print_keyspace(screen, &schema),
-            () => schema.keyspace().iter().try_for_each(|pattern| screen.json(&json(pattern)?)),
+            () => print_keyspace(screen, &schema),
         }
     }
 }
 
-/// A keyspace for people: a table for each collection.
+/// A keyspace: a table for each collection, or a JSON line for each kind of key.
 pub(super) fn print_keyspace(screen: Screen, schema: &Schema) -> Result<(), Failure> {
     let patterns = schema.keyspace();
+    if !screen.is_for_people() {
+        return patterns.iter().try_for_each(|pattern| screen.json(&json(pattern)?));
+    }
     let mut collections: Vec<Option<&str>> = Vec::new();
     for pattern in &patterns {
         if collections.last() != Some(&pattern.collection.as_deref()) {

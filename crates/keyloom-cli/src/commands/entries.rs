@@ -32,11 +32,12 @@ impl Entries {
         if !screen.is_for_people() {
             return keys.iter().try_for_each(|item| screen.json(item));
         }
-        let mut table = Table::new(["kind", "index", "key", "value"]);
+        let mut table = Table::new(["kind", "of", "key", "value"]);
         for item in keys {
             let missing = if item["is_present"] == false { " (missing)" } else { "" };
             let kind = format!("{}{missing}", cell(&item["kind"]));
-            table.row([kind, cell(&item["index"]), key(item), value(item)]);
+            let of = cell(&item["index"]) + &cell(&item["aggregate"]);
+            table.row([kind, of, key(item), value(item)]);
         }
         screen.table(&table)
     }

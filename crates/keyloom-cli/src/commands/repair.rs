@@ -1,12 +1,13 @@
 //! `keyloom repair`: mend what verify finds.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::verify::{print_findings, total};
 use crate::cli::Place;
-use crate::exit::Failure;
+use crate::exit::{FAILED, Failure};
 use crate::jobs;
-use crate::output::{Screen, Table, cell};
+use crate::output::{Screen, counted, note};
 use crate::target::Target;
 
 /// Mend every entry that is missing, dangling or wrong
@@ -33,20 +34,21 @@ impl Repair {
         let what = if self.dry_run { "looking" } else { "repairing" };
         let result = jobs::run(&target, jobs::request("repair", &body), what)?;
         let screen = Screen::of(place);
-        match screen.is_for_people() {
-            true => print(screen, &result),
-            false => screen.json(&result),
+        if !screen.is_for_people() {
+            screen.json(&result)?;
         }
-    }
-}
-
-/// The numbers of a result, with what they count.
-fn print(screen: Screen, result: &Value) -> Result<(), Failure> {
-    let mut table = Table::new(["what", "count"]);
-    for (name, value) in result.as_object().into_iter().flatten() {
-        if value.is_number() || value.is_boolean() {
-            table.row([name.replace('_', " "), cell(value)]);
+        print_findings(screen, &result["mended"])?;
+        let mended = counted(total(&result["mended_counts"]), "finding");
+        match self.dry_run {
+            true => note(&format!("{mended} would be mended; nothing was changed")),
+            false => note(&format!("{mended} mended")),
         }
+        let left = total(&result["left_counts"]);
+        if left == 0 {
+            return Ok(());
+        }
+        print_findings(screen, &result["left"])?;
+        Err(Failure::new(FAILED, format!("{} cannot be mended", counted(left, "finding")))
+            .with_hint("the reason says what a person has to decide"))
     }
-    screen.table(&table)
 }

@@ -44,13 +44,7 @@ impl PrintSchema {
         let screen = Screen::of(place);
         if self.keys {
             let schema = Schema::from_json(&answer["schema"].to_string())?;
-            return match screen.is_for_people() {
-                true => print_keyspace(screen, &schema),
-                false => {
-                    let patterns = answer["keyspace"].as_array().into_iter().flatten();
-                    patterns.into_iter().try_for_each(|pattern| screen.json(pattern))
-                }
-            };
+            return print_keyspace(screen, &schema);
         }
         if !screen.is_for_people() {
             return screen.json(&answer["schema"]);
@@ -80,18 +74,11 @@ fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
     screen.table(&table)
 }
 
-/// A state is a word, or an object with a reason.
+/// The state of an index, and the reason of one that failed.
 fn state(state: &Value) -> String {
-    match state {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| match value {
-                Value::Null => name.clone(),
-                value => format!("{name}: {}", cell(value)),
-            })
-            .collect::<Vec<_>>()
-            .join(", "),
-        other => cell(other),
+    match state["reason"].as_str() {
+        Some(reason) => format!("{}: {reason}", cell(&state["state"])),
+        None => cell(&state["state"]),
     }
 }
 

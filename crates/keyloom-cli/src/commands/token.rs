@@ -31,10 +31,10 @@ struct NewToken {
     #[arg(long, value_enum, default_value_t = Role::Admin)]
     role: Role,
     /// A collection that a service reaches; may be repeated; * is all of them
-    #[arg(long = "collection", value_name = "NAME")]
+    #[arg(long = "collection", value_name = "NAME", required_if_eq("role", "service"))]
     collections: Vec<String>,
     /// What a service may do with them; may be repeated
-    #[arg(long = "verb", value_enum, value_name = "VERB")]
+    #[arg(long = "verb", value_enum, value_name = "VERB", required_if_eq("role", "service"))]
     verbs: Vec<Verb>,
     /// A space that a service reaches, besides or instead of main; may be repeated
     #[arg(long = "in-space", value_name = "SPACE")]

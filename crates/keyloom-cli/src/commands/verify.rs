@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::keys::key;
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
@@ -27,33 +28,41 @@ impl Verify {
         let target = Target::open(place)?;
         let result = jobs::run(&target, jobs::request("verify", &json!({})), "verifying")?;
         let screen = Screen::of(place);
-        let count = print_findings(screen, &result)?;
+        if !screen.is_for_people() {
+            screen.json(&result)?;
+        }
+        print_findings(screen, &result["findings"])?;
+        let count = total(&result["counts"]);
+        let [records, entries] = ["records", "entries"].map(|name| &result[name]);
+        let looked_at = format!(
+            "{} and {}",
+            counted(records.as_u64().unwrap_or(0), "record"),
+            counted(entries.as_u64().unwrap_or(0), "entry")
+        );
         if count == 0 {
-            if screen.is_for_people() {
-                note("everything is whole");
-            }
+            note(&format!("everything is whole: {looked_at}"));
             return Ok(());
         }
-        Err(Failure::new(FAILED, format!("{} found", counted(count, "finding")))
+        Err(Failure::new(FAILED, format!("{} in {looked_at}", counted(count, "finding")))
             .with_hint("`keyloom repair --dry-run` says what would mend it"))
     }
 }
 
-/// Prints findings, and says how many there are; the list may be shorter.
-pub(super) fn print_findings(screen: Screen, result: &Value) -> Result<u64, Failure> {
-    let findings = result["findings"].as_array().map_or(&[][..], Vec::as_slice);
-    if screen.is_for_people() {
-        let mut table = Table::new(["kind", "collection", "index", "key", "detail"]);
-        for finding in findings {
-            let detail = ["detail", "reason", "record", "message"];
-            let detail = detail.into_iter().map(|name| cell(&finding[name]));
-            let detail = detail.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
-            let named = ["kind", "collection", "index", "key"].map(|name| cell(&finding[name]));
-            table.row(named.into_iter().chain([detail]));
-        }
-        screen.table(&table)?;
-    } else {
-        screen.json(result)?;
+/// How many findings there are, of all kinds. The list of them may be shorter.
+pub(super) fn total(counts: &Value) -> u64 {
+    counts.as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
+}
+
+/// Prints findings for people.
+pub(super) fn print_findings(screen: Screen, findings: &Value) -> Result<(), Failure> {
+    if !screen.is_for_people() {
+        return Ok(());
     }
-    Ok(findings.len() as u64)
+    let mut table = Table::new(["kind", "collection", "index", "key", "record", "reason"]);
+    for finding in findings.as_array().into_iter().flatten() {
+        let named = ["kind", "collection", "index"].map(|name| cell(&finding[name]));
+        let rest = [key(finding), cell(&finding["record"]), cell(&finding["reason"])];
+        table.row(named.into_iter().chain(rest));
+    }
+    screen.table(&table)
 }

@@ -100,8 +100,7 @@ impl Watch {
             match target.stream(request) {
                 Ok(stream) => {
                     pause = Duration::from_millis(500);
-                    let mut events = Events::new(stream);
-                    while let Some(event) = events.next() {
+                    for event in Events::new(stream) {
                         last = event.id.or(last);
                         print(screen, &event.commit)?;
                         left -= 1;
@@ -126,17 +125,19 @@ fn print(screen: Screen, commit: &Value) -> Result<(), Failure> {
     if !screen.is_for_people() {
         return screen.json(commit);
     }
-    let at = [&commit["at_ms"], &commit["at"], &commit["time_ms"]];
-    let at = at.into_iter().find_map(Value::as_i64).map(moment).unwrap_or_default();
+    let at = commit["at"].as_i64().map(moment).unwrap_or_default();
+    let by = commit["by"].as_str().map(|by| format!(" by {by}")).unwrap_or_default();
+    if commit["is_schema_change"] == true {
+        line(&visible(&format!("{at} the schema changed{by}")))?;
+    }
     for change in commit["changes"].as_array().into_iter().flatten() {
-        let what = ["kind", "op", "became"].into_iter().map(|name| cell(&change[name]));
-        let what = what.into_iter().find(|what| !what.is_empty()).unwrap_or_default();
-        let [collection, key] = ["collection", "key"].map(|name| cell(&change[name]));
-        let record = match &change["record"] {
-            Value::Null => String::new(),
-            record => format!("  {record}"),
+        let [collection, key] = ["collection", "stored_at"].map(|name| cell(&change[name]));
+        let shown = match (change["became"].as_str(), &change["increments"]) {
+            (Some("deleted"), _) => "deleted".to_owned(),
+            (Some("untouched"), increments) => format!("incremented {increments}"),
+            _ => format!("written {}", change["record"]),
         };
-        line(&visible(&format!("{at} {what} {collection} {key}{record}")))?;
+        line(&visible(&format!("{at} {collection} {key}{by} {shown}")))?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ async fn insert(store: &Store, item: Item, number: u64) -> Result<Option<Item>, 
     let (collection, record) = item;
     let documents = store.documents(collection).await?;
     let is_decided =
-        collection == "approval" && number % DECIDED_EVERY == 0 && record["status"] != "pending";
+        collection == "approval" && number.is_multiple_of(DECIDED_EVERY) && record["status"] != "pending";
     let mut first = record.clone();
     if is_decided {
         first["status"] = json!("pending");
