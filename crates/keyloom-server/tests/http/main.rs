@@ -6,5 +6,17 @@
     reason = "tests fail by panicking"
 )]
 
+mod access_file;
+mod auth;
+mod bodies;
+mod browsers;
+mod budgets;
+mod cursors;
+mod login;
+mod paths;
+mod people;
 mod records;
+mod secrets;
+mod shutdown;
+mod slow;
 mod support;
