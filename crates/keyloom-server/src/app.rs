@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::{api, auth, console, guard, openapi};
+use crate::problem::Problem;
+use crate::{api, auth, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -39,7 +40,10 @@ impl App {
             .merge(auth::session::routes())
             .merge(console::routes())
             .merge(openapi::routes())
-            .merge(crate::metrics::routes());
+            .merge(problem::routes())
+            .merge(crate::metrics::routes())
+            .fallback(Problem::unknown_path)
+            .method_not_allowed_fallback(Problem::method_not_allowed);
         guard::around(routes, self).with_state(self.clone())
     }
 

@@ -3,7 +3,8 @@
 //! | step | file |
 //! | --- | --- |
 //! | an id, and a line in the log | `log.rs` |
-//! | the host is ours, the page that asks is one of ours or allowed, the head is not too large | `host.rs`, `origin.rs`, `head.rs` |
+//! | the head is not too large, the path is text | `head.rs`, `path.rs` |
+//! | the host is ours, the page that asks is one of ours or allowed | `host.rs`, `origin.rs` |
 //! | not too many requests at once, an answer in time | `flight.rs` |
 //! | a panic is an answer too | here |
 //! | headers that make browsers careful | `headers.rs` |
@@ -35,6 +36,7 @@ use self::flight::Flight;
 use self::log::Entry;
 use crate::app::App;
 use crate::auth::session;
+use crate::path;
 use crate::problem::Problem;
 
 /// Which side of the server a request came to; the guards tell it to those who answer.
@@ -82,6 +84,7 @@ impl Guard {
     async fn answer(&self, request: Request, next: Next, side: Side) -> Response {
         let config = self.app.config();
         let checked = head::check(&request, config.limits.head_bytes_max)
+            .and_then(|()| path::check(request.uri().path()))
             .and_then(|()| host::check(&request, config))
             .and_then(|()| origin::check(&request, config, side));
         if let Err(problem) = checked {
