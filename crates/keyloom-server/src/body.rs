@@ -56,7 +56,7 @@ async fn read(body: Body, app: &App) -> Result<Bytes, Problem> {
 }
 
 /// Nothing is decompressed, so that a small body never becomes a large one.
-fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"identity") => Ok(()),
         Some(_) => Err(Problem::unsupported_media_type("a body without Content-Encoding")),

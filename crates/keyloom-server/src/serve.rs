@@ -49,14 +49,17 @@ impl Server {
                 () = &mut stop => break,
             };
             let service = TowerToHyperService::new(router.clone());
+            let counted = self.app.metrics().connection();
             let serving = open.watch(connection.serve_connection(TokioIo::new(stream), service));
             tokio::spawn(async move {
                 if let Err(error) = serving.await {
                     tracing::debug!(%error, "a connection ended early");
                 }
+                drop(counted);
             });
         }
         drop(self.listener);
+        self.app.stop();
         if tokio::time::timeout(limits.shutdown_grace, open.shutdown()).await.is_err() {
             tracing::warn!("requests were still running at the end of the grace");
         }

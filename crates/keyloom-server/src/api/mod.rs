@@ -7,6 +7,7 @@ mod count;
 mod history;
 mod kv;
 mod near;
+mod operation;
 mod owned;
 mod pages;
 mod records;
@@ -15,6 +16,8 @@ mod transaction;
 mod unique;
 
 use axum::Router;
+
+pub(crate) use changes::Streams;
 
 use crate::app::App;
 

@@ -6,5 +6,12 @@
     reason = "tests fail by panicking"
 )]
 
+mod batch;
+mod changes;
+mod jobs;
+mod kv;
+mod metrics;
 mod records;
 mod support;
+mod transaction;
+mod transfer;
