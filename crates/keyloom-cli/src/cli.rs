@@ -2,11 +2,22 @@
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands;
+use crate::commands as c;
+use crate::exit::EXIT_CODES;
 
-/// Records and every index over them, kept consistent on a key-value store.
+/// Where the records are unless somebody says otherwise.
+pub(crate) const DEFAULT_STORE: &str = "file:./keyloom-data";
+
+/// Records and every index over them, kept consistent on a key-value store
 #[derive(Debug, Parser)]
-#[command(name = "keyloom", version, arg_required_else_help = true)]
+#[command(
+    name = "keyloom",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "Begin with `keyloom demo`. Every command has examples in its --help.",
+    after_long_help = EXIT_CODES
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -16,29 +27,75 @@ pub(crate) struct Cli {
 
 /// Where the records are, and how answers look.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Where, who and how")]
 pub(crate) struct Place {
-    /// The store: file:PATH or memory:
-    #[arg(long, global = true, env = "KEYLOOM_STORE", default_value = "file:./keyloom-data")]
-    pub(crate) store: String,
-    /// A running server to ask instead of a store, such as http://127.0.0.1:7117
-    #[arg(long, global = true, env = "KEYLOOM_SERVER", value_name = "URL")]
+    /// The store: file:PATH or memory: [env: KEYLOOM_STORE] [default: file:./keyloom-data]
+    #[arg(long, global = true, value_name = "ADDRESS", conflicts_with = "server")]
+    pub(crate) store: Option<String>,
+    /// A running server to ask instead of a store [env: KEYLOOM_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// The token for the server
+    /// The token for the server; better in the environment than here
     #[arg(long, global = true, env = "KEYLOOM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     /// The space
     #[arg(long, global = true, default_value = "main")]
     pub(crate) space: String,
-    /// The acting user
+    /// The acting user, who reaches only what is theirs or shared
     #[arg(long, global = true, value_name = "USER")]
     pub(crate) act_as: Option<String>,
-    /// JSON lines also on a terminal
-    #[arg(long, global = true)]
+    /// JSON lines, also on a terminal
+    #[arg(long, global = true, conflicts_with = "table")]
     pub(crate) json: bool,
+    /// Tables, also in a pipe
+    #[arg(long, global = true)]
+    pub(crate) table: bool,
+}
+
+impl Place {
+    /// The store's address: the one that was named, that of the environment, or the usual one.
+    pub(crate) fn address(&self) -> String {
+        let named = self.store.clone().or_else(|| variable("KEYLOOM_STORE"));
+        named.unwrap_or_else(|| DEFAULT_STORE.to_owned())
+    }
+
+    /// The server to ask. A store that was named goes before a server of the environment.
+    pub(crate) fn server(&self) -> Option<String> {
+        let named = self.server.clone();
+        named.or_else(|| variable("KEYLOOM_SERVER").filter(|_| self.store.is_none()))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Print a record
-    Get(commands::get::Get),
+    Demo(c::demo::Demo),
+    Serve(c::serve::Serve),
+    Check(c::check::Check),
+    Schema(c::schema::PrintSchema),
+    Get(c::get::Get),
+    Put(c::put::Put),
+    Patch(c::patch::Patch),
+    Delete(c::delete::Delete),
+    Increment(c::increment::Increment),
+    Query(c::query::Query),
+    Near(c::near::Near),
+    Count(c::count::Count),
+    Groups(c::groups::Groups),
+    Keys(c::keys::Keys),
+    Entries(c::entries::Entries),
+    History(c::history::History),
+    Watch(c::watch::Watch),
+    Import(c::import::Import),
+    Export(c::export::Export),
+    Build(c::build::Build),
+    Verify(c::verify::Verify),
+    Repair(c::repair::Repair),
+    Stats(c::stats::Stats),
+    Token(c::token::Token),
+    Completions(c::completions::Completions),
+    ExitCodes(c::exit_codes::ExitCodes),
 }

@@ -2,8 +2,13 @@
 
 mod cli;
 mod commands;
+mod conditions;
 mod exit;
+mod input;
+mod jobs;
 mod output;
+mod pages;
+mod schema_files;
 mod target;
 
 use std::process::ExitCode;

@@ -53,7 +53,6 @@ async fn every_page(raw: &RawKeys, list: &RawList) -> Vec<(String, Bytes)> {
     loop {
         let page = raw.list(&list).await.unwrap();
         assert!(!page.keys.is_empty() || page.next.is_none());
-        assert!(all.len() < 1_000, "the pages go round in circles");
         all.extend(page.keys.into_iter().map(|key| (key.area, key.key)));
         match page.next {
             Some(next) => list = list.from_cursor(next),

@@ -4,23 +4,66 @@ use clap::Args;
 
 use crate::cli::Place;
 use crate::exit::Failure;
-use crate::output;
+use crate::output::{Screen, note};
 use crate::target::{Request, Target};
 
-/// Print a record.
+/// Print a record
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Get {
     /// The collection
     collection: String,
-    /// The record's key, after the literal beginning of its template
-    key: String,
+    /// The record's key, after the literal beginning of its template; with --by, the values of
+    /// the unique index
+    #[arg(required = true)]
+    key: Vec<String>,
+    /// Look it up by this unique index
+    #[arg(long, value_name = "INDEX", conflicts_with_all = ["owner", "version", "at"])]
+    by: Option<String>,
+    /// Read the record of another user, where the collection lets everyone read
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+    /// Read this version from the history
+    #[arg(long, value_name = "VERSION", conflicts_with = "at")]
+    version: Option<String>,
+    /// Read what it was at this time, in milliseconds since 1970
+    #[arg(long, value_name = "MS")]
+    at: Option<u64>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom get approval 01kb3v4n7q9w2x5y8z1a3c5e7g
+  keyloom get approval --by code A-X7K9Q2
+  keyloom get note n1 --act-as ana
+  keyloom get preferences - --act-as ana        a record whose key is only the owner
+  keyloom get approval 01kb3v4n7q9w2x5y8z1a3c5e7g --at 1767225600000
+
+Prints the record as JSON. Its version, for --if-match, goes to stderr on a terminal.
+Ends with 1 if there is no such record.";
 
 impl Get {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
         let target = Target::open(place)?;
-        let path = ["collections", &self.collection, "records", &self.key];
-        let answer = target.ask(Request::get(&path))?;
-        output::record(place, &answer)
+        let mut parts = vec!["collections", &self.collection];
+        match (&self.by, &self.owner) {
+            (Some(index), _) => parts.extend(["unique", index]),
+            (None, Some(owner)) => parts.extend(["owners", owner, "records"]),
+            (None, None) => parts.push("records"),
+        }
+        parts.extend(self.key.iter().map(String::as_str));
+        if self.by.is_none() && self.key.len() > 1 {
+            return Err(Failure::new(crate::exit::USAGE, "a record has one key")
+                .with_hint("several values go with --by INDEX"));
+        }
+        let request =
+            Request::get(&parts).param_if("version", self.version.as_ref()).param_if("at", self.at);
+        let answer = target.ask(request)?;
+        let screen = Screen::of(place);
+        screen.value(&answer.json()?)?;
+        if let (true, Some(version)) = (screen.is_for_people(), answer.version()) {
+            note(&format!("version {version}"));
+        }
+        Ok(())
     }
 }

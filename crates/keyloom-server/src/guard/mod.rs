@@ -36,6 +36,7 @@ use self::flight::Flight;
 use self::log::Entry;
 use crate::app::App;
 use crate::auth::session;
+use crate::metrics::measure;
 use crate::path;
 use crate::problem::Problem;
 
@@ -59,11 +60,11 @@ struct Guard {
 /// Puts the guards around the routes.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
-    routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
+    let guard = Guard { app: app.clone(), permits };
+    routes.layer(from_fn_with_state(guard, pass)).layer(from_fn_with_state(app.clone(), measure))
 }
 
 async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    guard.app.metrics().request();
     let entry = Entry::begin(&mut request);
     let side = Side::of(request.uri().path());
     request.extensions_mut().insert(side);

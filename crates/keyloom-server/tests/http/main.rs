@@ -8,12 +8,17 @@
 
 mod access_file;
 mod auth;
+mod batch;
 mod bodies;
 mod browsers;
 mod budgets;
+mod changes;
 mod cursors;
 mod escapes;
+mod jobs;
+mod kv;
 mod login;
+mod metrics;
 mod owners;
 mod pages;
 mod paths;
@@ -26,3 +31,5 @@ mod shutdown;
 mod slow;
 mod support;
 mod systems;
+mod transaction;
+mod transfer;

@@ -121,7 +121,7 @@ impl<'c> Names<'c> {
         }
         let rest = if self.is_only { "" } else { name };
         let key = format!("{}{rest}", String::from_utf8_lossy(&self.prefix));
-        match self.declared.key.decode(key.as_bytes()) {
+        match self.declared.key.decode(key.as_bytes()).filter(|values| self.is_own(values)) {
             Some(values) => Ok(values),
             None => Err(self.with_fault(about("the name gives no key of the collection"), &key)),
         }

@@ -1,0 +1,41 @@
+//! `keyloom build`: make an index ready.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::jobs;
+use crate::output::{Screen, line, visible};
+use crate::target::Target;
+
+/// Build an index or a count over the records that are there, while writers go on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Build {
+    /// The collection
+    collection: String,
+    /// The index, count or sum
+    index: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom build approval requester
+  keyloom build approval code --server http://127.0.0.1:7117
+
+A build that was interrupted goes on when it is run again.";
+
+impl Build {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let Build { collection, index } = self;
+        let target = Target::open(place)?;
+        let body = json!({ "collection": collection, "index": index });
+        let result = jobs::run(&target, jobs::request("build", &body), "building")?;
+        let screen = Screen::of(place);
+        match screen.is_for_people() {
+            true => line(&format!("{}.{} is ready", visible(&collection), visible(&index))),
+            false => screen.json(&result),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `keyloom export`: records as JSON lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Place;
+use crate::exit::{FAILED, Failure, USAGE, WRONG_INPUT};
+use crate::output::{Progress, counted, grouped, note, visible_json, written};
+use crate::target::{Request, Target};
+
+/// Write records as JSON lines, in the order of their keys
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Export {
+    /// The collections; all of them unless named
+    collections: Vec<String>,
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on behind the last whole line of the file
+    #[arg(long, requires = "output")]
+    resume: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom export > backup.jsonl
+  keyloom export approval --output approvals.jsonl
+  keyloom export --output backup.jsonl --resume          after an interruption
+  keyloom export note | jq -c .record
+
+Each line is {\"collection\", \"key\", \"version\", \"record\"}; `keyloom import` takes it.";
+
+/// Where an export goes on.
+struct After {
+    collection: String,
+    key: String,
+}
+
+impl Export {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let target = Target::open(place)?;
+        let mut names = match self.collections.is_empty() {
+            true => all_collections(&target)?,
+            false => self.collections.clone(),
+        };
+        let mut after = None;
+        if let (true, Some(path)) = (self.resume, &self.output) {
+            after = last_line(path)?;
+        }
+        if let Some(after) = &after {
+            let Some(place) = names.iter().position(|name| *name == after.collection) else {
+                let message =
+                    format!("the file ends in {}, which is not exported", after.collection);
+                return Err(Failure::new(USAGE, message).with_hint("name the same collections"));
+            };
+            names.drain(..place);
+        }
+        let mut sink = self.sink()?;
+        let progress = Progress::spinner("exporting");
+        let mut count = 0;
+        for name in &names {
+            let after = after.take().filter(|after| after.collection == *name);
+            let request = Request::get(&["admin", "export"])
+                .param("collection", name)
+                .param_if("after", after.map(|after| after.key));
+            let written = copy(target.stream(request)?, &mut *sink, |lines| {
+                progress.tell(&format!("{name}: {}", grouped(count + lines)));
+            });
+            count += written.map_err(|failure| match self.output {
+                Some(_) if failure.code() != 0 => failure.with_hint("--resume goes on from here"),
+                _ => failure,
+            })?;
+        }
+        written(sink.flush())?;
+        drop(progress);
+        if self.output.is_some() {
+            note(&format!("{} exported", counted(count, "record")));
+        }
+        Ok(())
+    }
+
+    fn sink(&self) -> Result<Box<dyn Write>, Failure> {
+        let Some(path) = &self.output else {
+            return Ok(match stdout().is_terminal() {
+                true => Box::new(Visible(stdout())),
+                false => Box::new(BufWriter::new(stdout())),
+            });
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(!self.resume);
+        let opened = options.open(path).and_then(|mut file| {
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        });
+        let file = opened.map_err(|error| unwritable(path, &error))?;
+        Ok(Box::new(BufWriter::new(file)))
+    }
+}
+
+fn all_collections(target: &Target) -> Result<Vec<String>, Failure> {
+    let schema = target.value(Request::get(&["schema"]))?;
+    let names = schema["schema"]["collection"].as_object();
+    Ok(names.into_iter().flat_map(|names| names.keys().cloned()).collect())
+}
+
+/// Copies whole lines, and says how many.
+fn copy(
+    stream: Box<dyn Read + Send>,
+    sink: &mut dyn Write,
+    mut tell: impl FnMut(u64),
+) -> Result<u64, Failure> {
+    let mut lines = BufReader::new(stream);
+    let mut count = 0;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line);
+        let read = read.map_err(|error| {
+            Failure::new(crate::exit::UNREACHABLE, format!("the answer broke off: {error}"))
+        })?;
+        if read == 0 {
+            return Ok(count);
+        }
+        if !line.ends_with(b"\n") {
+            line.push(b'\n');
+        }
+        written(sink.write_all(&line))?;
+        count += 1;
+        if count % 500 == 0 {
+            tell(count);
+        }
+    }
+}
+
+/// The record of the last whole line of a file. What follows it is cut off.
+fn last_line(path: &Path) -> Result<Option<After>, Failure> {
+    let failed = |error: std::io::Error| unwritable(path, &error);
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let (mut whole, mut last) = (0, Vec::new());
+    let mut lines = BufReader::new(&file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line).map_err(failed)?;
+        if !line.ends_with(b"\n") {
+            break;
+        }
+        whole += read as u64;
+        std::mem::swap(&mut last, &mut line);
+    }
+    File::set_len(&file, whole).map_err(failed)?;
+    if last.is_empty() {
+        return Ok(None);
+    }
+    let value: Value = serde_json::from_slice(&last).unwrap_or_default();
+    match (value["collection"].as_str(), value["key"].as_str()) {
+        (Some(collection), Some(key)) => {
+            Ok(Some(After { collection: collection.to_owned(), key: key.to_owned() }))
+        }
+        _ => {
+            let message = format!("{} does not end in a line of an export", path.display());
+            Err(Failure::new(WRONG_INPUT, message).with_hint("without --resume it begins anew"))
+        }
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(FAILED, format!("{} cannot be written: {error}", path.display()))
+}
+
+/// A terminal, which is sent nothing that it would obey.
+struct Visible<W>(W);
+
+impl<W: Write> Write for Visible<W> {
+    /// Is given whole lines of JSON.
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = visible_json(&String::from_utf8_lossy(bytes));
+        self.0.write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,119 @@
+//! `keyloom query`: records by their indexes.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Place;
+use crate::conditions::parameters;
+use crate::exit::Failure;
+use crate::output::{Screen, Table, cell, line, visible};
+use crate::pages::Paging;
+use crate::target::{Request, Target};
+
+/// List records by their indexes
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = LONG)]
+pub(crate) struct Query {
+    /// The collection
+    collection: String,
+    /// What the records must meet: requester_id=ana 'created_at>=1767225600000'
+    conditions: Vec<String>,
+    /// At least one of these, given twice or more: a union in one order
+    #[arg(long, value_name = "FIELD=VALUE")]
+    any: Vec<String>,
+    /// The order: FIELD, or -FIELD for the largest first
+    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
+    order: Option<String>,
+    /// Use this index
+    #[arg(long, value_name = "NAME")]
+    index: Option<String>,
+    /// Leave out records after they were read; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    filter: Vec<String>,
+    /// How many records may be read for a page, with --filter
+    #[arg(long, value_name = "N")]
+    read: Option<usize>,
+    /// Print keys without their records
+    #[arg(long)]
+    keys_only: bool,
+    /// Read the whole collection if no index serves
+    #[arg(long)]
+    scan: bool,
+    /// Print how it would be answered instead
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    paging: Paging,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom query approval requester_id=ana --order -created_at
+  keyloom query approval --any requester_id=ana --any approver_id=ana --order -created_at
+  keyloom query approval requester_id=ana 'created_at>=1767225600000' --filter status=pending
+  keyloom query post 'tags.*=rust' --all --json | jq -r .record.title
+  keyloom query approval requester_id=ana --explain";
+
+const LONG: &str = "\
+Conditions are FIELD=VALUE, and FIELD>VALUE, >=, <, <=, or ^= for a beginning. Quote them, since
+the shell has its own use for < and >. Values are read as the declared type of their field; a time
+may be milliseconds since 1970 or an ISO-8601 time. Elements of arrays are tags.*=VALUE.
+
+Nothing scans a whole collection unless --scan says so. --explain names the index and the range.
+
+Examples:
+  keyloom query approval requester_id=ana --order -created_at
+  keyloom query approval --any requester_id=ana --any approver_id=ana --order -created_at
+  keyloom query approval requester_id=ana 'created_at>=1767225600000' --filter status=pending
+  keyloom query post 'tags.*=rust' --all --json | jq -r .record.title
+  keyloom query approval requester_id=ana --explain";
+
+impl Query {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let request = Request::get(&["collections", &self.collection, "records"])
+            .params(parameters("where", &self.conditions)?)
+            .params(parameters("any", &self.any)?)
+            .params(parameters("filter", &self.filter)?)
+            .param_if("order", self.order.as_ref())
+            .param_if("index", self.index.as_ref())
+            .param_if("read", self.read)
+            .flag("keys_only", self.keys_only)
+            .flag("scan", self.scan);
+        let target = Target::open(place)?;
+        if self.explain {
+            return explain(&target, request);
+        }
+        let screen = Screen::of(place);
+        self.paging.read(&target, &request, "records", |items| print(screen, items))
+    }
+}
+
+fn explain(target: &Target, request: Request) -> Result<(), Failure> {
+    let answer = target.value(request.flag("explain", true))?;
+    answer["plan"].as_str().unwrap_or_default().lines().try_for_each(|text| line(&visible(text)))
+}
+
+/// Prints records as rows, with a column for each field, or as JSON lines.
+pub(super) fn print(screen: Screen, items: &[Value]) -> Result<(), Failure> {
+    if !screen.is_for_people() {
+        return items.iter().try_for_each(|item| screen.json(item));
+    }
+    let has_distance = items.iter().any(|item| item.get("distance_m").is_some());
+    let mut fields: Vec<&str> = Vec::new();
+    for name in items.iter().filter_map(|item| item["record"].as_object()).flat_map(|r| r.keys()) {
+        if !fields.contains(&name.as_str()) {
+            fields.push(name);
+        }
+    }
+    let distance = has_distance.then_some("metres");
+    let titles = std::iter::once("key").chain(distance).chain(fields.iter().copied());
+    let mut table = Table::new(titles);
+    for item in items {
+        let metres = has_distance.then(|| item["distance_m"].as_f64().unwrap_or(0.0));
+        let metres = metres.map(|metres| format!("{metres:.0}"));
+        let key = cell(&item["key"]);
+        let values = fields.iter().map(|field| cell(&item["record"][*field]));
+        table.row(std::iter::once(key).chain(metres).chain(values));
+    }
+    screen.table(&table)
+}

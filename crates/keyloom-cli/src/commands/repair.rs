@@ -1,0 +1,54 @@
+//! `keyloom repair`: mend what verify finds.
+
+use clap::Args;
+use serde_json::json;
+
+use super::verify::{print_findings, total};
+use crate::cli::Place;
+use crate::exit::{FAILED, Failure};
+use crate::jobs;
+use crate::output::{Screen, counted, note};
+use crate::target::Target;
+
+/// Mend every entry that is missing, dangling or wrong
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Repair {
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom repair --dry-run
+  keyloom repair
+
+Records are the truth: entries that they lack are written, and entries without a record go. Each
+mend rests on exactly what was read, so that writers may go on meanwhile.";
+
+impl Repair {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let target = Target::open(place)?;
+        let body = json!({ "dry_run": self.dry_run });
+        let what = if self.dry_run { "looking" } else { "repairing" };
+        let result = jobs::run(&target, jobs::request("repair", &body), what)?;
+        let screen = Screen::of(place);
+        if !screen.is_for_people() {
+            screen.json(&result)?;
+        }
+        print_findings(screen, &result["mended"])?;
+        let mended = counted(total(&result["mended_counts"]), "finding");
+        match self.dry_run {
+            true => note(&format!("{mended} would be mended; nothing was changed")),
+            false => note(&format!("{mended} mended")),
+        }
+        let left = total(&result["left_counts"]);
+        if left == 0 {
+            return Ok(());
+        }
+        print_findings(screen, &result["left"])?;
+        Err(Failure::new(FAILED, format!("{} cannot be mended", counted(left, "finding")))
+            .with_hint("the reason says what a person has to decide"))
+    }
+}

@@ -1,0 +1,105 @@
+//! `keyloom schema`: what is declared in a store, and how its indexes are.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use keyloom::Schema;
+use serde_json::Value;
+
+use super::check::print_keyspace;
+use crate::cli::Place;
+use crate::exit::{Failure, USAGE};
+use crate::output::{Screen, Table, cell, note};
+use crate::schema_files::{load, tell_applied};
+use crate::target::{Request, Target, open_store, runtime};
+
+/// Print the schema in the store, or give it one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PrintSchema {
+    /// Apply this schema file or folder first, as `serve` does
+    #[arg(long, value_name = "PATH")]
+    apply: Option<PathBuf>,
+    /// Print every kind of key instead
+    #[arg(long)]
+    keys: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom schema
+  keyloom schema --json > schema.json           a file that `serve --schema` takes
+  keyloom schema --keys
+  keyloom schema --apply keyloom.toml           on a folder that no server holds
+
+Nothing is dropped by applying a schema: what only the store knows stays. New indexes over records
+that are there must be built: `keyloom build COLLECTION INDEX`.";
+
+impl PrintSchema {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        if let Some(path) = &self.apply {
+            apply(place, path)?;
+        }
+        let answer = Target::open(place)?.value(Request::get(&["schema"]))?;
+        let screen = Screen::of(place);
+        if self.keys {
+            let schema = Schema::from_json(&answer["schema"].to_string())?;
+            return print_keyspace(screen, &schema);
+        }
+        if !screen.is_for_people() {
+            return screen.json(&answer["schema"]);
+        }
+        print(screen, &answer)
+    }
+}
+
+/// A table of collections and their indexes, with the state of each.
+fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
+    let mut table = Table::new(["collection", "kind", "name", "key", "state"]);
+    let collections = answer["schema"]["collection"].as_object();
+    for (name, collection) in collections.into_iter().flatten() {
+        table.row([name, "record", "", &cell(&collection["key"]), ""]);
+        for kind in ["index", "unique", "geo", "count", "sum"] {
+            for (index, declared) in collection[kind].as_object().into_iter().flatten() {
+                let key = [&declared["key"], &declared["group"]];
+                let key = key.into_iter().find(|key| !key.is_null()).map(cell).unwrap_or_default();
+                let state = state(&answer["indexes"][name][index]);
+                table.row([name, kind, index, &key, &state]);
+            }
+        }
+    }
+    if table.is_empty() {
+        note("there is no schema yet: `keyloom schema --apply PATH`, or `keyloom serve`");
+    }
+    screen.table(&table)
+}
+
+/// The state of an index, and the reason of one that failed.
+fn state(state: &Value) -> String {
+    match state["reason"].as_str() {
+        Some(reason) => format!("{}: {reason}", cell(&state["state"])),
+        None => cell(&state["state"]),
+    }
+}
+
+fn apply(place: &Place, path: &std::path::Path) -> Result<(), Failure> {
+    if place.server().is_some() {
+        let message = "a server takes its schema when it starts";
+        return Err(
+            Failure::new(USAGE, message).with_hint("restart it with `keyloom serve --schema PATH`")
+        );
+    }
+    let schema = load(path)?;
+    let runtime = runtime()?;
+    let store = open_store(&runtime, &place.address(), true)?;
+    let applied = runtime.block_on(async {
+        let applied = store.space(&place.space)?.apply(&schema).await;
+        store.close().await?;
+        applied
+    })?;
+    tell_applied(&schema, &applied);
+    for (collection, index) in &applied.to_build {
+        note(&format!("to build: keyloom build {collection} {index}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `keyloom stats`: how much of everything there is.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
+use crate::target::{Request, Target};
+
+/// Print what the store holds: records, entries, sizes
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Stats {
+    /// How many keys may be counted for each figure; more are estimated
+    #[arg(long, value_name = "N")]
+    budget: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom stats
+  keyloom stats --json | jq .collections";
+
+impl Stats {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let request = Request::get(&["admin", "stats"]).param_if("budget", self.budget);
+        let answer = Target::open(place)?.value(request)?;
+        let screen = Screen::of(place);
+        match screen.is_for_people() {
+            true => tell(screen, &answer),
+            false => screen.json(&answer),
+        }
+    }
+}
+
+fn tell(screen: Screen, answer: &Value) -> Result<(), Failure> {
+    let kept = if answer["is_persistent"] == false { ", which ends with its process" } else { "" };
+    line(&format!("engine: {}{kept}", visible(&cell(&answer["engine"]))))?;
+    let mut table = Table::new(["collection", "index", "keys", "size", "state"]);
+    for collection in answer["collections"].as_array().into_iter().flatten() {
+        let name = cell(&collection["name"]);
+        let [keys, size] = amount(&collection["records"]);
+        table.row([&name, "", &keys, &size, ""]);
+        for index in collection["indexes"].as_array().into_iter().flatten() {
+            let [keys, size] = amount(&index["entries"]);
+            table.row([&name, &cell(&index["name"]), &keys, &size, &cell(&index["state"])]);
+        }
+    }
+    screen.table(&table)?;
+    let mut figures = Table::new(["figure", "value", "meaning"]);
+    for figure in answer["figures"].as_array().into_iter().flatten() {
+        let meaning = ["meaning", "what"].into_iter().map(|name| cell(&figure[name]));
+        let meaning = meaning.collect::<Vec<_>>().join("");
+        figures.row([cell(&figure["name"]), cell(&figure["value"]), meaning]);
+    }
+    for (name, value) in answer["figures"].as_object().into_iter().flatten() {
+        figures.row([name.clone(), cell(value), String::new()]);
+    }
+    screen.table(&figures)
+}
+
+/// Keys and bytes; a plus where only so many were counted.
+fn amount(amount: &Value) -> [String; 2] {
+    let at_least = if amount["is_exact"] == false { "+" } else { "" };
+    let number = |name: &str| amount[name].as_u64().unwrap_or(0);
+    [
+        format!("{}{at_least}", grouped(number("keys"))),
+        format!("{}{at_least}", bytes(number("bytes"))),
+    ]
+}

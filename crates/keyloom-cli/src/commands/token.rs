@@ -1,0 +1,117 @@
+//! `keyloom token`: tokens for access files.
+
+use clap::{Args, Subcommand, ValueEnum};
+use keyloom_server::{Authority, new_token};
+use serde_json::json;
+
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::output::{Screen, line, note};
+
+/// Make tokens for an access file
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Token {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    New(NewToken),
+}
+
+/// Make a token, and the entry that lets a server know it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+struct NewToken {
+    /// What the token is called in logs: letters, digits, - _ .
+    name: String,
+    /// What its holder may do
+    #[arg(long, value_enum, default_value_t = Role::Admin)]
+    role: Role,
+    /// A collection that a service reaches; may be repeated; * is all of them
+    #[arg(long = "collection", value_name = "NAME", required_if_eq("role", "service"))]
+    collections: Vec<String>,
+    /// What a service may do with them; may be repeated
+    #[arg(long = "verb", value_enum, value_name = "VERB", required_if_eq("role", "service"))]
+    verbs: Vec<Verb>,
+    /// A space that a service reaches, besides or instead of main; may be repeated
+    #[arg(long = "in-space", value_name = "SPACE")]
+    spaces: Vec<String>,
+    /// A service may name the user that it acts for
+    #[arg(long)]
+    may_act_as: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Everything
+    Admin,
+    /// What it is given, for a program
+    Service,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verb {
+    /// Read, query and count
+    Read,
+    /// Insert, replace, change and increment
+    Write,
+    /// Delete
+    Delete,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom token new ops >> access.toml
+  keyloom token new chat --role service --collection approval --verb read --verb write >> access.toml
+  keyloom serve --access access.toml
+
+The entry for the access file goes to stdout, and has only the token's SHA-256. The token itself
+goes to stderr, once: nothing keeps it. With --json both are one line on stdout.";
+
+impl Token {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let TokenCommand::New(new) = self.command;
+        new.run(place)
+    }
+}
+
+impl NewToken {
+    fn run(self, place: &Place) -> Result<(), Failure> {
+        let (token, sha256) = new_token();
+        let entry = self.entry(&sha256);
+        // Whatever the server would refuse in the file is refused here.
+        Authority::from_toml(&entry)?;
+        if place.json {
+            return Screen::of(place).json(&json!({ "token": token, "entry": entry }));
+        }
+        line(entry.trim_end())?;
+        note(&format!("the token, which is shown only now: {token}"));
+        Ok(())
+    }
+
+    /// The entry of the access file. Texts of JSON are texts of TOML too.
+    fn entry(&self, sha256: &str) -> String {
+        let role = if self.role == Role::Admin { "admin" } else { "service" };
+        let mut entry = format!("[[token]]\nname = {}\nrole = {}\n", json!(self.name), json!(role));
+        if self.role == Role::Service {
+            let verbs = self.verbs.iter().map(|verb| match verb {
+                Verb::Read => "read",
+                Verb::Write => "write",
+                Verb::Delete => "delete",
+            });
+            let verbs: Vec<&str> = verbs.collect();
+            entry +=
+                &format!("collections = {}\nverbs = {}\n", json!(self.collections), json!(verbs));
+            if !self.spaces.is_empty() {
+                entry += &format!("spaces = {}\n", json!(self.spaces));
+            }
+            if self.may_act_as {
+                entry += "act_as = true\n";
+            }
+        }
+        entry + &format!("sha256 = {}\n\n", json!(sha256))
+    }
+}

@@ -1,0 +1,187 @@
+//! `keyloom watch`: the change log as it happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::Place;
+use crate::exit::{Failure, UNREACHABLE, USAGE};
+use crate::output::{Screen, cell, line, moment, note, visible};
+use crate::target::{Request, Target, runtime};
+
+/// Print changes as they happen, one line each
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Watch {
+    /// Begin behind this position of the log, instead of now; 0 is the oldest
+    #[arg(long, value_name = "POSITION")]
+    from: Option<String>,
+    /// Only changes of this collection
+    #[arg(long)]
+    collection: Option<String>,
+    /// Only changes of records whose keys begin so
+    #[arg(long)]
+    prefix: Option<String>,
+    /// End after so many commits
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Print what the log has and end, instead of waiting
+    #[arg(long)]
+    once: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  keyloom watch --server http://127.0.0.1:7117
+  keyloom watch --server http://127.0.0.1:7117 --collection approval --json | jq .changes
+  keyloom watch --from 0 --once
+
+The schema must declare a [log]. A connection that breaks is taken up again where it was.";
+
+/// The longest pause before a connection is tried again.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+impl Watch {
+    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+        let target = Target::open(place)?;
+        let screen = Screen::of(place);
+        if self.once {
+            return self.read(&target, screen);
+        }
+        if !target.is_remote() {
+            let message = "nobody else can write to a store while this command holds it";
+            return Err(Failure::new(USAGE, message).with_hint(
+                "watch a running server with --server URL, or print the log with --once",
+            ));
+        }
+        self.follow(&target, screen)
+    }
+
+    fn request(&self) -> Request {
+        Request::get(&["changes"])
+            .param_if("collection", self.collection.as_ref())
+            .param_if("prefix", self.prefix.as_ref())
+    }
+
+    /// Prints what the log has now.
+    fn read(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
+        let mut from = self.from.clone().unwrap_or_else(|| "0".to_owned());
+        let mut left = self.count.unwrap_or(u64::MAX);
+        loop {
+            let page = target.value(self.request().param("from", &from))?;
+            let commits = page["commits"].as_array().map_or(&[][..], Vec::as_slice);
+            for commit in commits.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+                print(screen, commit)?;
+                left -= 1;
+            }
+            let next = cell(&page["next"]);
+            if left == 0 || next.is_empty() || next == from {
+                return Ok(());
+            }
+            from = next;
+        }
+    }
+
+    /// Prints changes as they come, until enough came or somebody stops it.
+    fn follow(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
+        let mut last: Option<String> = None;
+        let mut left = self.count.unwrap_or(u64::MAX);
+        let mut pause = Duration::from_millis(500);
+        let clock = runtime()?;
+        let mut is_first = true;
+        loop {
+            let mut request = self.request().header("accept", "text/event-stream");
+            request = match &last {
+                Some(last) => request.header("last-event-id", last),
+                None => request.param_if("from", self.from.as_ref()),
+            };
+            match target.stream(request) {
+                Ok(stream) => {
+                    pause = Duration::from_millis(500);
+                    for event in Events::new(stream) {
+                        last = event.id.or(last);
+                        print(screen, &event.commit)?;
+                        left -= 1;
+                        if left == 0 {
+                            return Ok(());
+                        }
+                    }
+                }
+                Err(failure) if is_first || failure.code() != UNREACHABLE => return Err(failure),
+                Err(_) => {}
+            }
+            is_first = false;
+            note("the connection is lost; trying again");
+            clock.block_on(async { tokio::time::sleep(pause).await });
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// One commit, a line for each of its changes; or the commit itself for programs.
+fn print(screen: Screen, commit: &Value) -> Result<(), Failure> {
+    if !screen.is_for_people() {
+        return screen.json(commit);
+    }
+    let at = commit["at"].as_i64().map(moment).unwrap_or_default();
+    let by = commit["by"].as_str().map(|by| format!(" by {by}")).unwrap_or_default();
+    if commit["is_schema_change"] == true {
+        line(&visible(&format!("{at} the schema changed{by}")))?;
+    }
+    for change in commit["changes"].as_array().into_iter().flatten() {
+        let [collection, key] = ["collection", "stored_at"].map(|name| cell(&change[name]));
+        let shown = match (change["became"].as_str(), &change["increments"]) {
+            (Some("deleted"), _) => "deleted".to_owned(),
+            (Some("untouched"), increments) => format!("incremented {increments}"),
+            _ => format!("written {}", change["record"]),
+        };
+        line(&visible(&format!("{at} {collection} {key}{by} {shown}")))?;
+    }
+    Ok(())
+}
+
+/// One event of a stream.
+struct Event {
+    id: Option<String>,
+    commit: Value,
+}
+
+/// Server-sent events, as they come.
+struct Events {
+    lines: BufReader<Box<dyn Read + Send>>,
+}
+
+impl Events {
+    fn new(stream: Box<dyn Read + Send>) -> Self {
+        Events { lines: BufReader::new(stream) }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Event;
+
+    /// The next event with data. `None` when the stream ends or breaks.
+    fn next(&mut self) -> Option<Event> {
+        let (mut id, mut data) = (None, String::new());
+        loop {
+            let mut text = String::new();
+            if self.lines.read_line(&mut text).ok()? == 0 {
+                return None;
+            }
+            let text = text.trim_end_matches(['\n', '\r']);
+            let (name, value) = text.split_once(':').unwrap_or((text, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "id" => id = Some(value.to_owned()),
+                "data" => data.push_str(value),
+                _ if !text.is_empty() || data.is_empty() => {}
+                _ => match serde_json::from_str(&data) {
+                    Ok(commit) => return Some(Event { id, commit }),
+                    Err(_) => data.clear(),
+                },
+            }
+        }
+    }
+}

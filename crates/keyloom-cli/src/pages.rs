@@ -1,0 +1,75 @@
+//! Pages of a list: one, or all of them one after the other.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::exit::Failure;
+use crate::output::note;
+use crate::target::{Request, Target};
+
+/// How much of a list is wanted.
+#[derive(Debug, Args)]
+pub(crate) struct Paging {
+    /// How many at most; a page unless --all
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Go on where an earlier page ended
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+    /// Read page after page to the end, or to --limit
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// How many are asked for at once when all are wanted.
+const PAGE: usize = 500;
+
+impl Paging {
+    /// Reads pages and hands each over. `list` is the member that has the items; each page tells
+    /// `next` where it goes on. Says on stderr how to go on, and what could not be read.
+    pub(crate) fn read(
+        &self,
+        target: &Target,
+        request: &Request,
+        list: &str,
+        mut take: impl FnMut(&[Value]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut cursor = self.cursor.clone();
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        loop {
+            let limit = match self.all {
+                true => Some(left.min(PAGE)),
+                false => self.limit,
+            };
+            let asked =
+                request.clone().param_if("limit", limit).param_if("cursor", cursor.as_ref());
+            let page = target.value(asked)?;
+            let items = page[list].as_array().map_or(&[][..], Vec::as_slice);
+            take(items)?;
+            tell(&page);
+            left = left.saturating_sub(items.len());
+            cursor = page["next"].as_str().map(str::to_owned);
+            match &cursor {
+                None => return Ok(()),
+                Some(_) if self.all && left > 0 => {}
+                Some(_) if self.all => return Ok(()),
+                Some(next) => {
+                    note(&format!("there is more: --all, or --cursor {next}"));
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Tells what a page could not read, and why it may be short.
+fn tell(page: &Value) {
+    for problem in page["problems"].as_array().into_iter().flatten() {
+        let [kind, key, reason] =
+            ["kind", "key", "reason"].map(|name| problem[name].as_str().unwrap_or_default());
+        note(&format!("skipped {key}: {kind}: {reason}"));
+    }
+    if page["stopped"] == "limit" {
+        note("the budget of reads is used up before the page was full; --read raises it");
+    }
+}

@@ -1,0 +1,182 @@
+//! Whom a command asks: a running server, or the same application in this process.
+//!
+//! Every command that reads or writes records speaks the HTTP API, so that it does the same on a
+//! store and on a server. On a store the requests never leave the process.
+
+mod local;
+mod remote;
+mod request;
+
+pub(crate) use local::{open_store, runtime};
+pub(crate) use request::{Answer, Request};
+
+use std::io::Read;
+
+use axum::http::{self, HeaderMap, header};
+use serde_json::Value;
+
+use self::local::Local;
+use self::remote::Remote;
+use crate::cli::Place;
+use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
+
+/// Whom a command asks.
+pub(crate) struct Target {
+    place: Place,
+    kind: Kind,
+}
+
+enum Kind {
+    Local(Local),
+    Remote(Remote),
+}
+
+/// An answer whose body is read as it comes.
+pub(crate) struct Opened {
+    status: u16,
+    headers: HeaderMap,
+    pub(crate) body: Box<dyn Read + Send>,
+}
+
+impl Target {
+    /// The server that was named, or the store, which must be there.
+    pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
+        let kind = match place.server() {
+            Some(url) => Kind::Remote(Remote::new(&url)?),
+            None => Kind::Local(Local::open(&place.address())?),
+        };
+        Ok(Target { place: place.clone(), kind })
+    }
+
+    /// Whether it is a server, which outlives this command.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.kind, Kind::Remote(_))
+    }
+
+    /// Asks, and gives the answer if it is not a problem.
+    pub(crate) fn ask(&self, request: Request) -> Result<Answer, Failure> {
+        let is_read = request.is_read();
+        let path = request.path_and_query();
+        let answer = self.send(request)?;
+        match answer.status {
+            200..=299 => self.understood(answer, is_read),
+            304 => Ok(answer),
+            _ => Err(self.refused(answer.status, &answer.headers, &answer.body, &path)),
+        }
+    }
+
+    /// Asks for JSON.
+    pub(crate) fn value(&self, request: Request) -> Result<Value, Failure> {
+        self.ask(request)?.json()
+    }
+
+    /// Asks for an answer that is read as it comes.
+    pub(crate) fn stream(&self, request: Request) -> Result<Box<dyn Read + Send>, Failure> {
+        let path = request.path_and_query();
+        let request = self.addressed(request)?;
+        let mut opened = match &self.kind {
+            Kind::Local(local) => local.stream(request),
+            Kind::Remote(remote) => remote.stream(request)?,
+        };
+        if opened.status == 200 {
+            return Ok(opened.body);
+        }
+        let mut body = Vec::new();
+        opened.body.read_to_end(&mut body).map_err(|error| broken(&error))?;
+        Err(self.refused(opened.status, &opened.headers, &body, &path))
+    }
+
+    fn send(&self, request: Request) -> Result<Answer, Failure> {
+        let request = self.addressed(request)?;
+        match &self.kind {
+            Kind::Local(local) => local.send(request),
+            Kind::Remote(remote) => remote.send(request),
+        }
+    }
+
+    /// Something else may listen at the URL, and answer everything kindly.
+    fn understood(&self, answer: Answer, is_read: bool) -> Result<Answer, Failure> {
+        let is_page = media(&answer.headers).is_some_and(|media| media.starts_with("text/html"));
+        if is_read && is_page { Err(self.stranger(answer.status)) } else { Ok(answer) }
+    }
+
+    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8], path: &str) -> Failure {
+        let is_problem = media(headers) == Some("application/problem+json");
+        let problem: Option<Value> = serde_json::from_slice(body).ok().filter(|_| is_problem);
+        let Some(problem) = problem else { return self.stranger(status) };
+        let failure = Failure::of_problem(&problem);
+        if failure.kind() == Some("not-found") {
+            return self.not_found(failure, path);
+        }
+        failure
+    }
+
+    /// Names the collections where one was asked for that is not there.
+    fn not_found(&self, failure: Failure, path: &str) -> Failure {
+        let is_collection = failure.message().contains("no collection of that name");
+        if !is_collection || !path.starts_with("/collections/") {
+            return failure;
+        }
+        let Ok(answer) = self.send(Request::get(&["schema"])) else { return failure };
+        let Ok(schema) = answer.json() else { return failure };
+        let collections = schema["schema"]["collection"].as_object();
+        let names: Vec<&str> =
+            collections.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
+        match names.is_empty() {
+            true => failure.with_hint(
+                "this space has no schema yet: `keyloom serve --schema PATH` gives it one",
+            ),
+            false => failure.with_hint(format!("the collections are {}", names.join(", "))),
+        }
+    }
+
+    fn stranger(&self, status: u16) -> Failure {
+        let Kind::Remote(Remote { url, .. }) = &self.kind else {
+            return Failure::new(FAILED, format!("an answer with status {status} and no reason"));
+        };
+        let message = format!("{url} does not answer as a Keyloom server does (status {status})");
+        Failure::new(UNREACHABLE, message).with_hint(format!(
+            "this is keyloom {}; another program, or another version, may listen there",
+            env!("CARGO_PKG_VERSION")
+        ))
+    }
+
+    fn addressed(&self, request: Request) -> Result<http::Request<Vec<u8>>, Failure> {
+        let base = match &self.kind {
+            Kind::Local(_) => "http://localhost",
+            Kind::Remote(remote) => &remote.url,
+        };
+        let space = match self.place.space.as_str() {
+            "main" => String::new(),
+            space => format!("/s/{}", request::encoded(space)),
+        };
+        let uri = format!("{base}{space}/v1{}", request.path_and_query());
+        let mut made = http::Request::builder().method(request.method).uri(uri);
+        if matches!(self.kind, Kind::Local(_)) {
+            made = made.header(header::HOST, "localhost");
+        }
+        if let (Some(token), Kind::Remote(_)) = (&self.place.token, &self.kind) {
+            made = made.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(user) = &self.place.act_as {
+            made = made.header("keyloom-act-as", request::encoded(user));
+        }
+        for (name, value) in request.headers {
+            made = made.header(name, value);
+        }
+        made.body(request.body).map_err(|_| {
+            let message =
+                "this cannot be sent: a version, token or URL has characters that HTTP refuses";
+            Failure::new(USAGE, message)
+        })
+    }
+}
+
+fn media(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(text.split(';').next().unwrap_or(text).trim())
+}
+
+fn broken(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(UNREACHABLE, format!("the answer broke off: {error}"))
+}
