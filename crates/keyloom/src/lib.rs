@@ -9,6 +9,7 @@ mod idempotency;
 mod index;
 mod json;
 mod key;
+mod keyspace;
 mod log;
 mod purge;
 mod query;
@@ -38,6 +39,7 @@ pub use index::{
     VerifiedChunk, Verifier, VerifyOptions,
 };
 pub use json::read_json;
+pub use keyspace::{KeyPattern, keyspace_markdown};
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
     Counted, Cursor, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Order, Page,

@@ -50,6 +50,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("index",    "index"),
     // What time brings about: sweeps and leases.
     ("due",      "due"),
+    // Every kind of key of a schema, written down.
+    ("keyspace", "keyspace"),
     ("store",    "store"),
     ("blocking", "blocking"),
     ("typed",    "typed"),
