@@ -54,9 +54,10 @@ pub use schema::{
 };
 pub use session::Clock;
 pub use store::{
-    Became, Changes, Collection, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
-    OwnedKey, OwnedKind, Plain, Replayed, Store, Stored, TransactionCollection, Trimmed, Watch,
-    WatchOptions,
+    Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
+    Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
+    OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed, StatsOptions,
+    Store, StoreStats, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

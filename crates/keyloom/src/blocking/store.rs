@@ -19,7 +19,9 @@ use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, SweptGroups, Verification, VerifyOptions};
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema, Warning};
-use crate::store::{Changes, Replayed, Trimmed, WatchOptions};
+use crate::store::{
+    Changes, Distribution, Replayed, StatsOptions, StoreStats, Trimmed, WatchOptions,
+};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
 
@@ -95,6 +97,14 @@ impl Store {
         fn purge_history(&self, options: &PurgeOptions) -> Result<Purged>;
         fn increment_many(&self, increments: impl IntoIterator<Item = Increment>)
             -> Result<Vec<BTreeMap<String, i64>>>;
+        fn stats(&self, options: &StatsOptions) -> Result<StoreStats>;
+        fn distribution(
+            &self,
+            collection: &str,
+            index: &str,
+            first_segments: usize,
+            budget: usize
+        ) -> Result<Distribution>;
         fn close(&self) -> Result<()>;
     }
 

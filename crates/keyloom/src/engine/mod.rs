@@ -12,6 +12,7 @@ pub mod conformance;
 pub(crate) mod decide;
 mod embedded;
 mod extension;
+mod figure;
 mod log;
 mod memory;
 pub(crate) mod percent;
@@ -31,6 +32,7 @@ pub use cell::{Cell, Content, Integers, Stamp};
 pub use embedded::SyncGate;
 pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
 pub use extension::EngineExt;
+pub use figure::{Figure, Unit};
 pub use log::{LOG_ENTRY_BYTES_MAX, LogBounds, LogEntry, LogSlice, Position};
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
@@ -137,6 +139,12 @@ pub trait Engine: Send + Sync + 'static {
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the store is closed meanwhile.
     async fn wait_log(&self, _space: &Space, _beyond: Position) -> Result<Position> {
         Err(log::no_log(self.capabilities().engine))
+    }
+
+    /// What the engine knows of itself, for people; nothing unless it says otherwise. It is about
+    /// all spaces, is no part of what commits and reads promise, and succeeds on a closed store.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
     }
 
     /// Makes everything durable and releases the store. Later calls fail with

@@ -22,6 +22,7 @@ mod pass;
 mod repair;
 mod rows;
 mod suspect;
+mod tally;
 mod verify;
 
 pub use aggregates::SweptGroups;
@@ -33,4 +34,5 @@ pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;
 pub use repair::{Repair, RepairOptions};
+pub(crate) use tally::{Tally, cell_bytes, tally_range, tally_template};
 pub use verify::{Verification, VerifiedChunk, Verifier, VerifyOptions};

@@ -2,9 +2,11 @@
 
 mod address;
 mod aggregates;
+mod branches;
 mod change;
 mod changes;
 mod collection;
+mod distribution;
 mod fields;
 mod finite;
 mod history;
@@ -15,19 +17,25 @@ mod maintenance;
 mod names;
 mod owned_keys;
 mod plain;
+mod raw_keys;
 mod replay;
 mod sight;
+mod stats;
 mod stored;
 mod watch;
 
+pub use branches::{Branch, BranchOptions, Branches};
 pub use changes::{Became, Changes, Logged, LoggedChange, Trimmed};
 pub use collection::Collection;
+pub use distribution::{Distribution, IndexShare};
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;
 pub use leased::Leased;
 pub use owned_keys::{OwnedKey, OwnedKind};
 pub use plain::{Listed, Listing, Plain};
+pub use raw_keys::{RawKey, RawKeys, RawKind, RawList, RawPage};
 pub use replay::Replayed;
+pub use stats::{Amount, CollectionStats, IndexStats, StatsOptions, StoreStats};
 pub use stored::Stored;
 pub use watch::{Watch, WatchOptions};
 

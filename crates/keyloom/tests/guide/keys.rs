@@ -1,6 +1,8 @@
 //! docs/guide/keys.md
 
-use keyloom::{ErrorKind, Result};
+use keyloom::{
+    BranchOptions, ErrorKind, RawKind, RawList, Result, StatsOptions, keyspace_markdown,
+};
 use serde_json::json;
 
 use crate::store_of;
@@ -29,5 +31,23 @@ async fn the_whole_page() -> Result<()> {
     for owned in mine.owned_keys("n1").await?.expect("the note is there") {
         println!("{:?} {} = {} {}", owned.kind, owned.key, owned.value, owned.is_present);
     }
+
+    let page = keyspace_markdown(&store.schema().await?);
+    assert!(page.contains("query where userId = … and tag = …"));
+
+    let raw = store.raw_keys()?;
+    let page = raw.list(&RawList::new().area("").prefix("user:ana:").values()).await?;
+    assert_eq!(page.keys[0].text, "user:ana:notes:n1");
+    assert_eq!(page.keys[0].kind, RawKind::Record { collection: "note".into() });
+
+    let level = raw.branches("", "user:ana:", &BranchOptions::default()).await?;
+    let names: Vec<&str> = level.branches.iter().map(|branch| &*branch.text).collect();
+    assert_eq!(names, ["user:ana:notes:", "user:ana:tags:"]);
+
+    let stats = store.stats(&StatsOptions::default()).await?;
+    assert_eq!(stats.collections[0].records.keys, 1);
+
+    let spread = store.distribution("note", "tag", 2, 10_000).await?;
+    assert_eq!(spread.shares[0].values, [json!("ana"), json!("red")]);
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 21] = [
+const REFUSED: [&str; 24] = [
     "Store::apply",
     "Store::index_state",
     "Store::build",
@@ -17,6 +17,9 @@ const REFUSED: [&str; 21] = [
     "Store::verify_with",
     "Store::repair",
     "Store::recount",
+    "Store::raw_keys",
+    "Store::stats",
+    "Store::distribution",
     "Store::sweep_groups",
     "Store::changes",
     "Store::log_bounds",
@@ -33,7 +36,7 @@ const REFUSED: [&str; 21] = [
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 34] = [
+const HARMLESS: [&str; 44] = [
     // What is in the log is known to whoever could read it.
     "Changes::is_end",
     "Collection::acting_as",
@@ -44,6 +47,17 @@ const HARMLESS: [&str; 34] = [
     "LoggedChange::after",
     "LoggedChange::document",
     "Plain::in_area",
+    // Reached only through `Store::raw_keys`, which is refused.
+    "RawKeys::areas",
+    "RawKeys::branches",
+    "RawKeys::get",
+    "RawKeys::list",
+    "RawList::area",
+    "RawList::from_cursor",
+    "RawList::new",
+    "RawList::prefix",
+    "RawList::take",
+    "RawList::values",
     "Store::acting_as",
     "Store::close",
     "Store::collection",

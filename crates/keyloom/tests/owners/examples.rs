@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
 use keyloom::{
-    Due, ErrorKind, GroupQuery, Position, PurgeOptions, Query, RepairOptions, Schema, Store,
-    SweepOptions, VerifyOptions, WatchOptions,
+    Due, ErrorKind, GroupQuery, Position, PurgeOptions, Query, RepairOptions, Schema, StatsOptions,
+    Store, SweepOptions, VerifyOptions, WatchOptions,
 };
 use serde_json::{Value, json};
 
@@ -303,6 +303,9 @@ async fn maintenance_is_refused() {
         ana.verifier(&VerifyOptions::default()).await.err(),
         ana.repair(&RepairOptions::default()).await.err(),
         ana.recount("note", "mine").await.err(),
+        ana.raw_keys().err(),
+        ana.stats(&StatsOptions::default()).await.err(),
+        ana.distribution("note", "rank", 1, 10).await.err(),
         ana.sweep_groups().await.err(),
         notes.counted("mine", "eva").await.err(),
         notes.groups(&GroupQuery::new("mine")).await.err(),

@@ -65,6 +65,11 @@ impl RecordCache {
         }
     }
 
+    /// What the entries weigh.
+    pub(super) fn bytes(&self) -> u64 {
+        self.entries.as_ref().map_or(0, Cache::weight)
+    }
+
     /// The cell as a reader of that snapshot must see it, if it is here.
     pub(super) fn get(&self, key: &[u8], snapshot: u64) -> Option<Bytes> {
         let entry = self.entries.as_ref()?.get(key)?;

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use super::super::{LogBounds, Outcome, Position, Space};
 use super::database::{Database, Survives};
 use super::fault::Fault;
+use super::figures::Work;
 use super::gate::SyncGate;
 use super::group::{Change, Group};
 use super::log::{self, Appends, Changes, Positions};
@@ -82,6 +83,7 @@ pub(super) struct CommitThread {
     requests: Receiver<Request>,
     database: Database,
     view: Arc<View>,
+    work: Arc<Work>,
     sync_every: Option<Duration>,
     sync_gate: Option<SyncGate>,
     /// When the oldest acknowledged batch that is not synced was acknowledged.
@@ -97,6 +99,7 @@ impl CommitThread {
         requests: Receiver<Request>,
         database: Database,
         view: Arc<View>,
+        work: Arc<Work>,
         options: &Options,
     ) -> Self {
         CommitThread {
@@ -104,6 +107,7 @@ impl CommitThread {
             database,
             _end_of_bells: EndOfBells(Arc::clone(&view)),
             view,
+            work,
             sync_every: match options.durability {
                 Durability::Durable => None,
                 Durability::Relaxed { sync_every } => Some(sync_every),
@@ -173,6 +177,7 @@ impl CommitThread {
             // Only this thread closes the view, and it ends then.
             (None, Err(_)) => return refuse(asks, closed),
         };
+        self.work.note_group(asks.len());
         let mut positions = std::mem::take(&mut self.positions);
         let mut group = Group::new(moment, &self.recent, Appends::new(&mut positions));
         let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
@@ -228,6 +233,9 @@ impl CommitThread {
         }
         let survives = if self.sync_every.is_some() { Survives::Process } else { Survives::Power };
         self.database.write(cells, log, survives)?;
+        if survives == Survives::Power {
+            self.work.note_sync();
+        }
         // No cache has anything of a log.
         self.view.caches().change(commit, cells);
         self.recent.note(commit, cells.iter().map(|change| change.key.hash));
@@ -251,10 +259,12 @@ impl CommitThread {
     }
 
     fn sync(&mut self) {
-        if self.unsynced_since.take().is_some()
-            && let Err(fault) = self.database.sync()
-        {
-            self.fault = Some(fault);
+        if self.unsynced_since.take().is_none() {
+            return;
+        }
+        match self.database.sync() {
+            Ok(()) => self.work.note_sync(),
+            Err(fault) => self.fault = Some(fault),
         }
     }
 

@@ -13,6 +13,7 @@ mod cache;
 mod commit;
 mod database;
 mod fault;
+mod figures;
 mod folder;
 mod gate;
 mod group;
@@ -26,7 +27,7 @@ mod view;
 
 use std::fmt;
 use std::hash::RandomState;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -38,12 +39,13 @@ pub use options::{Durability, Options};
 
 use super::log::Allowance;
 use super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
-    Position, Range, Reading, Row, Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 use commit::{Ask, CommitThread, Request, Trim};
 use database::Database;
+use figures::{Work, figures};
 use folder::Folder;
 use prepare::Prepared;
 use view::{Caches, Published, View, closed};
@@ -61,6 +63,8 @@ pub struct Embedded {
     capabilities: Capabilities,
     view: Arc<View>,
     requests: mpsc::Sender<Request>,
+    work: Arc<Work>,
+    path: PathBuf,
     hasher: RandomState,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -76,7 +80,9 @@ impl Embedded {
         let first = Published::new(0, database.snapshot(), database.cells().clone());
         let view = Arc::new(View::new(first, Caches::new(&options)));
         let (requests, received) = mpsc::channel();
-        let commit_thread = CommitThread::new(received, database, Arc::clone(&view), &options);
+        let work = Arc::new(Work::default());
+        let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));
+        let commit_thread = CommitThread::new(received, database, seen, noted, &options);
         let thread = std::thread::Builder::new()
             .name("keyloom-commit".to_owned())
             .spawn(|| commit_thread.run())
@@ -97,6 +103,8 @@ impl Embedded {
             },
             view,
             requests,
+            work,
+            path: path.as_ref().to_path_buf(),
             hasher: RandomState::new(),
             thread: Mutex::new(Some(thread)),
         })
@@ -188,6 +196,10 @@ impl Engine for Embedded {
             Ok((next > beyond).then_some(next))
         };
         self.view.bells().wait(space, look).await
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        figures(&self.work, &self.view, &self.path)
     }
 
     async fn close(&self) -> Result<()> {

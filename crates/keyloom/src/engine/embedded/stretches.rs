@@ -244,6 +244,11 @@ impl StretchCache {
         }
     }
 
+    /// What the kept stretches weigh.
+    pub(super) fn bytes(&self) -> u64 {
+        self.read().weight as u64
+    }
+
     /// The first rows of a range, at least `limit` of them or all, as a reader of that snapshot
     /// must see them, if they are here.
     pub(super) fn get(

@@ -41,6 +41,11 @@ impl Caches {
         }
     }
 
+    /// How many bytes the cached records and the cached lists take.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        (self.records.bytes(), self.stretches.bytes())
+    }
+
     /// Notes what a commit changes, before the commit is published.
     pub(super) fn change(&self, commit: u64, changes: &[Change]) {
         for Change { key, stored } in changes {

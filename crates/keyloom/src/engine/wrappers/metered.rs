@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::super::decide::integers_bytes;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Link, LogBounds, LogSlice,
-    Outcome, Position, Range, Row, Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Figure, Link, LogBounds,
+    LogSlice, Outcome, Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::Result;
 
@@ -97,6 +97,10 @@ impl Metered {
 impl Engine for Metered {
     fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.inner.figures()
     }
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {

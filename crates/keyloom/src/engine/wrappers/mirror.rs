@@ -8,8 +8,8 @@ use tokio::sync::RwLock;
 
 use super::super::log::no_log;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
-    Position, Range, Reading, Row, Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -121,6 +121,10 @@ fn differ<T: Debug>(question: &str, left: &T, right: &T) -> ! {
 impl Engine for Mirror {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.pair.left.figures()
     }
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {

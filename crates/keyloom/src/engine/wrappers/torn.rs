@@ -10,8 +10,8 @@ use tokio::task::yield_now;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, EngineExt, Outcome, Range, Reading, Row,
-    Space, Stretch,
+    Address, Batch, Capabilities, Cell, Direction, Engine, EngineExt, Figure, Outcome, Range,
+    Reading, Row, Space, Stretch,
 };
 use crate::error::Result;
 
@@ -221,6 +221,10 @@ impl Drop for Veil<'_> {
 impl Engine for Torn {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.inner.figures()
     }
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice, Outcome,
-    Position, Range, Row, Space, Stretch, Trail,
+    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Outcome, Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 
@@ -131,6 +131,10 @@ fn failure(fate: Fate) -> Error {
 impl Engine for Unreliable {
     fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.inner.figures()
     }
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {

@@ -1,0 +1,82 @@
+//! How many keys there are and how many bytes they take, counted within a budget.
+
+use super::rows::Rows;
+use crate::engine::{Cell, Content, Direction, EngineExt, Range};
+use crate::error::Result;
+use crate::key::Template;
+use crate::schema::Live;
+
+/// How many keys are read at once.
+const CHUNK_KEYS: usize = 1_000;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) keys: u64,
+    /// Of the keys and of what they hold.
+    pub(crate) bytes: u64,
+    /// Whether that is all there is, and not only as far as the budget went.
+    pub(crate) is_exact: bool,
+}
+
+impl Tally {
+    fn add(&mut self, key: &[u8], cell: &Cell) {
+        self.keys += 1;
+        self.bytes += cell_bytes(key, cell);
+    }
+}
+
+/// The bytes of a key and of what it holds. An integer has 8, and its name.
+pub(crate) fn cell_bytes(key: &[u8], cell: &Cell) -> u64 {
+    let held = match &cell.content {
+        Content::Bytes(bytes) => bytes.len(),
+        Content::Integers(integers) => integers.keys().map(|name| name.len() + 8).sum(),
+    };
+    (key.len() + held) as u64
+}
+
+/// Counts every key of a range, `budget` at most.
+pub(crate) async fn tally_range(live: &Live, range: Range, budget: usize) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let (mut left, mut wanted) = (range, budget);
+    loop {
+        // One key more than the budget tells whether there is more.
+        let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
+        let stretch = live.engine.scan_one(&live.space, &left, limit, Direction::Forward).await?;
+        for row in stretch.rows {
+            if wanted == 0 {
+                return Ok(tally);
+            }
+            wanted -= 1;
+            tally.add(&row.key, &row.cell);
+            left = left.after(&row.key, Direction::Forward);
+        }
+        if !stretch.more {
+            return Ok(Tally { is_exact: true, ..tally });
+        }
+    }
+}
+
+/// Counts the keys of a template in a range, `budget` at most. Keys of others are jumped over.
+pub(crate) async fn tally_template(
+    live: &Live,
+    template: &Template,
+    range: Range,
+    budget: usize,
+) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let (mut rows, mut wanted) = (Rows::new(template, range), budget);
+    loop {
+        let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
+        let Some(chunk) = rows.next(live, limit).await? else {
+            return Ok(Tally { is_exact: true, ..tally });
+        };
+        for row in chunk {
+            if wanted == 0 {
+                return Ok(tally);
+            }
+            wanted -= 1;
+            tally.add(&row.key, &row.cell);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The keys of a space as they lie, in every area, for a person who looks at them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Store;
+use super::owned_keys::content_text;
+use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, ShowKey, successor};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{Keyspace, Place, cell_bytes};
+use crate::query::{Asked, Binding, Cursor, Position, TAKE_MAX};
+use crate::schema::{Loaded, Schema};
+use crate::session::Session;
+
+/// The keys of a space as they lie, Keyloom's own included. For the program alone: it shows what
+/// every user has.
+#[derive(Clone)]
+pub struct RawKeys {
+    pub(super) session: Session,
+}
+
+/// Which keys to list.
+#[derive(Clone, Debug)]
+pub struct RawList {
+    area: Option<String>,
+    prefix: Bytes,
+    take: usize,
+    cursor: Option<String>,
+    values: bool,
+}
+
+/// One key as it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawKey {
+    /// The area; empty for the default one, `~` for Keyloom's own.
+    pub area: String,
+    /// The key.
+    pub key: Bytes,
+    /// The key as people read it: bytes that are no text are shown as `\xNN`.
+    pub text: String,
+    /// The bytes of the key and of what it holds.
+    pub bytes: u64,
+    /// What it is to the schema.
+    pub kind: RawKind,
+    /// What it holds, as text, where that was asked for; integers as JSON.
+    pub value: Option<String>,
+}
+
+/// What a key is to the schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RawKind {
+    /// A record.
+    Record {
+        /// Its collection.
+        collection: String,
+    },
+    /// An entry of an index.
+    Entry {
+        /// The collection.
+        collection: String,
+        /// The index.
+        index: String,
+    },
+    /// The counters of a record.
+    Counters,
+    /// Something else that Keyloom keeps for itself; see
+    /// [`Schema::keyspace`](crate::Schema::keyspace).
+    Own,
+    /// A key of no template, which a program put there.
+    Free,
+    /// A key that lies among those of a template, and is none of them.
+    Stray {
+        /// The template.
+        template: String,
+    },
+}
+
+/// Some keys, in order of area and key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RawPage {
+    /// The keys.
+    pub keys: Vec<RawKey>,
+    /// Where to go on; `None` when there is nothing after it.
+    pub next: Option<Cursor>,
+}
+
+impl RawList {
+    /// The first 100 keys of all areas, without what they hold.
+    pub fn new() -> Self {
+        RawList::default()
+    }
+
+    /// Only the keys of this area: empty for the default one, `~` for Keyloom's own.
+    #[must_use]
+    pub fn area(mut self, name: impl Into<String>) -> Self {
+        self.area = Some(name.into());
+        self
+    }
+
+    /// Only keys that begin so.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.prefix = Bytes::copy_from_slice(prefix.as_ref());
+        self
+    }
+
+    /// The most keys: 1 to 10,000.
+    #[must_use]
+    pub fn take(mut self, keys: usize) -> Self {
+        self.take = keys;
+        self
+    }
+
+    /// From where a cursor of the same list points.
+    #[must_use]
+    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
+        self.cursor = Some(cursor.to_string());
+        self
+    }
+
+    /// Also what the keys hold.
+    #[must_use]
+    pub fn values(mut self) -> Self {
+        self.values = true;
+        self
+    }
+}
+
+impl Default for RawList {
+    fn default() -> Self {
+        RawList { area: None, prefix: Bytes::new(), take: 100, cursor: None, values: false }
+    }
+}
+
+impl Store {
+    /// The keys of this space as they lie, in every area. Refused to acting users.
+    pub fn raw_keys(&self) -> Result<RawKeys> {
+        self.session().program()?;
+        Ok(RawKeys { session: self.session().clone() })
+    }
+}
+
+impl RawKeys {
+    /// The areas of the space: the default one, those that the schema names, and Keyloom's own, in
+    /// order. A program may have put keys into others, which only it knows.
+    pub async fn areas(&self) -> Result<Vec<String>> {
+        let loaded = self.session.loaded().await?;
+        Ok(areas(&loaded.schema).iter().map(|area| area.name().to_owned()).collect())
+    }
+
+    /// Keys as they lie, in order of area and key.
+    pub async fn list(&self, list: &RawList) -> Result<RawPage> {
+        if !(1..=TAKE_MAX).contains(&list.take) {
+            let message = "a list has 1 to 10000 keys";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).with("take", list.take));
+        }
+        let loaded = self.session.loaded().await?;
+        let keyspace = Keyspace::of(&loaded.schema)?;
+        let binding = Arc::new(self.bind(&loaded, list));
+        let cursor = list.cursor.as_deref();
+        let after = cursor.map(|text| Cursor::open(text, &binding)).transpose()?;
+        let after =
+            after.map(|at| Ok::<_, Error>((area_named(&at.indexes)?, at.key))).transpose()?;
+        let wanted = match &list.area {
+            Some(name) => vec![area_named(name)?],
+            None => areas(&loaded.schema).into_iter().collect(),
+        };
+        let mut keys: Vec<RawKey> = Vec::new();
+        for area in wanted {
+            let mut left = Range::prefix(area.clone(), list.prefix.clone());
+            match &after {
+                Some((passed, _)) if area < *passed => continue,
+                Some((passed, key)) if area == *passed => left.start = successor(key),
+                _ => {}
+            }
+            loop {
+                // One key more than the page takes tells whether there is more.
+                let limit = list.take - keys.len() + 1;
+                let (engine, space) = (&self.session.engine, &self.session.space);
+                let stretch = engine.scan_one(space, &left, limit, Direction::Forward).await?;
+                for row in stretch.rows {
+                    if keys.len() == list.take {
+                        let next = keys.last().map(|last| position(last, &binding));
+                        return Ok(RawPage { keys, next });
+                    }
+                    left = left.after(&row.key, Direction::Forward);
+                    keys.push(raw(&keyspace, &area, row.key, &row.cell, list.values));
+                }
+                if !stretch.more {
+                    break;
+                }
+            }
+        }
+        Ok(RawPage { keys, next: None })
+    }
+
+    /// One key, with what it holds.
+    pub async fn get(&self, area: &str, key: impl AsRef<[u8]>) -> Result<Option<RawKey>> {
+        let address = Address::new(area_named(area)?, Bytes::copy_from_slice(key.as_ref()));
+        let loaded = self.session.loaded().await?;
+        let keyspace = Keyspace::of(&loaded.schema)?;
+        let cell = self.session.engine.get_one(&self.session.space, &address).await?;
+        let Address { area, key } = address;
+        Ok(cell.map(|cell| raw(&keyspace, &area, key, &cell, true)))
+    }
+
+    fn bind(&self, loaded: &Loaded, list: &RawList) -> Binding {
+        let RawList { area, prefix, .. } = list;
+        Binding {
+            secret: loaded.catalog.cursor_secret.0.to_vec(),
+            space: self.session.space.name().to_owned(),
+            actor: None,
+            collection: String::new(),
+            query: Asked::Words(format!("raw {area:?} {}", prefix.escape_ascii())),
+        }
+    }
+}
+
+/// Every area that the schema names, the default one and Keyloom's own.
+fn areas(schema: &Schema) -> BTreeSet<Area> {
+    let mut areas = BTreeSet::from([Area::default_area(), Area::own()]);
+    for collection in schema.collections.values() {
+        areas.insert(collection.area.clone());
+        areas.extend(collection.indexes.values().map(|index| index.area.clone()));
+    }
+    areas
+}
+
+/// An area by its name, Keyloom's own included.
+pub(super) fn area_named(name: &str) -> Result<Area> {
+    if name == Area::own().name() { Ok(Area::own()) } else { Area::new(name) }
+}
+
+fn raw(keyspace: &Keyspace, area: &Area, key: Bytes, cell: &Cell, with_value: bool) -> RawKey {
+    RawKey {
+        area: area.name().to_owned(),
+        text: ShowKey(&key).to_string(),
+        bytes: cell_bytes(&key, cell),
+        kind: kind(keyspace, area, &key),
+        value: with_value.then(|| content_text(&cell.content)),
+        key,
+    }
+}
+
+fn kind(keyspace: &Keyspace, area: &Area, key: &[u8]) -> RawKind {
+    match keyspace.place(area, key) {
+        Place::Record(collection) => RawKind::Record { collection: collection.name.clone() },
+        Place::Entry(collection, index) => {
+            RawKind::Entry { collection: collection.name.clone(), index: index.name.clone() }
+        }
+        Place::Counters => RawKind::Counters,
+        Place::Stray(_) | Place::Free if *area == Area::own() => RawKind::Own,
+        Place::Stray(template) => RawKind::Stray { template: template.source.clone() },
+        Place::Free => RawKind::Free,
+    }
+}
+
+fn position(last: &RawKey, binding: &Arc<Binding>) -> Cursor {
+    let position = Position {
+        indexes: last.area.clone(),
+        key: last.key.clone(),
+        towards_start: false,
+        inclusive: false,
+    };
+    Cursor::new(position, binding.clone())
+}

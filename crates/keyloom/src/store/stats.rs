@@ -1,0 +1,116 @@
+//! How much there is: records, entries, bytes, and what the engine knows of itself.
+
+use super::Store;
+use crate::engine::Figure;
+use crate::error::Result;
+use crate::index::{Tally, tally_template};
+use crate::schema::IndexState;
+
+/// How much is counted at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatsOptions {
+    /// The most keys that are counted of each collection and of each index; 100,000 unless set.
+    pub keys_max: usize,
+    /// Only this collection.
+    pub collection: Option<String>,
+}
+
+impl Default for StatsOptions {
+    fn default() -> Self {
+        StatsOptions { keys_max: 100_000, collection: None }
+    }
+}
+
+/// How much there is in a space.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// The engine's name.
+    pub engine: &'static str,
+    /// Whether what was acknowledged survives the end of the process.
+    pub is_persistent: bool,
+    /// Each collection, in order of the names.
+    pub collections: Vec<CollectionStats>,
+    /// What the engine knows of itself. It is about all spaces.
+    pub figures: Vec<Figure>,
+}
+
+/// How much there is of a collection.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CollectionStats {
+    /// Its name.
+    pub name: String,
+    /// The records, those that have expired and were not swept included.
+    pub records: Amount,
+    /// Each index, Keyloom's own over the ends of records included.
+    pub indexes: Vec<IndexStats>,
+}
+
+/// How much there is of an index.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct IndexStats {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: IndexState,
+    /// Its entries. Those of an index that is disabled stay until it is built again.
+    pub entries: Amount,
+}
+
+/// A number of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Amount {
+    /// How many.
+    pub keys: u64,
+    /// The bytes of these keys and of what they hold, as they were written: engines compress, and
+    /// add what they need themselves.
+    pub bytes: u64,
+    /// Whether everything was counted. Otherwise there is more than is told.
+    pub is_exact: bool,
+}
+
+impl From<Tally> for Amount {
+    fn from(Tally { keys, bytes, is_exact }: Tally) -> Self {
+        Amount { keys, bytes, is_exact }
+    }
+}
+
+impl Store {
+    /// How much there is of each collection and index of this space, counted within a budget, and
+    /// what the engine knows of itself. Refused to acting users.
+    pub async fn stats(&self, options: &StatsOptions) -> Result<StoreStats> {
+        let live = self.session().program()?;
+        let loaded = live.reload().await?;
+        if let Some(name) = &options.collection {
+            loaded.schema.collection(name)?;
+        }
+        let is_asked = |name: &str| options.collection.as_deref().is_none_or(|asked| asked == name);
+        let mut collections = Vec::new();
+        for collection in loaded.schema.collections.values().filter(|it| is_asked(&it.name)) {
+            let records = collection.record_range()?;
+            let records = tally_template(live, &collection.key, records, options.keys_max).await?;
+            let mut indexes = Vec::new();
+            for index in collection.indexes.values() {
+                let range = index.entry_range()?;
+                let entries = tally_template(live, &index.key, range, options.keys_max).await?;
+                indexes.push(IndexStats {
+                    name: index.name.clone(),
+                    state: loaded.state(&collection.name, &index.name).clone(),
+                    entries: entries.into(),
+                });
+            }
+            let name = collection.name.clone();
+            collections.push(CollectionStats { name, records: records.into(), indexes });
+        }
+        let capabilities = live.engine.capabilities();
+        Ok(StoreStats {
+            engine: capabilities.engine,
+            is_persistent: capabilities.persistent,
+            collections,
+            figures: live.engine.figures(),
+        })
+    }
+}
