@@ -65,10 +65,7 @@ pub(super) async fn file(path: PathParts) -> Result<Response, Problem> {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(asset.media)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        (
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("public, max-age=31536000, immutable"),
-        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
     ];
     Ok((headers, asset.text).into_response())
 }

@@ -42,11 +42,7 @@ pub(super) fn fields(template: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// Puts the fields of a record's key in their places. One that is there with another value is
 /// refused: that would be another record.
-pub(super) fn with_key(
-    record: Value,
-    template: &str,
-    values: &[Value],
-) -> Result<Value, Problem> {
+pub(super) fn with_key(record: Value, template: &str, values: &[Value]) -> Result<Value, Problem> {
     let Value::Object(mut members) = record else {
         return Err(Problem::invalid_request("a record is a JSON object: { … }"));
     };
@@ -81,14 +77,13 @@ fn put(members: &mut Map<String, Value>, path: &str, value: &Value) -> Result<()
 }
 
 /// The counters that a record shows, by their names.
-pub(super) fn counters(
-    declared: &CollectionDeclaration,
-    record: &Value,
-) -> BTreeMap<String, i64> {
+pub(super) fn counters(declared: &CollectionDeclaration, record: &Value) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
     for name in declared.counters.keys() {
         match name.strip_suffix(".*") {
-            None => found.extend(at(record, name).and_then(Value::as_i64).map(|it| (name.clone(), it))),
+            None => {
+                found.extend(at(record, name).and_then(Value::as_i64).map(|it| (name.clone(), it)))
+            }
             Some(family) => {
                 let members = at(record, family).and_then(Value::as_object);
                 found.extend(members.into_iter().flatten().filter_map(|(member, value)| {

@@ -110,7 +110,7 @@ fn side(value: Option<&Value>, sign: &str) -> Markup {
     html! {
         @match value {
             None => span.muted { "nothing" },
-            Some(value) => span.sign aria-hidden="true" { (sign) } " " (json_line(value, VALUE_CHARS_MAX)),
+            Some(value) => { span.sign aria-hidden="true" { (sign) } " " (json_line(value, VALUE_CHARS_MAX)) },
         }
     }
 }

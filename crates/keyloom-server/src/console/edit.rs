@@ -160,12 +160,12 @@ fn template_of(declared: &keyloom::CollectionDeclaration) -> Value {
 }
 
 async fn begun(visit: &mut Visit) -> Result<EditPage, Problem> {
-    let addressed = addressed(visit, Verb::Write).await?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
     let document = addressed.found().await?;
     let text = editable(&addressed, &document)?;
-    let page = EditPage::of(&addressed, text, Some(document.version().to_string()));
-    visit.take_params().finish()?;
-    Ok(page)
+    Ok(EditPage::of(&addressed, text, Some(document.version().to_string())))
 }
 
 async fn inserted(visit: &mut Visit, draft: &Draft) -> Result<String, Problem> {
@@ -173,8 +173,7 @@ async fn inserted(visit: &mut Visit, draft: &Draft) -> Result<String, Problem> {
     let record = read_json(draft.text.as_bytes())?;
     let document = collection.insert(&record).await?;
     let name = collection.name_of(document.key()).await?;
-    let link =
-        super::links::RecordName { collection: collection.name(), name: &name, owner: None };
+    let link = super::links::RecordName { collection: collection.name(), name: &name, owner: None };
     Ok(visit.links.record_with(link, "", [("notice", "inserted")]))
 }
 
@@ -187,8 +186,9 @@ enum Saved {
 }
 
 async fn saved(visit: &mut Visit, draft: Draft) -> Result<Saved, Problem> {
-    let links = visit.links.clone();
-    let addressed = addressed(visit, Verb::Write).await?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
     let refused = |draft: Draft, problem: &Problem| {
         let page = EditPage::of(&addressed, String::new(), None).again(draft, problem);
         Ok(Saved::Refused(Box::new(page)))
@@ -203,7 +203,7 @@ async fn saved(visit: &mut Visit, draft: Draft) -> Result<Saved, Problem> {
     match addressed.collection.replace_if(&record, version).await {
         Ok(written) => {
             let notice = if written.effect == Effect::Unchanged { "same" } else { "saved" };
-            Ok(Saved::Written(links.record_with(addressed.link(), "", [("notice", notice)])))
+            Ok(Saved::Written(visit.links.record_with(addressed.link(), "", [("notice", notice)])))
         }
         Err(error) if error.kind() == ErrorKind::VersionConflict && error.current().is_some() => {
             // Asked for just above.

@@ -7,11 +7,14 @@
 mod answer;
 mod assets;
 mod browse;
+mod changes;
 mod declared;
 mod differences;
 mod draw;
 mod edit;
 mod frame;
+mod index;
+mod keys;
 mod links;
 mod overview;
 mod page;
@@ -49,7 +52,11 @@ fn in_space(root: &str) -> Router<App> {
     Router::new()
         .route(&at("/"), get(overview::page))
         .route(&at("/schema"), get(schema::page))
+        .route(&at("/keys"), get(keys::page))
+        .route(&at("/changes"), get(changes::page))
         .route(&below("/"), get(browse::page))
+        .route(&below("/indexes/{index}"), get(index::page))
+        .route(&below("/indexes/{index}/build"), post(index::build))
         .route(&below("/new"), get(edit::new_page).post(edit::insert))
         .route(&below("/record"), get(record::page))
         .route(&below("/record/edit"), get(edit::page).post(edit::save))

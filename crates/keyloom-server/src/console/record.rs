@@ -28,8 +28,9 @@ pub(super) async fn increment(mut visit: Visit, Sent(sent): Sent) -> Response {
 }
 
 async fn added(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
-    let addressed = addressed(visit, Verb::Write).await?;
-    visit.take_params().finish()?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
     let mut deltas = Vec::new();
     let named = |name: &str| name.strip_prefix("add.").map(str::to_owned);
     for (name, text) in sent.take_all(named) {

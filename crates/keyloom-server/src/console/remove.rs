@@ -43,28 +43,29 @@ pub(super) async fn delete(mut visit: Visit, Sent(sent): Sent) -> Response {
 }
 
 async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
-    let addressed = addressed(visit, Verb::Delete).await?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Delete).await?;
+    params.finish()?;
     let document = addressed.found().await?;
     let keys = addressed.collection.owned_keys(addressed.values.clone()).await?;
     let link = addressed.link();
-    let page = RemovePage {
+    Ok(RemovePage {
         collection: link.collection.to_owned(),
         name: link.name.to_owned(),
         version: document.version().to_string(),
         record: document.json()?,
         keys: keys.map_or(0, |keys| keys.len() as u64),
         keeps_history: addressed.declared.history.is_some(),
-    };
-    visit.take_params().finish()?;
-    Ok(page)
+    })
 }
 
 async fn deleted(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
     let missing = || Problem::invalid_request("the form did not say which version it deletes");
     let version: Version = sent.take("version")?.ok_or_else(missing)?.parse()?;
     sent.finish()?;
-    let links = visit.links.clone();
-    let addressed = addressed(visit, Verb::Delete).await?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Delete).await?;
+    params.finish()?;
     let deleted = addressed.collection.delete_if(addressed.values.clone(), version).await;
     deleted.map_err(|error| match error.kind() {
         ErrorKind::VersionConflict => Problem::from(error)
@@ -72,7 +73,7 @@ async fn deleted(visit: &mut Visit, mut sent: Params) -> Result<String, Problem>
         _ => Problem::from(error),
     })?;
     let path = Links::collection_path(addressed.collection.name());
-    Ok(links.to(&path, [("notice", "deleted")]))
+    Ok(visit.links.to(&path, [("notice", "deleted")]))
 }
 
 impl Page for RemovePage {

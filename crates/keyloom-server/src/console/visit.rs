@@ -201,10 +201,7 @@ pub(super) struct Sent(pub(super) Result<Params, Problem>);
 impl FromRequest<App> for Sent {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request(
-        request: Request,
-        app: &App,
-    ) -> Result<Self, std::convert::Infallible> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, std::convert::Infallible> {
         let media = crate::body::media_type(request.headers());
         if media.as_deref() != Some("application/x-www-form-urlencoded") {
             let wanted = "application/x-www-form-urlencoded";

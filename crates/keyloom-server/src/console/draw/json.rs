@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn no_value_becomes_markup_and_no_character_hides() {
-        let hostile = value!({ "<b>": "</pre><script>alert(1)</script>", "\u{202e}x": "a\u{200b}" });
+        let hostile =
+            value!({ "<b>": "</pre><script>alert(1)</script>", "\u{202e}x": "a\u{200b}" });
         let drawn = json(&hostile).into_string();
         assert!(!drawn.contains("<script") && !drawn.contains("<b>"), "{drawn}");
         assert!(drawn.contains("&lt;/pre&gt;&lt;script&gt;"), "{drawn}");
@@ -100,7 +101,8 @@ mod tests {
 
     #[test]
     fn what_is_drawn_reads_as_the_same_value() {
-        let original = value!({ "a": [1, 2.5, -0.0, true, null, []], "b": { "c": "\"\\\n", "d": {} } });
+        let original =
+            value!({ "a": [1, 2.5, -0.0, true, null, []], "b": { "c": "\"\\\n", "d": {} } });
         let drawn = json(&original).into_string();
         let mut text = String::new();
         let mut in_tag = false;

@@ -57,8 +57,14 @@ mod tests {
     fn numbers_sizes_and_times_are_short_and_right() {
         assert_eq!([count(0_u64), count(999_u64), count(1_000_u64)], ["0", "999", "1,000"]);
         assert_eq!(count(12_345_678_u64), "12,345,678");
-        assert_eq!([bytes(999_u64), bytes(1_550_u64), bytes(2_000_000_u64)], ["999 B", "1.5 kB", "2.0 MB"]);
-        assert_eq!([duration(59), duration(3_700), duration(90_000)], ["59 s", "1 h 1 min", "1 d 1 h"]);
+        assert_eq!(
+            [bytes(999_u64), bytes(1_550_u64), bytes(2_000_000_u64)],
+            ["999 B", "1.5 kB", "2.0 MB"]
+        );
+        assert_eq!(
+            [duration(59), duration(3_700), duration(90_000)],
+            ["59 s", "1 h 1 min", "1 d 1 h"]
+        );
         assert!(time(1_700_000_000_000).into_string().contains(">2023-11-14 22:13:20<"));
         assert_eq!(time(u64::MAX).into_string(), format!("{} ms", u64::MAX));
     }

@@ -14,6 +14,7 @@ use crate::console::declared;
 use crate::console::differences::Differing;
 use crate::console::links::RecordName;
 use crate::console::visit::Visit;
+use crate::params::Params;
 use crate::problem::Problem;
 
 /// How many versions of the history a page shows.
@@ -49,13 +50,14 @@ impl Addressed<'_> {
 }
 
 /// Finds out which record the parameters `key` and `owner` name.
-pub(in crate::console) async fn addressed(
-    visit: &mut Visit,
+pub(in crate::console) async fn addressed<'v>(
+    visit: &'v Visit,
+    params: &mut Params,
     verb: Verb,
-) -> Result<Addressed<'_>, Problem> {
+) -> Result<Addressed<'v>, Problem> {
     let nameless = || Problem::invalid_request("the parameter key names the record");
-    let name = visit.params.take("key")?.ok_or_else(nameless)?;
-    let owner = visit.params.take("owner")?;
+    let name = params.take("key")?.ok_or_else(nameless)?;
+    let owner = params.take("owner")?;
     let (collection, declared) = visit.collection(verb).await?;
     let values = match &owner {
         Some(owner) => collection.key_of_owner_named(owner, &name).await?,
@@ -131,10 +133,12 @@ pub(super) struct PastVersion {
 
 /// What the URL asks for.
 pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
-    let cursor = visit.params.take("cursor")?;
-    let notice = visit.params.take("notice")?;
+    let mut params = visit.take_params();
+    let cursor = params.take("cursor")?;
+    let notice = params.take("notice")?;
     let (may_write, may_delete) = (visit.may(Verb::Write), visit.may(Verb::Delete));
-    let addressed = addressed(visit, Verb::Read).await?;
+    let addressed = addressed(visit, &mut params, Verb::Read).await?;
+    params.finish()?;
     let found = match addressed.document().await? {
         Some(document) => Some(found(&addressed, document).await?),
         None => None,
@@ -152,7 +156,6 @@ pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
     }
     let Addressed { collection, name, owner, .. } = addressed;
     let collection = collection.name().to_owned();
-    visit.take_params().finish()?;
     // Records of others are shown and not changed, as their owners see to them.
     let is_own = owner.is_none();
     let (may_write, may_delete) = (may_write && is_own, may_delete && is_own);
