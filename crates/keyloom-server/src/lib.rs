@@ -19,6 +19,6 @@ mod problem;
 mod serve;
 
 pub use app::App;
-pub use auth::{Authority, Grant, Role, Verb};
+pub use auth::{Authority, Grant, Role, Verb, new_token};
 pub use config::{Config, Limits};
 pub use serve::{Server, serve};

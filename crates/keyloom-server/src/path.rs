@@ -18,7 +18,12 @@ pub(crate) struct PathParts(Vec<(String, String)>);
 impl PathParts {
     /// The part of that name; empty where the route has none.
     pub(crate) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+        self.find(name).unwrap_or_default()
+    }
+
+    /// The part of that name, where the route has one.
+    pub(crate) fn find(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 
