@@ -170,12 +170,10 @@ async fn visit(
     }
     let path = PathParts::from_request_parts(parts, app).await?;
     let caller = Caller::from_request_parts(parts, app).await?;
-    let space = Some(path.get("space")).filter(|space| !space.is_empty());
-    let links = Links::new(space, user);
+    let links = Links::new(path.find("space"), user);
     let mut schema = caller.store.schema().await?.declaration();
     schema.collections.retain(|name, _| caller.grant.sees(name));
     let url = parts.uri.path_and_query().map_or("/", |url| url.as_str()).to_owned();
-    // Of interest to the page that a form leads to, which has taken it from the URL by then.
     Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, url })
 }
 

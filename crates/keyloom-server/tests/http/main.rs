@@ -6,5 +6,6 @@
     reason = "tests fail by panicking"
 )]
 
+mod console;
 mod records;
 mod support;

@@ -1,5 +1,7 @@
 //! A server for one test: its own store, its own port, stopped at the end.
 
+pub mod browser;
+
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
