@@ -147,3 +147,6 @@ fn wanted_page(side: Side, request: &Request) -> Option<String> {
     let is_page = side == Side::Console && *request.method() == Method::GET;
     (is_page && accept.contains("text/html")).then(|| request.uri().to_string())
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,7 +140,8 @@ impl Timed {
     fn note_read(&mut self, bytes: usize) {
         if bytes > 0 {
             let phase = &self.line.shared.phase;
-            drop(phase.compare_exchange(IDLE, HEAD, Ordering::AcqRel, Ordering::Acquire));
+            // In any other phase nothing changes.
+            let _ = phase.compare_exchange(IDLE, HEAD, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 

@@ -7,5 +7,17 @@
 )]
 
 mod console;
+mod access_file;
+mod auth;
+mod bodies;
+mod browsers;
+mod budgets;
+mod cursors;
+mod login;
+mod paths;
+mod people;
 mod records;
+mod secrets;
+mod shutdown;
+mod slow;
 mod support;
