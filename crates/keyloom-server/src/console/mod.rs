@@ -1,9 +1,65 @@
-//! The console: pages for people.
+//! The console: pages for people, made by the server and complete without a script.
+//!
+//! A page is a model, which one function makes, and a view, which draws it. Its JSON twin
+//! (`?format=json`, or `Accept: application/json`) is the model itself. Nothing that a record
+//! holds becomes markup: views are made by `maud`, which escapes every value.
+
+mod answer;
+mod assets;
+mod browse;
+mod changes;
+mod declared;
+mod differences;
+mod draw;
+mod edit;
+mod frame;
+mod index;
+mod keys;
+mod links;
+mod overview;
+mod page;
+mod record;
+mod refusal;
+mod remove;
+mod schema;
+mod visit;
 
 use axum::Router;
+use axum::response::Redirect;
+use axum::routing::{get, post};
 
 use crate::app::App;
 
+/// Where the console lies.
+const ROOT: &str = "/console";
+
+/// Every route of the console.
 pub(crate) fn routes() -> Router<App> {
+    let to_console = || async { Redirect::temporary("/console/") };
     Router::new()
+        .route("/", get(to_console))
+        .route(ROOT, get(to_console))
+        .route("/console/assets/{file}", get(assets::file))
+        .route("/console/open", get(overview::open_space))
+        .merge(in_space("/console"))
+        .merge(in_space("/console/s/{space}"))
+}
+
+/// The pages of one space. They are not nested, since a nested `/` loses its slash.
+fn in_space(root: &str) -> Router<App> {
+    let at = |path: &str| format!("{root}{path}");
+    let below = |path: &str| format!("{root}/collections/{{collection}}{path}");
+    Router::new()
+        .route(&at("/"), get(overview::page))
+        .route(&at("/schema"), get(schema::page))
+        .route(&at("/keys"), get(keys::page))
+        .route(&at("/changes"), get(changes::page))
+        .route(&below("/"), get(browse::page))
+        .route(&below("/indexes/{index}"), get(index::page))
+        .route(&below("/indexes/{index}/build"), post(index::build))
+        .route(&below("/new"), get(edit::new_page).post(edit::insert))
+        .route(&below("/record"), get(record::page))
+        .route(&below("/record/edit"), get(edit::page).post(edit::save))
+        .route(&below("/record/delete"), get(remove::page).post(remove::delete))
+        .route(&below("/record/increment"), post(record::increment))
 }

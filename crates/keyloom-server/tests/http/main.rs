@@ -6,6 +6,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod console;
 mod access_file;
 mod auth;
 mod batch;

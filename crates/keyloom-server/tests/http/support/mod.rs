@@ -1,5 +1,6 @@
 //! A server for one test: its own store, its own port, stopped at the end.
 
+pub mod browser;
 pub mod raw;
 
 use std::net::SocketAddr;

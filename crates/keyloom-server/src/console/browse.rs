@@ -1,0 +1,252 @@
+//! A collection: choose an index, say values, see records page by page and the plan beside.
+
+mod form;
+mod question;
+mod view;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use keyloom::{Collection, CollectionDeclaration, Page as Listed, Stopped};
+use serde::Serialize;
+use serde_json::Value;
+
+use self::question::Question;
+use super::declared::{at, fields};
+use super::refusal::Told;
+use super::visit::Visit;
+use crate::auth::Verb;
+use crate::problem::Problem;
+
+/// How many fields of records have a column of their own.
+const COLUMNS_MAX: usize = 5;
+
+/// The page.
+#[derive(Serialize)]
+struct BrowsePage {
+    collection: String,
+    /// The template of the records' keys.
+    template: String,
+    access: Option<String>,
+    indexes: Vec<Way>,
+    question: Question,
+    /// How the question is answered, in words.
+    plan: Option<String>,
+    answer: Option<Answer>,
+    /// Why there is no answer.
+    problem: Option<Told>,
+    may_write: bool,
+    #[serde(skip)]
+    columns: Vec<String>,
+    #[serde(skip)]
+    declared: CollectionDeclaration,
+    #[serde(skip)]
+    notice: Option<String>,
+    #[serde(skip)]
+    status: StatusCode,
+}
+
+/// A way into the collection.
+#[derive(Clone, Debug, Serialize)]
+struct Way {
+    name: String,
+    kind: &'static str,
+    template: String,
+}
+
+/// A page of records, or of their keys.
+#[derive(Serialize)]
+struct Answer {
+    rows: Vec<Row>,
+    next: Option<String>,
+    previous: Option<String>,
+    stopped: &'static str,
+    read: usize,
+    problems: Vec<Trouble>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swept_until: Option<u64>,
+}
+
+/// One record.
+#[derive(Serialize)]
+struct Row {
+    /// What names it to the visitor; `None` where its name cannot be told from its key.
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    stored_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<Value>,
+}
+
+/// Something that could not be read.
+#[derive(Serialize)]
+struct Trouble {
+    kind: String,
+    key: String,
+    reason: String,
+}
+
+/// `GET /collections/{collection}/`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = model(&mut visit).await;
+    visit.answer(made)
+}
+
+async fn model(visit: &mut Visit) -> Result<BrowsePage, Problem> {
+    let mut params = visit.take_params();
+    let notice = params.take("notice")?;
+    let (collection, declared) = visit.collection(Verb::Read).await?;
+    let question = Question::take(&mut params)?;
+    params.finish()?;
+    let mut page = BrowsePage {
+        collection: collection.name().to_owned(),
+        template: declared.key.clone(),
+        access: declared.access.map(|access| access.to_string()),
+        indexes: ways(declared),
+        question,
+        plan: None,
+        answer: None,
+        problem: None,
+        may_write: visit.may(Verb::Write),
+        columns: columns(declared),
+        declared: declared.clone(),
+        notice,
+        status: StatusCode::OK,
+    };
+    let asked = page.question.query(declared, visit.app.config().limits.read_max);
+    let query = match asked {
+        Ok(query) => query,
+        Err(problem) => return Ok(page.refused(&problem)),
+    };
+    page.plan = collection.explain(&query).await.ok();
+    let answer = match page.question.keys_only {
+        true => keys(visit, &collection, &query).await,
+        false => records(visit, &collection, declared, &query).await,
+    };
+    match answer {
+        Ok(answer) => page.answer = Some(answer),
+        Err(problem) => return Ok(page.refused(&problem)),
+    }
+    Ok(page)
+}
+
+impl BrowsePage {
+    /// The page without an answer. An index for which nothing was said yet is no mistake.
+    fn refused(mut self, problem: &Problem) -> Self {
+        let told = Told::of(problem);
+        let is_begun = self.question.conditions.is_empty() && self.question.index.is_some();
+        if !(is_begun && matches!(told.kind.as_str(), "no-index" | "invalid-query")) {
+            self.status = problem.status();
+            self.problem = Some(told);
+        }
+        self
+    }
+}
+
+async fn records(
+    visit: &Visit,
+    collection: &Collection<Value>,
+    declared: &CollectionDeclaration,
+    query: &keyloom::Query,
+) -> Result<Answer, Problem> {
+    let page = collection.page(query).await?;
+    let mut rows = Vec::new();
+    for stored in &page.records {
+        let owner = declared.owner.as_deref().and_then(|path| at(&stored.value, path)?.as_str());
+        let (name, owner) = name_of(visit, collection, &stored.key, owner).await;
+        rows.push(Row {
+            name,
+            owner,
+            stored_at: stored.key.clone(),
+            version: Some(stored.version.to_string()),
+            record: Some(stored.value.clone()),
+        });
+    }
+    Ok(Answer::of(rows, page))
+}
+
+async fn keys(
+    visit: &Visit,
+    collection: &Collection<Value>,
+    query: &keyloom::Query,
+) -> Result<Answer, Problem> {
+    let page = collection.keys(query).await?;
+    let mut rows = Vec::new();
+    for key in &page.records {
+        let (name, owner) = name_of(visit, collection, key, None).await;
+        rows.push(Row { name, owner, stored_at: key.clone(), version: None, record: None });
+    }
+    Ok(Answer::of(rows, page))
+}
+
+/// What names a record to the visitor: its name, and its owner where that is somebody else.
+async fn name_of(
+    visit: &Visit,
+    collection: &Collection<Value>,
+    key: &str,
+    owner: Option<&str>,
+) -> (Option<String>, Option<String>) {
+    if let Ok(name) = collection.name_of(key).await {
+        return (Some(name), None);
+    }
+    let Some(owner) = owner.filter(|_| visit.caller.user.is_some()) else { return (None, None) };
+    let Ok(theirs) = collection.acting_as(owner) else { return (None, None) };
+    match theirs.name_of(key).await {
+        Ok(name) => (Some(name), Some(owner.to_owned())),
+        Err(_) => (None, None),
+    }
+}
+
+impl Answer {
+    fn of<R>(rows: Vec<Row>, page: Listed<R>) -> Self {
+        let problems = page.problems.into_iter();
+        Answer {
+            rows,
+            next: page.next.map(|cursor| cursor.to_string()),
+            previous: page.previous.map(|cursor| cursor.to_string()),
+            stopped: match page.stopped {
+                Stopped::End => "end",
+                Stopped::Take => "take",
+                Stopped::Limit => "limit",
+            },
+            read: page.read,
+            problems: problems
+                .map(|it| Trouble {
+                    kind: format!("{:?}", it.kind).to_lowercase(),
+                    key: it.key,
+                    reason: it.reason,
+                })
+                .collect(),
+            swept_until: page.swept_until,
+        }
+    }
+}
+
+/// The indexes that pages can be read by.
+fn ways(declared: &CollectionDeclaration) -> Vec<Way> {
+    let of = |kind, (name, index): (&String, &keyloom::IndexDeclaration)| Way {
+        name: name.clone(),
+        kind,
+        template: index.key.clone(),
+    };
+    let values = declared.index.iter().map(|it| of("index", it));
+    values.chain(declared.unique.iter().map(|it| of("unique", it))).collect()
+}
+
+/// The fields that have columns: those of indexes first, since they are what people look for.
+fn columns(declared: &CollectionDeclaration) -> Vec<String> {
+    let in_key: Vec<&str> = fields(&declared.key).map(|(path, _)| path).collect();
+    let indexes = declared.index.values().chain(declared.unique.values());
+    let indexed = indexes.flat_map(|index| fields(&index.key)).map(|(path, _)| path);
+    let others = declared.fields.keys().map(String::as_str);
+    let mut columns: Vec<String> = Vec::new();
+    for path in indexed.chain(others) {
+        let is_new = !in_key.contains(&path) && !columns.iter().any(|column| column == path);
+        if is_new && !path.contains('*') && columns.len() < COLUMNS_MAX {
+            columns.push(path.to_owned());
+        }
+    }
+    columns
+}

@@ -1,0 +1,145 @@
+//! Where two records differ, and what one change would do to another record.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::draw::{json_line, visible};
+
+/// How much of a value a table shows.
+const VALUE_CHARS_MAX: usize = 200;
+
+/// One path at which two records differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Differing {
+    /// The names on the way, outermost first.
+    pub(super) path: Vec<String>,
+    /// What the first has there.
+    pub(super) before: Option<Value>,
+    /// What the second has there.
+    pub(super) after: Option<Value>,
+}
+
+impl From<keyloom::Difference> for Differing {
+    fn from(difference: keyloom::Difference) -> Self {
+        let keyloom::Difference { path, before, after } = difference;
+        Differing { path, before, after }
+    }
+}
+
+/// Where two records differ, as deep as both are objects.
+pub(super) fn differences(before: &Value, after: &Value) -> Vec<Differing> {
+    let mut found = Vec::new();
+    compare(&mut Vec::new(), Some(before), Some(after), &mut found);
+    found
+}
+
+fn compare(
+    path: &mut Vec<String>,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    found: &mut Vec<Differing>,
+) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            let only_there = other.keys().filter(|name| !one.contains_key(*name));
+            for name in one.keys().chain(only_there) {
+                path.push(name.clone());
+                compare(path, one.get(name), other.get(name), found);
+                path.pop();
+            }
+        }
+        (before, after) => found.push(Differing {
+            path: path.clone(),
+            before: before.cloned(),
+            after: after.cloned(),
+        }),
+    }
+}
+
+/// The record with these changes made to it.
+pub(super) fn apply(changes: &[Differing], mut record: Value) -> Value {
+    for change in changes {
+        set(&mut record, &change.path, change.after.as_ref());
+    }
+    record
+}
+
+fn set(at: &mut Value, path: &[String], value: Option<&Value>) {
+    match (path, value) {
+        ([], Some(value)) => *at = value.clone(),
+        ([], None) => {}
+        ([name, rest @ ..], value) => {
+            if !at.is_object() {
+                *at = Value::Object(Map::new());
+            }
+            let Value::Object(members) = at else { return };
+            match (rest, value) {
+                ([], None) => {
+                    members.shift_remove(name);
+                }
+                _ => set(members.entry(name.as_str()).or_insert(Value::Null), rest, value),
+            }
+        }
+    }
+}
+
+/// Differences as a table, under these headings.
+pub(super) fn table(changes: &[Differing], headings: [&str; 2]) -> Markup {
+    html! {
+        div.scroll {
+            table.difference {
+                thead { tr { th scope="col" { "Field" } @for it in headings { th scope="col" { (it) } } } }
+                tbody {
+                    @for change in changes {
+                        tr {
+                            th.mono scope="row" { (visible(&change.path.join("."))) }
+                            td.mono.removed { (side(change.before.as_ref(), "−")) }
+                            td.mono.added { (side(change.after.as_ref(), "+")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One side; the sign tells it apart without its colour.
+fn side(value: Option<&Value>, sign: &str) -> Markup {
+    html! {
+        @match value {
+            None => span.muted { "nothing" },
+            Some(value) => { span.sign aria-hidden="true" { (sign) } " " (json_line(value, VALUE_CHARS_MAX)) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn changes_made_to_what_they_came_from_give_where_they_led() {
+        let pairs = [
+            (json!({ "a": 1, "b": { "c": 2 } }), json!({ "a": 1, "b": { "c": 3, "d": null } })),
+            (json!({ "a": { "b": 1 } }), json!({ "a": [1] })),
+            (json!({ "a": [1] }), json!({ "a": { "b": { "c": 1 } } })),
+            (json!({ "a": 1 }), json!({})),
+        ];
+        for (before, after) in pairs {
+            assert_eq!(apply(&differences(&before, &after), before.clone()), after);
+            assert!(differences(&after, &after).is_empty());
+        }
+    }
+
+    #[test]
+    fn changes_of_other_fields_survive() {
+        let (base, mine) = (json!({ "a": 1, "b": 1 }), json!({ "a": 2, "b": 1 }));
+        let theirs = json!({ "a": 1, "b": 5, "c": 6 });
+        let merged = apply(&differences(&base, &mine), theirs);
+        assert_eq!(merged, json!({ "a": 2, "b": 5, "c": 6 }));
+    }
+}

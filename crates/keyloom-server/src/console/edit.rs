@@ -1,0 +1,279 @@
+//! Records as text to be changed: new ones, and those that are there, with their conflicts.
+
+mod view;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use keyloom::{Document, Effect, ErrorKind, Version, read_json};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::declared::{fields, with_key, without_counters};
+use super::differences::{Differing, apply, differences};
+use super::record::{Addressed, addressed};
+use super::refusal::Told;
+use super::visit::{Sent, Visit};
+use crate::auth::Verb;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// The page: a text, and what became of an attempt to save it.
+#[derive(Serialize)]
+struct EditPage {
+    collection: String,
+    /// The record's name, and its owner; `None` for a new one.
+    name: Option<String>,
+    /// What the visitor wrote, or what is there.
+    text: String,
+    /// The version that the text is meant to replace.
+    version: Option<String>,
+    /// What the editing began with, as JSON text, to tell later who changed what.
+    base: String,
+    /// Why it was not saved.
+    problem: Option<Told>,
+    conflict: Option<Conflict>,
+    /// Names of the counters, which are not part of the text.
+    counters: Vec<String>,
+    #[serde(skip)]
+    status: StatusCode,
+}
+
+/// Somebody else changed the record meanwhile.
+#[derive(Serialize)]
+struct Conflict {
+    /// The record as it is now.
+    theirs: Value,
+    /// From the record as it is now to the visitor's text.
+    differences: Vec<Differing>,
+    /// Their record with the visitor's changes made to it, where both are known.
+    merged: Option<String>,
+}
+
+/// What was sent.
+struct Draft {
+    text: String,
+    version: Option<String>,
+    base: String,
+}
+
+impl Draft {
+    fn read(mut sent: Params) -> Result<Self, Problem> {
+        let text = sent.take("text")?.unwrap_or_default();
+        let version = sent.take("version")?.filter(|version| !version.is_empty());
+        let base = sent.take("base")?.unwrap_or_default();
+        // The form's other text, if the visitor decided for that.
+        let text = match (sent.take("choice")?.as_deref(), sent.take("merged")?) {
+            (Some("merged"), Some(merged)) => merged,
+            _ => text,
+        };
+        sent.finish()?;
+        Ok(Draft { text, version, base })
+    }
+}
+
+/// `GET /collections/{collection}/new`
+pub(super) async fn new_page(mut visit: Visit) -> Response {
+    let made = blank(&mut visit).await;
+    visit.answer(made)
+}
+
+/// `GET /collections/{collection}/record/edit?key=`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = begun(&mut visit).await;
+    visit.answer(made)
+}
+
+/// `POST /collections/{collection}/new`
+pub(super) async fn insert(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let draft = match sent.and_then(Draft::read) {
+        Ok(draft) => draft,
+        Err(problem) => return visit.refuse(problem),
+    };
+    match inserted(&mut visit, &draft).await {
+        Ok(url) => visit.go_on(Ok(url)),
+        Err(problem) => {
+            let blank = blank(&mut visit).await;
+            visit.answer(blank.map(|page| page.again(draft, &problem)))
+        }
+    }
+}
+
+/// `POST /collections/{collection}/record/edit?key=`
+pub(super) async fn save(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let draft = match sent.and_then(Draft::read) {
+        Ok(draft) => draft,
+        Err(problem) => return visit.refuse(problem),
+    };
+    let saved = saved(&mut visit, draft).await;
+    match saved {
+        Ok(Saved::Written(url)) => visit.go_on(Ok(url)),
+        Ok(Saved::Refused(page)) => visit.show(&*page),
+        Err(problem) => visit.refuse(problem),
+    }
+}
+
+async fn blank(visit: &mut Visit) -> Result<EditPage, Problem> {
+    visit.take_params().finish()?;
+    let (collection, declared) = visit.collection(Verb::Write).await?;
+    Ok(EditPage {
+        collection: collection.name().to_owned(),
+        name: None,
+        text: pretty(&template_of(declared)),
+        version: None,
+        base: String::new(),
+        problem: None,
+        conflict: None,
+        counters: declared.counters.keys().cloned().collect(),
+        status: StatusCode::OK,
+    })
+}
+
+/// A record to begin with: the declared fields that a person has to fill in.
+fn template_of(declared: &keyloom::CollectionDeclaration) -> Value {
+    use keyloom::FieldType as Type;
+    let mut record = Value::Object(serde_json::Map::new());
+    let is_simple = |path: &str| !path.contains('*') && !path.contains('.');
+    let in_key = |path: &str| fields(&declared.key).any(|(field, _)| field == path);
+    for (path, field) in declared.fields.iter().filter(|(path, _)| is_simple(path)) {
+        let is_generated = field.generate == Some(true);
+        if is_generated || matches!(field.field_type, Type::Point { .. } | Type::Map) {
+            continue;
+        }
+        let value = match &field.field_type {
+            Type::Integer { .. } => Value::from(0),
+            Type::Timestamp => Value::from(keyloom::Timestamp::now().millis()),
+            Type::Datetime => Value::from(String::from(keyloom::DateTime::now())),
+            Type::Float => Value::from(0.0),
+            Type::Boolean => Value::from(false),
+            Type::Enum { values, .. } => Value::from(values.first().map_or("", String::as_str)),
+            _ => Value::from(""),
+        };
+        record[path.as_str()] = value;
+    }
+    for (path, _) in fields(&declared.key).filter(|(path, _)| is_simple(path)) {
+        let is_generated = declared.fields.get(path).is_some_and(|it| it.generate == Some(true));
+        if !is_generated && in_key(path) && record.get(path).is_none() {
+            record[path] = Value::from("");
+        }
+    }
+    record
+}
+
+async fn begun(visit: &mut Visit) -> Result<EditPage, Problem> {
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
+    let document = addressed.found().await?;
+    let text = editable(&addressed, &document)?;
+    Ok(EditPage::of(&addressed, text, Some(document.version().to_string())))
+}
+
+async fn inserted(visit: &mut Visit, draft: &Draft) -> Result<String, Problem> {
+    let (collection, _) = visit.collection(Verb::Write).await?;
+    let record = read_json(draft.text.as_bytes())?;
+    let document = collection.insert(&record).await?;
+    let name = collection.name_of(document.key()).await?;
+    let link = super::links::RecordName { collection: collection.name(), name: &name, owner: None };
+    Ok(visit.links.record_with(link, "", [("notice", "inserted")]))
+}
+
+/// What came of an attempt to save.
+enum Saved {
+    /// On to the record.
+    Written(String),
+    /// The form again, with the reason.
+    Refused(Box<EditPage>),
+}
+
+async fn saved(visit: &mut Visit, draft: Draft) -> Result<Saved, Problem> {
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
+    let refused = |draft: Draft, problem: &Problem| {
+        let page = EditPage::of(&addressed, String::new(), None).again(draft, problem);
+        Ok(Saved::Refused(Box::new(page)))
+    };
+    let read = read_json(draft.text.as_bytes()).map_err(Problem::from);
+    let record = read.and_then(|it| with_key(it, &addressed.declared.key, &addressed.values));
+    let version = version_of(&draft);
+    let (record, version) = match (record, version) {
+        (Ok(record), Ok(version)) => (record, version),
+        (Err(problem), _) | (_, Err(problem)) => return refused(draft, &problem),
+    };
+    match addressed.collection.replace_if(&record, version).await {
+        Ok(written) => {
+            let notice = if written.effect == Effect::Unchanged { "same" } else { "saved" };
+            Ok(Saved::Written(visit.links.record_with(addressed.link(), "", [("notice", notice)])))
+        }
+        Err(error) if error.kind() == ErrorKind::VersionConflict && error.current().is_some() => {
+            // Asked for just above.
+            let Some(current) = error.current() else { return Err(Problem::from(error)) };
+            let page = conflicting(&addressed, &draft, &record, current)?;
+            Ok(Saved::Refused(Box::new(page)))
+        }
+        Err(error) => refused(draft, &Problem::from(error)),
+    }
+}
+
+fn version_of(draft: &Draft) -> Result<Version, Problem> {
+    let missing = || Problem::invalid_request("the form did not say which version it replaces");
+    let text = draft.version.as_deref().ok_or_else(missing)?;
+    Ok(text.parse::<Version>()?)
+}
+
+/// The page of a conflict: what the visitor wrote now stands against the current version.
+fn conflicting(
+    addressed: &Addressed<'_>,
+    draft: &Draft,
+    mine: &Value,
+    current: &Document,
+) -> Result<EditPage, Problem> {
+    let theirs = without_counters(&addressed.declared.counters, current.json()?);
+    let base = read_json(draft.base.as_bytes()).ok().filter(Value::is_object);
+    let merged = base.map(|base| apply(&differences(&base, mine), theirs.clone()));
+    let merged = merged.filter(|merged| merged != mine && *merged != theirs);
+    let conflict = Conflict {
+        differences: differences(&theirs, mine),
+        merged: merged.as_ref().map(pretty),
+        theirs,
+    };
+    let version = Some(current.version().to_string());
+    let mut page = EditPage::of(addressed, draft.text.clone(), version);
+    page.base = conflict.theirs.to_string();
+    page.conflict = Some(conflict);
+    page.status = StatusCode::CONFLICT;
+    Ok(page)
+}
+
+/// The text of a record, without its counters.
+fn editable(addressed: &Addressed<'_>, document: &Document) -> Result<String, Problem> {
+    Ok(pretty(&without_counters(&addressed.declared.counters, document.json()?)))
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+impl EditPage {
+    fn of(addressed: &Addressed<'_>, text: String, version: Option<String>) -> Self {
+        let link = addressed.link();
+        EditPage {
+            collection: link.collection.to_owned(),
+            name: Some(link.name.to_owned()),
+            base: text.clone(),
+            text,
+            version,
+            problem: None,
+            conflict: None,
+            counters: addressed.declared.counters.keys().cloned().collect(),
+            status: StatusCode::OK,
+        }
+    }
+
+    /// The same form with what was sent, and why it was refused.
+    fn again(self, draft: Draft, problem: &Problem) -> Self {
+        let Draft { text, version, base } = draft;
+        let (problem, status) = (Some(Told::of(problem)), problem.status());
+        EditPage { text, version, base, problem, status, ..self }
+    }
+}

@@ -1,0 +1,196 @@
+//! An index, a count or a sum: its state, its entries, and how they spread.
+
+mod view;
+
+use axum::response::Response;
+use keyloom::{
+    AggregateDeclaration, CollectionDeclaration, GroupQuery, IndexDeclaration, IndexState,
+    StatsOptions, Store,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::overview::Counted;
+use super::visit::{Sent, Visit};
+use crate::auth::Verb;
+use crate::problem::Problem;
+
+/// How many entries are counted, and how many values are shown.
+const ENTRIES_MAX: usize = 50_000;
+const SHARES_MAX: usize = 40;
+
+/// The page.
+#[derive(Serialize)]
+struct IndexPage {
+    collection: String,
+    name: String,
+    /// `index`, `unique`, `geo`, `count`, `sum`, or `own`: the one that Keyloom keeps itself.
+    kind: &'static str,
+    /// The template of its entries; none for counts and sums.
+    template: Option<String>,
+    declaration: Value,
+    /// What only administrators see.
+    inside: Option<Inside>,
+    #[serde(skip)]
+    notice: Option<String>,
+}
+
+/// What is in it.
+#[derive(Serialize)]
+struct Inside {
+    state: &'static str,
+    /// Why it failed.
+    reason: Option<String>,
+    entries: Option<Counted>,
+    shares: Vec<Share>,
+    /// Whether these are all values, each counted to its end.
+    is_exact: bool,
+}
+
+/// The entries, or the number, of one value.
+#[derive(Serialize)]
+struct Share {
+    values: Vec<Value>,
+    amount: i64,
+    bytes: Option<u64>,
+}
+
+/// `GET /collections/{collection}/indexes/{index}`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = model(&mut visit).await;
+    visit.answer(made)
+}
+
+/// `POST /collections/{collection}/indexes/{index}/build`
+pub(super) async fn build(visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match sent.and_then(|sent| sent.finish()) {
+        Ok(()) => built(&visit).await,
+        Err(problem) => Err(problem),
+    };
+    visit.go_on(made)
+}
+
+async fn built(visit: &Visit) -> Result<String, Problem> {
+    let (collection, index) = (visit.part("collection"), visit.part("index"));
+    visit.caller.admin()?.build(collection, index).await?;
+    let url = visit.links.index(collection, index);
+    let joint = if url.contains('?') { '&' } else { '?' };
+    Ok(format!("{url}{joint}notice=built"))
+}
+
+async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
+    let mut params = visit.take_params();
+    let notice = params.take("notice")?;
+    params.finish()?;
+    let (collection, declared) = visit.collection(Verb::Read).await?;
+    let name = visit.part("index").to_owned();
+    let store = visit.caller.admin().ok();
+    let known = known(declared, &name);
+    let inside = match (store, &known) {
+        (Some(store), Some(Known::Aggregate(kind, _))) => {
+            Some(groups(store, &collection, &name, *kind == "sum").await?)
+        }
+        (Some(store), _) => entries(store, collection.name(), &name).await?,
+        (None, _) => None,
+    };
+    let (kind, template, declaration) = match known {
+        Some(Known::Index(kind, index)) => (kind, Some(index.key.clone()), as_json(index)),
+        Some(Known::Aggregate(kind, aggregate)) => (kind, None, as_json(aggregate)),
+        None if inside.is_some() => ("own", None, Value::Null),
+        None => return Err(Problem::not_found("the collection has no index of that name")),
+    };
+    let collection = collection.name().to_owned();
+    Ok(IndexPage { collection, name, kind, template, declaration, inside, notice })
+}
+
+/// What the schema declares under a name.
+enum Known<'d> {
+    Index(&'static str, &'d IndexDeclaration),
+    Aggregate(&'static str, &'d AggregateDeclaration),
+}
+
+fn known<'d>(declared: &'d CollectionDeclaration, name: &str) -> Option<Known<'d>> {
+    let indexes =
+        [("index", &declared.index), ("unique", &declared.unique), ("geo", &declared.geo)];
+    let mut indexes =
+        indexes.into_iter().filter_map(|(kind, all)| Some(Known::Index(kind, all.get(name)?)));
+    let aggregates = [("count", &declared.count), ("sum", &declared.sum)];
+    let mut aggregates = aggregates
+        .into_iter()
+        .filter_map(|(kind, all)| Some(Known::Aggregate(kind, all.get(name)?)));
+    indexes.next().or_else(|| aggregates.next())
+}
+
+fn as_json(declaration: &impl Serialize) -> Value {
+    serde_json::to_value(declaration).unwrap_or_default()
+}
+
+/// The entries of an index; `None` when there is no such index.
+async fn entries(store: &Store, collection: &str, name: &str) -> Result<Option<Inside>, Problem> {
+    let options = StatsOptions { keys_max: ENTRIES_MAX, collection: Some(collection.to_owned()) };
+    let stats = store.stats(&options).await?;
+    let mut indexes = stats.collections.into_iter().flat_map(|it| it.indexes);
+    let Some(index) = indexes.find(|it| it.name == name) else { return Ok(None) };
+    let spread = store.distribution(collection, name, 1, ENTRIES_MAX).await?;
+    let is_exact = spread.is_exact && spread.shares.len() <= SHARES_MAX;
+    let shares = spread.shares.into_iter().take(SHARES_MAX).map(|share| Share {
+        values: share.values,
+        amount: i64::try_from(share.entries.keys).unwrap_or(i64::MAX),
+        bytes: Some(share.entries.bytes),
+    });
+    Ok(Some(Inside {
+        state: state_name(&index.state),
+        reason: reason(index.state),
+        entries: Some(index.entries.into()),
+        shares: shares.collect(),
+        is_exact,
+    }))
+}
+
+/// The groups of a count or a sum, largest first.
+async fn groups(
+    store: &Store,
+    collection: &keyloom::Collection<Value>,
+    name: &str,
+    is_sum: bool,
+) -> Result<Inside, Problem> {
+    let state = store.index_state(collection.name(), name).await?;
+    let groups = match state {
+        IndexState::Ready => collection.top_groups(&GroupQuery::new(name), SHARES_MAX).await?,
+        _ => Vec::new(),
+    };
+    let is_exact = groups.len() < SHARES_MAX;
+    let shares = groups.into_iter().map(|group| Share {
+        amount: if is_sum { group.sum.unwrap_or_default() } else { group.count },
+        values: group.values,
+        bytes: None,
+    });
+    let (entries, shares) = (None, shares.collect());
+    Ok(Inside { state: state_name(&state), reason: reason(state), entries, shares, is_exact })
+}
+
+/// A state in one word.
+pub(super) fn state_name(state: &IndexState) -> &'static str {
+    match state {
+        IndexState::Building => "building",
+        IndexState::Ready => "ready",
+        IndexState::Disabled => "disabled",
+        IndexState::Failed { .. } => "failed",
+    }
+}
+
+/// The colour that goes with a state.
+pub(super) fn tone(state: &str) -> &'static str {
+    match state {
+        "ready" => "good",
+        "failed" => "bad",
+        _ => "warn",
+    }
+}
+
+fn reason(state: IndexState) -> Option<String> {
+    match state {
+        IndexState::Failed { reason } => Some(reason),
+        _ => None,
+    }
+}

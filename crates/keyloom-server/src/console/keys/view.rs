@@ -1,0 +1,175 @@
+//! The keyspace, drawn.
+
+use maud::{Markup, html};
+
+use super::{Here, KeysPage, Twig};
+use crate::console::draw::{badge, bars, bytes, count, json, key, visible};
+use crate::console::links::{Links, RecordName};
+use crate::console::page::{Page, Place};
+
+/// What ends a level of the tree.
+const SEPARATORS: [char; 5] = [':', '_', '/', '|', '#'];
+
+impl Page for KeysPage {
+    fn title(&self) -> String {
+        match self.prefix.as_str() {
+            "" => "Keys".to_owned(),
+            prefix => format!("{} · Keys", visible(prefix)),
+        }
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::Keys
+    }
+
+    fn view(&self, links: &Links) -> Markup {
+        html! {
+            (self.way(links))
+            h1 { "Keys" }
+            (self.form(links))
+            @if let Some(here) = &self.key { (lying(here, links)) }
+            @if !self.branches.is_empty() { (self.tree(links)) }
+            @else if self.key.is_none() {
+                div.empty {
+                    p {
+                        strong { "No key begins with this" }
+                        @if !self.area.is_empty() { " in the area " span.mono { (self.area) } } "."
+                    }
+                    p { a href=(links.keys("", "")) { "Begin at the root" } }
+                }
+            }
+        }
+    }
+}
+
+impl KeysPage {
+    /// The levels above, each a link.
+    fn way(&self, links: &Links) -> Markup {
+        let mut levels = Vec::new();
+        let mut end = 0;
+        for level in self.prefix.split_inclusive(SEPARATORS) {
+            end += level.len();
+            levels.push((level, self.prefix.get(..end).unwrap_or_default()));
+        }
+        let area = if self.area.is_empty() { "default area" } else { &self.area };
+        html! {
+            nav.crumbs.tight aria-label="Breadcrumb" {
+                ol {
+                    li { a href=(links.overview()) { "Overview" } }
+                    li { a href=(links.keys(&self.area, "")) { (area) } }
+                    @for (level, prefix) in levels {
+                        li.mono {
+                            @if prefix == self.prefix { span aria-current="page" { (visible(level)) } }
+                            @else { a href=(links.keys(&self.area, prefix)) { (visible(level)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn form(&self, links: &Links) -> Markup {
+        html! {
+            form.row action=(links.bare("/keys")) {
+                label for="area" { "Area" }
+                select #area name="area" data-submit="" {
+                    @for area in &self.areas {
+                        option value=(area) selected[*area == self.area] {
+                            @if area.is_empty() { "default" } @else { (area) }
+                            @if area == "~" { " (Keyloom's own)" }
+                        }
+                    }
+                }
+                label for="prefix" { "Prefix" }
+                input.wide.mono #prefix name="prefix" value=(self.prefix) autocomplete="off"
+                    spellcheck="false";
+                button { "Show" }
+            }
+        }
+    }
+
+    fn tree(&self, links: &Links) -> Markup {
+        let largest = self.branches.iter().map(|twig| twig.bytes).max().unwrap_or(0);
+        let after = self.after.as_deref().unwrap_or_default();
+        html! {
+            section aria-labelledby="below" {
+                h2 #below {
+                    @if self.prefix.is_empty() { "The first level" } @else { "Below " (key(&self.prefix)) }
+                }
+                div.scroll {
+                    table.tree {
+                        thead {
+                            tr {
+                                th scope="col" { "Level" } th.number scope="col" { "Keys" }
+                                th.number scope="col" { "Size" } th scope="col" aria-label="Share" {}
+                            }
+                        }
+                        tbody { @for twig in &self.branches { (self.row(twig, largest, links)) } }
+                    }
+                }
+                @if self.after.is_some() {
+                    nav.pager aria-label="Levels" {
+                        a.button.quiet rel="next" href=(links.to("/keys", [
+                            ("area", self.area.as_str()),
+                            ("prefix", self.prefix.as_str()),
+                            ("after", after),
+                        ])) { "More" }
+                    }
+                }
+            }
+        }
+    }
+
+    fn row(&self, twig: &Twig, largest: u64, links: &Links) -> Markup {
+        let is_leaf = twig.is_key && twig.keys == 1;
+        html! {
+            tr {
+                th scope="row" {
+                    span.node aria-hidden="true" { @if is_leaf { "·" } @else { "▸" } }
+                    @match &twig.prefix {
+                        Some(prefix) => a href=(links.keys(&self.area, prefix)) { (key(&twig.text)) },
+                        None => (key(&twig.text)),
+                    }
+                    @if is_leaf { " " span.muted { "key" } }
+                }
+                td.number { (count(twig.keys)) @if !twig.is_exact { "+" } }
+                td.number { (bytes(twig.bytes)) @if !twig.is_exact { "+" } }
+                td.bars { (bars(twig.bytes, largest)) }
+            }
+        }
+    }
+}
+
+fn lying(here: &Here, links: &Links) -> Markup {
+    html! {
+        section aria-labelledby="value" {
+            h2 #value { "At this key" }
+            dl.facts {
+                div { dt { "Key" } dd { (key(&here.text)) } }
+                div {
+                    dt { "Kind" }
+                    dd {
+                        @let tone = if here.kind == "stray" { "warn" } else { "" };
+                        (badge(here.kind, tone)) " "
+                        @match (&here.collection, &here.index, &here.name) {
+                            (Some(collection), _, Some(name)) => {
+                                @let link = RecordName { collection, name, owner: None };
+                                a href=(links.record(link, "")) { "Open the record" }
+                            }
+                            (Some(collection), Some(index), _) => {
+                                a href=(links.index(collection, index)) { (collection) "." (index) }
+                            }
+                            (Some(collection), None, None) => a href=(links.collection(collection)) { (collection) },
+                            _ => {}
+                        }
+                    }
+                }
+                div { dt { "Size" } dd { (bytes(here.bytes)) } }
+            }
+            @match serde_json::from_str(&here.value) {
+                Ok(value) => (json(&value)),
+                Err(_) => pre.json tabindex="0" { (visible(&here.value)) },
+            }
+        }
+    }
+}

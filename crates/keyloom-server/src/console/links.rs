@@ -1,0 +1,111 @@
+//! The URLs of the console's pages, as one visitor sees them.
+
+use super::ROOT;
+use crate::path;
+
+/// Makes URLs that keep the space and the user in whose name one looks.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    /// What all paths of the space begin with.
+    root: String,
+    /// In whose name one looks, if the URL says so.
+    user: Option<String>,
+}
+
+/// What names a record in a URL.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordName<'n> {
+    pub(super) collection: &'n str,
+    pub(super) name: &'n str,
+    /// The owner, of a record of somebody else.
+    pub(super) owner: Option<&'n str>,
+}
+
+impl Links {
+    /// The links of a space; `None` is the space `main`.
+    pub(super) fn new(space: Option<&str>, user: Option<String>) -> Self {
+        let root = match space {
+            None => ROOT.to_owned(),
+            Some(space) => format!("{ROOT}/s/{}", path::encode(space)),
+        };
+        Links { root, user }
+    }
+
+    /// In whose name one looks, as the URL says it.
+    pub(super) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// A page by its path, which must be encoded already, and parameters, which must not.
+    pub(super) fn to<'p>(
+        &self,
+        path: &str,
+        params: impl IntoIterator<Item = (&'p str, &'p str)>,
+    ) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(params);
+        if let Some(user) = &self.user {
+            query.append_pair("as", user);
+        }
+        match query.finish() {
+            query if query.is_empty() => format!("{}{path}", self.root),
+            query => format!("{}{path}?{query}", self.root),
+        }
+    }
+
+    /// A page without parameters, for forms that bring their own.
+    pub(super) fn bare(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    /// The overview.
+    pub(super) fn overview(&self) -> String {
+        self.to("/", [])
+    }
+
+    /// The path of a collection.
+    pub(super) fn collection_path(name: &str) -> String {
+        format!("/collections/{}/", path::encode(name))
+    }
+
+    /// A collection.
+    pub(super) fn collection(&self, name: &str) -> String {
+        self.to(&Self::collection_path(name), [])
+    }
+
+    /// The form for a new record.
+    pub(super) fn new_record(&self, collection: &str) -> String {
+        self.to(&format!("{}new", Self::collection_path(collection)), [])
+    }
+
+    /// A record, or one of its forms: `""`, `"/edit"`, `"/delete"`, `"/increment"`.
+    pub(super) fn record(&self, record: RecordName<'_>, form: &str) -> String {
+        self.record_with(record, form, [])
+    }
+
+    /// As [`record`](Self::record), with further parameters.
+    pub(super) fn record_with<'p>(
+        &self,
+        record: RecordName<'p>,
+        form: &str,
+        more: impl IntoIterator<Item = (&'p str, &'p str)>,
+    ) -> String {
+        // The name stands in the query, since browsers take `.` and `..` in a path for steps.
+        let path = format!("{}record{form}", Self::collection_path(record.collection));
+        let owner = record.owner.map(|owner| ("owner", owner));
+        self.to(&path, [("key", record.name)].into_iter().chain(owner).chain(more))
+    }
+
+    /// The keyspace below a prefix of an area.
+    pub(super) fn keys(&self, area: &str, prefix: &str) -> String {
+        let area = (!area.is_empty()).then_some(("area", area));
+        let prefix = (!prefix.is_empty()).then_some(("prefix", prefix));
+        self.to("/keys", area.into_iter().chain(prefix))
+    }
+
+    /// An index or an aggregate of a collection.
+    pub(super) fn index(&self, collection: &str, index: &str) -> String {
+        let path = format!("{}indexes/{}", Self::collection_path(collection), path::encode(index));
+        self.to(&path, [])
+    }
+}

@@ -1,0 +1,119 @@
+//! The overview: what there is, how much of it, and how the server does.
+
+mod view;
+
+use axum::response::{IntoResponse, Redirect, Response};
+use keyloom::engine::Figure;
+use keyloom::{Amount, CollectionStats, StatsOptions};
+use serde::Serialize;
+
+use super::links::Links;
+use super::visit::Visit;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// How many keys of each collection and index are counted for the page.
+const COUNTED_MAX: usize = 20_000;
+
+/// The page.
+#[derive(Serialize)]
+struct OverviewPage {
+    space: String,
+    engine: &'static str,
+    is_persistent: bool,
+    collections: Vec<Summary>,
+    /// What the engine knows of itself, for administrators.
+    figures: Vec<Figure>,
+    is_admin: bool,
+}
+
+/// One collection.
+#[derive(Serialize)]
+struct Summary {
+    name: String,
+    template: String,
+    /// How much there is of it, for administrators.
+    records: Option<Counted>,
+    indexes: Vec<IndexSummary>,
+}
+
+/// One index of a collection.
+#[derive(Serialize)]
+struct IndexSummary {
+    name: String,
+    state: &'static str,
+    entries: Counted,
+}
+
+/// A number of keys, and their size.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Counted {
+    pub(super) keys: u64,
+    pub(super) bytes: u64,
+    /// Whether this is all.
+    pub(super) is_exact: bool,
+}
+
+impl From<Amount> for Counted {
+    fn from(amount: Amount) -> Self {
+        Counted { keys: amount.keys, bytes: amount.bytes, is_exact: amount.is_exact }
+    }
+}
+
+/// `GET /`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = model(&mut visit).await;
+    visit.answer(made)
+}
+
+/// `GET /console/open?space=`: on to the overview of another space.
+pub(super) async fn open_space(mut params: Params) -> Result<Response, Problem> {
+    let space = params.take("space")?.unwrap_or_default();
+    params.finish()?;
+    let links = match space.trim() {
+        "" | "main" => Links::new(None, None),
+        space => Links::new(Some(space), None),
+    };
+    Ok(Redirect::to(&links.overview()).into_response())
+}
+
+async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
+    visit.take_params().finish()?;
+    let capabilities = visit.caller.store.engine().capabilities().clone();
+    let (mut stats, mut figures) = (Vec::new(), Vec::new());
+    let is_admin = visit.caller.admin().is_ok();
+    if let Ok(store) = visit.caller.admin() {
+        let options = StatsOptions { keys_max: COUNTED_MAX, ..StatsOptions::default() };
+        let counted = store.stats(&options).await?;
+        (stats, figures) = (counted.collections, counted.figures);
+    }
+    let collections = visit.schema.collections.iter().map(|(name, declared)| {
+        let counted = stats.iter().find(|it: &&CollectionStats| it.name == *name);
+        Summary {
+            name: name.clone(),
+            template: declared.key.clone(),
+            records: counted.map(|it| it.records.into()),
+            indexes: counted
+                .map(|it| it.indexes.iter().map(IndexSummary::of).collect())
+                .unwrap_or_default(),
+        }
+    });
+    Ok(OverviewPage {
+        space: visit.caller.store.space_name().to_owned(),
+        engine: capabilities.engine,
+        is_persistent: capabilities.persistent,
+        collections: collections.collect(),
+        figures,
+        is_admin,
+    })
+}
+
+impl IndexSummary {
+    fn of(index: &keyloom::IndexStats) -> Self {
+        IndexSummary {
+            name: index.name.clone(),
+            state: super::index::state_name(&index.state),
+            entries: index.entries.into(),
+        }
+    }
+}

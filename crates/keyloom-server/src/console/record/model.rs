@@ -1,0 +1,221 @@
+//! What the page of a record tells.
+
+use std::collections::BTreeMap;
+
+use keyloom::{
+    Collection, CollectionDeclaration, Document, HistoryEntry, HistoryKind, OwnedKey, OwnedKind,
+    Page as Listed,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::auth::Verb;
+use crate::console::declared;
+use crate::console::differences::Differing;
+use crate::console::links::RecordName;
+use crate::console::visit::Visit;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// How many versions of the history a page shows.
+const VERSIONS: usize = 10;
+
+/// The record that a URL names.
+pub(in crate::console) struct Addressed<'v> {
+    pub(in crate::console) collection: Collection<Value>,
+    pub(in crate::console) declared: &'v CollectionDeclaration,
+    /// The values of its key.
+    pub(in crate::console) values: Vec<Value>,
+    name: String,
+    owner: Option<String>,
+}
+
+impl Addressed<'_> {
+    /// What names it in a URL.
+    pub(in crate::console) fn link(&self) -> RecordName<'_> {
+        let owner = self.owner.as_deref();
+        RecordName { collection: self.collection.name(), name: &self.name, owner }
+    }
+
+    /// The record, if it is there.
+    pub(in crate::console) async fn document(&self) -> Result<Option<Document>, Problem> {
+        Ok(self.collection.get_document(self.values.clone()).await?)
+    }
+
+    /// The record, which must be there.
+    pub(in crate::console) async fn found(&self) -> Result<Document, Problem> {
+        let missing = || Problem::not_found("the collection has no such record");
+        self.document().await?.ok_or_else(missing)
+    }
+}
+
+/// Finds out which record the parameters `key` and `owner` name.
+pub(in crate::console) async fn addressed<'v>(
+    visit: &'v Visit,
+    params: &mut Params,
+    verb: Verb,
+) -> Result<Addressed<'v>, Problem> {
+    let nameless = || Problem::invalid_request("the parameter key names the record");
+    let name = params.take("key")?.ok_or_else(nameless)?;
+    let owner = params.take("owner")?;
+    let (collection, declared) = visit.collection(verb).await?;
+    let values = match &owner {
+        Some(owner) => collection.key_of_owner_named(owner, &name).await?,
+        None => collection.key_named(&name).await?,
+    };
+    Ok(Addressed { collection, declared, values, name, owner })
+}
+
+/// The page.
+#[derive(Serialize)]
+pub(super) struct RecordPage {
+    pub(super) collection: String,
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
+    /// The record; `None` where it is gone and only its past is left.
+    pub(super) found: Option<Found>,
+    pub(super) history: Option<History>,
+    pub(super) may_write: bool,
+    pub(super) may_delete: bool,
+    /// What the visitor did to come here.
+    #[serde(skip)]
+    pub(super) notice: Option<String>,
+}
+
+/// A record that is there.
+#[derive(Serialize)]
+pub(super) struct Found {
+    pub(super) stored_at: String,
+    pub(super) version: String,
+    pub(super) revision: u64,
+    pub(super) bytes: u64,
+    pub(super) record: Value,
+    pub(super) counters: BTreeMap<String, i64>,
+    /// What counters of families may be called: `stats.`.
+    pub(super) counter_families: Vec<String>,
+    pub(super) keys: Vec<Owned>,
+}
+
+/// A key that the record owns.
+#[derive(Serialize)]
+pub(super) struct Owned {
+    pub(super) area: String,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) index: Option<String>,
+    pub(super) is_present: bool,
+}
+
+/// A part of the record's past, newest first.
+#[derive(Serialize)]
+pub(super) struct History {
+    pub(super) versions: Vec<PastVersion>,
+    pub(super) next: Option<String>,
+    pub(super) previous: Option<String>,
+    pub(super) problems: Vec<String>,
+}
+
+/// One version.
+#[derive(Serialize)]
+pub(super) struct PastVersion {
+    pub(super) version: String,
+    pub(super) revision: u64,
+    pub(super) kind: HistoryKind,
+    pub(super) at_ms: u64,
+    pub(super) by: Option<String>,
+    pub(super) renamed_from: Option<String>,
+    pub(super) changes: Vec<Differing>,
+    pub(super) record: Option<Value>,
+}
+
+/// What the URL asks for.
+pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
+    let mut params = visit.take_params();
+    let cursor = params.take("cursor")?;
+    let notice = params.take("notice")?;
+    let (may_write, may_delete) = (visit.may(Verb::Write), visit.may(Verb::Delete));
+    let addressed = addressed(visit, &mut params, Verb::Read).await?;
+    params.finish()?;
+    let found = match addressed.document().await? {
+        Some(document) => Some(found(&addressed, document).await?),
+        None => None,
+    };
+    let history = match addressed.declared.history {
+        Some(_) => {
+            let cursor = cursor.as_deref();
+            let page = addressed.collection.history(addressed.values.clone(), VERSIONS, cursor);
+            Some(history(page.await?))
+        }
+        None => None,
+    };
+    if found.is_none() && history.as_ref().is_none_or(|it| it.versions.is_empty()) {
+        return Err(Problem::not_found("the collection has no such record"));
+    }
+    let Addressed { collection, name, owner, .. } = addressed;
+    let collection = collection.name().to_owned();
+    // Records of others are shown and not changed, as their owners see to them.
+    let is_own = owner.is_none();
+    let (may_write, may_delete) = (may_write && is_own, may_delete && is_own);
+    Ok(RecordPage { collection, name, owner, found, history, may_write, may_delete, notice })
+}
+
+async fn found(addressed: &Addressed<'_>, document: Document) -> Result<Found, Problem> {
+    let Addressed { collection, declared, values, .. } = addressed;
+    let record = document.json()?;
+    let keys = collection.owned_keys(values.clone()).await?.unwrap_or_default();
+    let families = declared::counter_families(declared).into_iter().map(str::to_owned);
+    Ok(Found {
+        stored_at: document.key().to_owned(),
+        version: document.version().to_string(),
+        revision: document.version().revision(),
+        bytes: document.text().len() as u64,
+        counters: declared::counters(declared, &record),
+        counter_families: families.collect(),
+        record,
+        keys: keys.into_iter().map(Owned::from).collect(),
+    })
+}
+
+fn history(page: Listed<HistoryEntry<Value>>) -> History {
+    let problems = page.problems.into_iter();
+    History {
+        versions: page.records.into_iter().map(PastVersion::from).collect(),
+        next: page.next.map(|cursor| cursor.to_string()),
+        previous: page.previous.map(|cursor| cursor.to_string()),
+        problems: problems.map(|it| format!("{}: {}", it.key, it.reason)).collect(),
+    }
+}
+
+impl From<HistoryEntry<Value>> for PastVersion {
+    fn from(entry: HistoryEntry<Value>) -> Self {
+        PastVersion {
+            version: entry.version.to_string(),
+            revision: entry.version.revision(),
+            kind: entry.kind,
+            at_ms: entry.at_ms,
+            by: entry.by,
+            renamed_from: entry.renamed_from,
+            changes: entry.changes.into_iter().map(Differing::from).collect(),
+            record: entry.record,
+        }
+    }
+}
+
+impl From<OwnedKey> for Owned {
+    fn from(owned: OwnedKey) -> Self {
+        let (kind, index) = match owned.kind {
+            OwnedKind::Record => ("record", None),
+            OwnedKind::Entry { index } => ("entry", Some(index)),
+            OwnedKind::Counters => ("counters", None),
+            OwnedKind::History => ("history", None),
+            OwnedKind::Lease { index } => ("lease", Some(index)),
+            OwnedKind::Mark { aggregate } => ("mark", Some(aggregate)),
+            _ => ("other", None),
+        };
+        let OwnedKey { area, key, value, is_present, .. } = owned;
+        Owned { area, key, value, kind, index, is_present }
+    }
+}

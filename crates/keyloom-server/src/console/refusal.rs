@@ -1,0 +1,147 @@
+//! A problem as a page: what happened, why, and what to do.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::links::Links;
+use super::page::{Page, Place};
+use crate::problem::Problem;
+
+/// A problem that takes the place of a page.
+pub(super) struct Refusal {
+    problem: Problem,
+    told: Told,
+}
+
+/// A problem in the parts that people read.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Told {
+    /// The last part of its type's URL.
+    pub(super) kind: String,
+    pub(super) title: String,
+    pub(super) detail: String,
+    /// Whether a write may have happened.
+    pub(super) may_have_happened: bool,
+    pub(super) retry: bool,
+    /// What it is about.
+    pub(super) context: Vec<(String, String)>,
+}
+
+impl Refusal {
+    pub(super) fn new(problem: Problem) -> Self {
+        let told = Told::of(&problem);
+        Refusal { problem, told }
+    }
+
+    /// Takes over what the problem itself would say in its headers.
+    pub(super) fn add_headers(self, response: &mut Response) {
+        use axum::response::IntoResponse;
+        let own = self.problem.into_response();
+        for (name, value) in own.headers() {
+            if !response.headers().contains_key(name) {
+                response.headers_mut().insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.problem.to_json().serialize(serializer)
+    }
+}
+
+impl Told {
+    pub(super) fn of(problem: &Problem) -> Self {
+        let json = problem.to_json();
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+        let context = match &json["context"] {
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, value)| {
+                    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    (name.clone(), shown)
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Told {
+            kind: text("type").rsplit('/').next().unwrap_or_default().to_owned(),
+            title: text("title"),
+            detail: text("detail"),
+            may_have_happened: json["outcome"] == "may_have_happened",
+            retry: json["retry"] == true,
+            context,
+        }
+    }
+
+    /// What a person may do now.
+    fn advice(&self) -> &'static str {
+        match self.kind.as_str() {
+            _ if self.may_have_happened => {
+                "The write may have happened. Look at the record before you try again."
+            }
+            "not-found" => "Check the address, or look for it from the overview.",
+            "unauthenticated" => "Log in, or have your administrator give you a token.",
+            "forbidden" => {
+                "Stop viewing as a user if you do, or log in as somebody who may do this."
+            }
+            "invalid-key" | "invalid-record" | "invalid-request" => "Change what you sent.",
+            "no-index" => "Choose an index that begins with these fields, or filter instead.",
+            "invalid-query" => "Change the conditions or the order.",
+            "invalid-cursor" => "Begin at the first page again.",
+            "index-not-ready" => "Build the index on its page, then come back.",
+            "already-exists" | "unique-conflict" => "Change the value, or edit the other record.",
+            _ if self.retry => "Try again in a moment.",
+            _ => "Look into the server's log.",
+        }
+    }
+
+    /// The problem as a box within a page.
+    pub(super) fn view(&self) -> Markup {
+        html! {
+            div.notice.bad role="alert" {
+                p { strong { (self.title) } }
+                p { (self.detail) }
+                @if !self.context.is_empty() {
+                    dl.facts {
+                        @for (name, value) in &self.context {
+                            div { dt { (name) } dd.mono { (value) } }
+                        }
+                    }
+                }
+                p.muted { (self.advice()) }
+            }
+        }
+    }
+}
+
+impl Page for Refusal {
+    fn title(&self) -> String {
+        self.told.title.clone()
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::Elsewhere
+    }
+
+    fn status(&self) -> StatusCode {
+        self.problem.status()
+    }
+
+    fn view(&self, links: &Links) -> Markup {
+        html! {
+            h1 { (self.status().as_u16()) " " (self.told.title) }
+            (self.told.view())
+            p {
+                @if self.told.kind == "unauthenticated" {
+                    a.button href="/console/login" { "Log in" } " "
+                }
+                a.button.quiet href=(links.overview()) { "To the overview" }
+            }
+        }
+    }
+}

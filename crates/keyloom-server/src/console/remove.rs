@@ -1,0 +1,114 @@
+//! The end of a record, asked about once more.
+
+use axum::response::Response;
+use keyloom::{ErrorKind, Version};
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::draw::{crumbs, json, visible};
+use super::links::{Links, RecordName};
+use super::page::{Page, Place};
+use super::record::addressed;
+use super::visit::{Sent, Visit};
+use crate::auth::Verb;
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// The question.
+#[derive(Serialize)]
+struct RemovePage {
+    collection: String,
+    name: String,
+    version: String,
+    record: Value,
+    /// How many keys go with it.
+    keys: u64,
+    keeps_history: bool,
+}
+
+/// `GET /collections/{collection}/record/delete?key=`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = asked(&mut visit).await;
+    visit.answer(made)
+}
+
+/// `POST /collections/{collection}/record/delete?key=`
+pub(super) async fn delete(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match sent {
+        Ok(sent) => deleted(&mut visit, sent).await,
+        Err(problem) => Err(problem),
+    };
+    visit.go_on(made)
+}
+
+async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Delete).await?;
+    params.finish()?;
+    let document = addressed.found().await?;
+    let keys = addressed.collection.owned_keys(addressed.values.clone()).await?;
+    let link = addressed.link();
+    Ok(RemovePage {
+        collection: link.collection.to_owned(),
+        name: link.name.to_owned(),
+        version: document.version().to_string(),
+        record: document.json()?,
+        keys: keys.map_or(0, |keys| keys.len() as u64),
+        keeps_history: addressed.declared.history.is_some(),
+    })
+}
+
+async fn deleted(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
+    let missing = || Problem::invalid_request("the form did not say which version it deletes");
+    let version: Version = sent.take("version")?.ok_or_else(missing)?.parse()?;
+    sent.finish()?;
+    let mut params = visit.take_params();
+    let addressed = addressed(visit, &mut params, Verb::Delete).await?;
+    params.finish()?;
+    let deleted = addressed.collection.delete_if(addressed.values.clone(), version).await;
+    deleted.map_err(|error| match error.kind() {
+        ErrorKind::VersionConflict => Problem::from(error)
+            .with("advice", "look at the record as it is now before you delete it"),
+        _ => Problem::from(error),
+    })?;
+    let path = Links::collection_path(addressed.collection.name());
+    Ok(visit.links.to(&path, [("notice", "deleted")]))
+}
+
+impl Page for RemovePage {
+    fn title(&self) -> String {
+        format!("Delete {} · {}", visible(&self.name), self.collection)
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::Collection(&self.collection)
+    }
+
+    fn view(&self, links: &Links) -> Markup {
+        let name = visible(&self.name);
+        let link = RecordName { collection: &self.collection, name: &self.name, owner: None };
+        html! {
+            (crumbs(&[
+                ("Overview", Some(links.overview())),
+                (&self.collection, Some(links.collection(&self.collection))),
+                (&name, Some(links.record(link, ""))),
+                ("Delete", None),
+            ]))
+            h1 { "Delete " span.mono { (name) } "?" }
+            div.notice.warn {
+                p {
+                    "The record goes with all its " strong { (self.keys) " keys" } ". "
+                    @if self.keeps_history { "Its history stays as long as the schema keeps it." }
+                    @else { "This cannot be undone." }
+                }
+            }
+            form.actions method="post" action=(links.record(link, "/delete")) {
+                input type="hidden" name="version" value=(self.version);
+                button.danger { "Delete the record" }
+                a.button.quiet href=(links.record(link, "")) { "Keep it" }
+            }
+            (json(&self.record))
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The schema: every kind of key that the space can hold, and the declaration.
+
+use axum::response::Response;
+use keyloom::{KeyPattern, SchemaDeclaration, Warning};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::draw::{crumbs, json, key, template};
+use super::links::Links;
+use super::page::{Page, Place};
+use super::visit::Visit;
+use crate::problem::Problem;
+
+/// The page.
+#[derive(Serialize)]
+struct SchemaPage {
+    space: String,
+    keyspace: Vec<KeyPattern>,
+    warnings: Vec<Told>,
+    schema: SchemaDeclaration,
+}
+
+/// Something in the schema that is probably not meant.
+#[derive(Serialize)]
+struct Told {
+    collection: String,
+    field: String,
+    reason: &'static str,
+}
+
+/// `GET /schema`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = model(&mut visit).await;
+    visit.answer(made)
+}
+
+async fn model(visit: &mut Visit) -> Result<SchemaPage, Problem> {
+    visit.take_params().finish()?;
+    let schema = visit.caller.store.schema().await?;
+    let is_seen = |collection: &Option<String>| match collection {
+        Some(name) => visit.caller.grant.sees(name),
+        None => visit.caller.admin().is_ok(),
+    };
+    let keyspace = schema.keyspace().into_iter().filter(|it| is_seen(&it.collection)).collect();
+    let warnings = schema.warnings().into_iter();
+    let warnings = warnings
+        .filter(|it| visit.caller.grant.sees(&it.collection))
+        .map(|Warning { collection, field, reason }| Told { collection, field, reason })
+        .collect();
+    let space = visit.caller.store.space_name().to_owned();
+    Ok(SchemaPage { space, keyspace, warnings, schema: visit.schema.clone() })
+}
+
+impl SchemaPage {
+    /// The kinds of keys of each collection, and then those of the whole space.
+    fn groups(&self) -> Vec<(Option<&str>, Vec<&KeyPattern>)> {
+        let mut groups: Vec<(Option<&str>, Vec<&KeyPattern>)> = Vec::new();
+        for pattern in &self.keyspace {
+            let collection = pattern.collection.as_deref();
+            match groups.last_mut() {
+                Some((last, members)) if *last == collection => members.push(pattern),
+                _ => groups.push((collection, vec![pattern])),
+            }
+        }
+        groups
+    }
+}
+
+impl Page for SchemaPage {
+    fn title(&self) -> String {
+        "Schema".to_owned()
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::Schema
+    }
+
+    fn view(&self, links: &Links) -> Markup {
+        html! {
+            (crumbs(&[("Overview", Some(links.overview())), ("Schema", None)]))
+            h1 { "Schema" }
+            p.lead {
+                "Every kind of key that the space " strong { (self.space) } " can hold, with an \
+                 example of each and the calls that read it."
+            }
+            @for told in &self.warnings {
+                p.notice.warn {
+                    strong.mono { (told.collection) "." (told.field) } " " (told.reason) "."
+                }
+            }
+            @if self.schema.collections.is_empty() { (no_schema()) }
+            @for (collection, patterns) in self.groups() {
+                section {
+                    h2 {
+                        @match collection {
+                            Some(name) => a href=(links.collection(name)) { (name) },
+                            None => "The whole space",
+                        }
+                    }
+                    div.patterns { @for pattern in patterns { (one(pattern, links)) } }
+                }
+            }
+            section {
+                h2 { "Declaration" }
+                details {
+                    summary { "The schema as JSON, spelled as in a schema file" }
+                    (json(&serde_json::to_value(&self.schema).unwrap_or_default()))
+                }
+            }
+        }
+    }
+}
+
+/// What to do where nothing is declared.
+pub(super) fn no_schema() -> Markup {
+    html! {
+        div.empty {
+            p { strong { "This space has no schema yet." } }
+            p {
+                "Declare collections in a file and start the server with it: "
+                code { "keyloom serve --schema keyloom.toml" } "."
+            }
+        }
+    }
+}
+
+fn one(pattern: &KeyPattern, links: &Links) -> Markup {
+    html! {
+        article.pattern {
+            h3 {
+                (template(&pattern.template))
+                @if !pattern.area.is_empty() { " " span.badge { "area " (pattern.area) } }
+            }
+            p {
+                (pattern.what) " "
+                @if let (Some(collection), Some(index)) = (&pattern.collection, &pattern.index) {
+                    a href=(links.index(collection, index)) { "Index " (index) }
+                }
+            }
+            dl.facts {
+                div { dt { "Example" } dd { (key(&pattern.example_key)) } }
+                div { dt { "Holds" } dd { (pattern.holds) } }
+                div { dt { "Such as" } dd.mono { (super::draw::visible(&pattern.example_value)) } }
+                div { dt { "Read by" } dd { (pattern.read_by) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! One request for a page: who asks, of which space, in whose name, and in which form.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use keyloom::{Collection, CollectionDeclaration, SchemaDeclaration};
+use serde_json::Value;
+
+use super::answer;
+use super::frame::Frame;
+use super::links::Links;
+use super::page::Page;
+use super::refusal::Refusal;
+use crate::app::App;
+use crate::auth::Verb;
+use crate::body::RawBody;
+use crate::caller::{ACT_AS, Caller};
+use crate::params::Params;
+use crate::path::{self, PathParts};
+use crate::problem::Problem;
+
+/// A visitor's request for a page.
+pub(super) struct Visit {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    /// The parameters, without those that every page has.
+    pub(super) params: Params,
+    pub(super) links: Links,
+    /// The schema of the space, with the collections that the caller may know of.
+    pub(super) schema: SchemaDeclaration,
+    path: PathParts,
+    form: Form,
+    /// The path and the query, as they came.
+    url: String,
+}
+
+/// In which form the answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Html,
+    Json,
+}
+
+impl Visit {
+    /// A named part of the path.
+    pub(super) fn part(&self, name: &str) -> &str {
+        self.path.get(name)
+    }
+
+    /// The parameters, to be taken one by one.
+    pub(super) fn take_params(&mut self) -> Params {
+        std::mem::take(&mut self.params)
+    }
+
+    /// The collection of the path, with what is declared of it.
+    pub(super) async fn collection(
+        &self,
+        verb: Verb,
+    ) -> Result<(Collection<Value>, &CollectionDeclaration), Problem> {
+        let name = self.part("collection");
+        let collection = self.caller.collection(verb, name).await?;
+        let unknown = || Problem::not_found("the schema has no collection of that name");
+        let declared = self.schema.collections.get(name).ok_or_else(unknown)?;
+        Ok((collection, declared))
+    }
+
+    /// Whether the caller may do this with the collection of the path.
+    pub(super) fn may(&self, verb: Verb) -> bool {
+        self.caller.grant.allows(verb, self.part("collection"))
+    }
+
+    /// What stands around every page.
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            links: &self.links,
+            space: self.caller.store.space_name(),
+            engine: self.caller.store.engine().capabilities().engine,
+            collections: self.schema.collections.keys().map(String::as_str).collect(),
+            is_admin: self.caller.admin().is_ok(),
+            may_act_as: self.caller.grant.may_act_as,
+            is_open: self.app.config().authority.is_open(),
+            url: &self.url,
+        }
+    }
+
+    /// The answer: a page, or what stands in its way.
+    pub(super) fn answer(self, made: Result<impl Page, Problem>) -> Response {
+        match made {
+            Ok(page) => self.show(&page),
+            Err(problem) => self.refuse(problem),
+        }
+    }
+
+    /// The answer to a form: on to a page, or what stands in its way.
+    pub(super) fn go_on(self, made: Result<String, Problem>) -> Response {
+        match made {
+            Ok(url) => Redirect::to(&url).into_response(),
+            Err(problem) => self.refuse(problem),
+        }
+    }
+
+    /// Shows a page in the wanted form.
+    pub(super) fn show(&self, page: &impl Page) -> Response {
+        match self.form {
+            Form::Html => answer::html(page, &self.frame()),
+            Form::Json => answer::json(page),
+        }
+    }
+
+    /// Shows a problem in the wanted form.
+    pub(super) fn refuse(&self, problem: Problem) -> Response {
+        match self.form {
+            Form::Html => {
+                let refusal = Refusal::new(problem);
+                let mut response = answer::html(&refusal, &self.frame());
+                refusal.add_headers(&mut response);
+                response
+            }
+            Form::Json => problem.into_response(),
+        }
+    }
+}
+
+/// A request that cannot even become a visit.
+pub(super) struct Unvisited {
+    problem: Problem,
+    form: Form,
+}
+
+impl IntoResponse for Unvisited {
+    fn into_response(self) -> Response {
+        match self.form {
+            Form::Html => {
+                let refusal = Refusal::new(self.problem);
+                let mut response = answer::html(&refusal, &Frame::bare(&Links::new(None, None)));
+                refusal.add_headers(&mut response);
+                response
+            }
+            Form::Json => self.problem.into_response(),
+        }
+    }
+}
+
+impl FromRequestParts<App> for Visit {
+    type Rejection = Unvisited;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Unvisited> {
+        let mut params = Params::read(parts.uri.query().unwrap_or_default());
+        let form = wanted(&mut params, &parts.headers);
+        let shown = *form.as_ref().unwrap_or(&Form::Html);
+        let unvisited = |problem| Unvisited { problem, form: shown };
+        let form = form.map_err(unvisited)?;
+        visit(parts, app, params, form).await.map_err(unvisited)
+    }
+}
+
+async fn visit(
+    parts: &mut Parts,
+    app: &App,
+    mut params: Params,
+    form: Form,
+) -> Result<Visit, Problem> {
+    let user = params.take("as")?.filter(|user| !user.is_empty());
+    if let Some(user) = &user {
+        // Encoded text is ASCII without control characters, and so always fit for a header.
+        let value = HeaderValue::from_str(&path::encode(user));
+        let value = value.map_err(|_| Problem::invalid_request("the user has no such name"))?;
+        parts.headers.append(ACT_AS, value);
+    }
+    let path = PathParts::from_request_parts(parts, app).await?;
+    let caller = Caller::from_request_parts(parts, app).await?;
+    let links = Links::new(path.find("space"), user);
+    let mut schema = caller.store.schema().await?.declaration();
+    schema.collections.retain(|name, _| caller.grant.sees(name));
+    let url = parts.uri.path_and_query().map_or("/", |url| url.as_str()).to_owned();
+    Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, url })
+}
+
+/// The form that is asked for: by the parameter, or else by the header.
+fn wanted(params: &mut Params, headers: &HeaderMap) -> Result<Form, Problem> {
+    match params.take("format")?.as_deref() {
+        Some("json") => return Ok(Form::Json),
+        Some("html") => return Ok(Form::Html),
+        Some(_) => return Err(Problem::invalid_request("the format is html or json")),
+        None => {}
+    }
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let names = |media: &str| accepted.is_some_and(|accepted| accepted.contains(media));
+    match names("application/json") && !names("text/html") {
+        true => Ok(Form::Json),
+        false => Ok(Form::Html),
+    }
+}
+
+/// What a form of a page sent.
+pub(super) struct Sent(pub(super) Result<Params, Problem>);
+
+impl FromRequest<App> for Sent {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, std::convert::Infallible> {
+        let media = crate::body::media_type(request.headers());
+        if media.as_deref() != Some("application/x-www-form-urlencoded") {
+            let wanted = "application/x-www-form-urlencoded";
+            return Ok(Sent(Err(Problem::unsupported_media_type(wanted))));
+        }
+        let body = RawBody::from_request(request, app).await;
+        let read = |RawBody(bytes)| Params::read(&String::from_utf8_lossy(&bytes));
+        Ok(Sent(body.map(read)))
+    }
+}

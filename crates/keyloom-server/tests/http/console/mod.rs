@@ -1,0 +1,4 @@
+//! The console: its pages, their JSON twins, and people who use them.
+
+mod browser;
+mod fixture;
