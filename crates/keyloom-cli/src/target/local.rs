@@ -1,0 +1,142 @@
+//! A store that this process holds, asked through the server's application.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http;
+use http_body_util::BodyExt;
+use keyloom::Store;
+use keyloom_server::{App, Config};
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+use super::{Answer, Opened};
+use crate::exit::{FAILED, Failure, UNREACHABLE, WRONG_INPUT};
+
+/// A store and its application.
+pub(super) struct Local {
+    runtime: Arc<Runtime>,
+    app: App,
+}
+
+/// Opens a store. A folder that is not there is made only where the command is meant to.
+pub(crate) fn open_store(
+    runtime: &Runtime,
+    address: &str,
+    is_made: bool,
+) -> Result<Store, Failure> {
+    if let Some(engine) = later_engine(address) {
+        let message = format!("Keyloom cannot keep its records in {engine} yet");
+        return Err(Failure::new(WRONG_INPUT, message).with_hint("file:PATH and memory: work"));
+    }
+    if let Some(path) = address.strip_prefix("file:")
+        && !path.is_empty()
+        && !is_made
+        && !Path::new(path).exists()
+    {
+        let message = format!("there is no store at {path}");
+        let hint = "`keyloom serve` makes one, and `keyloom demo` shows one; \
+                    --store names another, --server asks a running server";
+        return Err(Failure::new(UNREACHABLE, message).with_hint(hint));
+    }
+    runtime.block_on(Store::open(address)).map_err(|error| {
+        let failure = Failure::from(error);
+        match address.contains(':') {
+            true => failure,
+            false => failure.with_hint(format!("for a folder: --store file:{address}")),
+        }
+    })
+}
+
+/// The engines whose addresses are known and that do not exist yet.
+fn later_engine(address: &str) -> Option<&'static str> {
+    let (scheme, _) = address.split_once(':')?;
+    match scheme {
+        "redis" | "rediss" => Some("Redis"),
+        "postgres" | "postgresql" => Some("PostgreSQL"),
+        "dynamodb" => Some("DynamoDB"),
+        _ => None,
+    }
+}
+
+/// The runtime of a command.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Runtime::new().map_err(|error| Failure::new(FAILED, format!("no threads: {error}")))
+}
+
+impl Local {
+    pub(super) fn open(address: &str) -> Result<Self, Failure> {
+        let runtime = runtime()?;
+        let store = open_store(&runtime, address, false)?;
+        let app = {
+            let _inside = runtime.enter();
+            App::new(store, patient())
+        };
+        Ok(Local { runtime: Arc::new(runtime), app })
+    }
+
+    pub(super) fn send(&self, request: http::Request<Vec<u8>>) -> Result<Answer, Failure> {
+        let (head, body) = self.answer(request);
+        let body = self.runtime.block_on(body.collect()).map_err(|error| super::broken(&error))?;
+        let (status, body) = (head.status.as_u16(), body.to_bytes().to_vec());
+        Ok(Answer { status, headers: head.headers, body })
+    }
+
+    pub(super) fn stream(&self, request: http::Request<Vec<u8>>) -> Opened {
+        let (head, body) = self.answer(request);
+        let body = BodyReader { runtime: Arc::clone(&self.runtime), body, rest: Bytes::new() };
+        Opened { status: head.status.as_u16(), headers: head.headers, body: Box::new(body) }
+    }
+
+    fn answer(&self, request: http::Request<Vec<u8>>) -> (http::response::Parts, Body) {
+        let (head, body) = request.into_parts();
+        let request = http::Request::from_parts(head, Body::from(body));
+        let answer = self.runtime.block_on(self.app.router().oneshot(request));
+        answer.unwrap_or_else(|never| match never {}).into_parts()
+    }
+}
+
+impl Drop for Local {
+    /// What was written is durable already; closing only lets go of the folder in order.
+    fn drop(&mut self) {
+        if let Err(error) = self.runtime.block_on(self.app.store().close()) {
+            crate::output::note(&format!("the store did not close well: {error}"));
+        }
+    }
+}
+
+/// Limits protect a server from its callers. This caller is the one who holds the store.
+fn patient() -> Config {
+    let mut config = Config::default();
+    config.limits.answer_timeout = Duration::from_secs(24 * 60 * 60);
+    config.limits.body_bytes_max = 1 << 30;
+    config
+}
+
+/// The body of an answer, as it comes.
+struct BodyReader {
+    runtime: Arc<Runtime>,
+    body: Body,
+    rest: Bytes,
+}
+
+impl Read for BodyReader {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.runtime.block_on(self.body.frame()) {
+                None => return Ok(0),
+                Some(frame) => {
+                    let frame = frame.map_err(io::Error::other)?;
+                    self.rest = frame.into_data().unwrap_or_default();
+                }
+            }
+        }
+        let count = target.len().min(self.rest.len());
+        let taken = self.rest.split_to(count);
+        target[..count].copy_from_slice(&taken);
+        Ok(count)
+    }
+}
