@@ -10,7 +10,8 @@ use crate::api::Streams;
 use crate::config::Config;
 use crate::jobs::Jobs;
 use crate::metrics::Metrics;
-use crate::{api, console, guard, openapi};
+use crate::problem::Problem;
+use crate::{api, auth, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -24,8 +25,8 @@ struct Shared {
     metrics: Metrics,
     jobs: Jobs,
     streams: Streams,
-    /// Whether the server is about to stop.
-    stopping: watch::Sender<bool>,
+    /// Whether the server has been told to stop.
+    is_stopping: watch::Sender<bool>,
 }
 
 impl App {
@@ -37,7 +38,7 @@ impl App {
             metrics: Metrics::default(),
             jobs: Jobs::default(),
             streams: Streams::default(),
-            stopping: watch::Sender::new(false),
+            is_stopping: watch::Sender::new(false),
         };
         App { shared: Arc::new(shared) }
     }
@@ -46,9 +47,13 @@ impl App {
     pub fn router(&self) -> Router {
         let routes = Router::new()
             .merge(api::routes())
+            .merge(auth::session::routes())
             .merge(console::routes())
             .merge(openapi::routes())
-            .merge(crate::metrics::routes());
+            .merge(problem::routes())
+            .merge(crate::metrics::routes())
+            .fallback(Problem::unknown_path)
+            .method_not_allowed_fallback(Problem::method_not_allowed);
         guard::around(routes, self).with_state(self.clone())
     }
 
@@ -74,22 +79,22 @@ impl App {
         &self.shared.streams
     }
 
-    /// Tells streams and jobs to end, before the server waits for its requests.
-    pub(crate) fn stop(&self) {
-        self.shared.stopping.send_replace(true);
-    }
-
-    /// Whether the server is about to stop.
+    /// Whether the server has been told to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.shared.stopping.borrow()
+        *self.shared.is_stopping.borrow()
     }
 
-    /// Waits until the server is about to stop.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut stopping = self.shared.stopping.subscribe();
+    /// Tells everything that goes on by itself to end.
+    pub(crate) fn stop(&self) {
+        self.shared.is_stopping.send_replace(true);
+    }
+
+    /// Is over when the server has been told to stop.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + use<> {
+        let mut is_stopping = self.shared.is_stopping.subscribe();
         async move {
-            // Fails only when the application is gone, which is an end as well.
-            drop(stopping.wait_for(|is_stopping| *is_stopping).await);
+            // The sender lives as long as the app; without it, there is nothing to go on for.
+            drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
         }
     }
 }

@@ -18,10 +18,9 @@ mod params;
 mod path;
 mod problem;
 mod refusal;
-mod reply;
 mod serve;
 
 pub use app::App;
-pub use auth::{Authority, Grant, Role, Verb};
+pub use auth::{Authority, Grant, Role, Verb, new_token};
 pub use config::{Config, Limits};
 pub use serve::{Server, serve};

@@ -6,12 +6,25 @@
     reason = "tests fail by panicking"
 )]
 
+mod access_file;
+mod auth;
 mod batch;
+mod bodies;
+mod browsers;
+mod budgets;
 mod changes;
+mod cursors;
+mod escapes;
 mod jobs;
 mod kv;
+mod login;
 mod metrics;
+mod people;
 mod records;
+mod schemas;
+mod secrets;
+mod shutdown;
+mod slow;
 mod support;
 mod transaction;
 mod transfer;

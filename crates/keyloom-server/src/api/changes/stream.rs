@@ -22,7 +22,6 @@ use super::told::commit;
 use super::{Wanted, too_many};
 use crate::app::App;
 use crate::problem::Problem;
-use crate::refusal;
 
 /// How many streams are open.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +51,6 @@ impl Drop for Place {
 
 /// What a stream needs to go on.
 struct Following {
-    app: App,
     watch: Watch,
     pulse: Duration,
     is_over: bool,
@@ -74,7 +72,6 @@ pub(super) async fn answer(
     let options = collections.fold(options, |options, name| options.collection(name));
     let options = wanted.prefix.iter().fold(options, |options, text| options.key_prefix(text));
     let following = Following {
-        app: app.clone(),
         watch: store.watch(options).await?,
         pulse: limits.stream_pulse,
         is_over: false,
@@ -99,10 +96,8 @@ impl Following {
         if self.is_over {
             return None;
         }
-        let stopped = self.app.stopped();
         tokio::select! {
             biased;
-            () = stopped => Some(self.end(&refusal::stopping())),
             next = self.watch.next() => Some(match next {
                 Ok(logged) => event(logged),
                 Err(error) => self.end(&error.into()),
