@@ -74,7 +74,7 @@ fn overload(error: &axum::Error) -> Option<Overloaded> {
 }
 
 /// Nothing is decompressed, so that a small body never becomes a large one.
-fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());

@@ -11,11 +11,14 @@ mod caller;
 mod config;
 mod console;
 mod guard;
+mod jobs;
 mod metrics;
 mod openapi;
 mod params;
 mod path;
 mod problem;
+mod refusal;
+mod reply;
 mod serve;
 
 pub use app::App;

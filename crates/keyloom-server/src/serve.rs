@@ -95,11 +95,12 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
         };
         while open.try_join_next().is_some() {}
         let (app, router, builder) = (app.clone(), router.clone(), builder.clone());
+        let counted = app.metrics().connection();
         open.spawn(async move {
             if let Err(error) = converse(stream, &app, router, &builder).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(permit);
+            drop((permit, counted));
         });
     }
 }

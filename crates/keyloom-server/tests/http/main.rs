@@ -8,12 +8,17 @@
 
 mod access_file;
 mod auth;
+mod batch;
 mod bodies;
 mod browsers;
 mod budgets;
+mod changes;
 mod cursors;
 mod escapes;
+mod jobs;
+mod kv;
 mod login;
+mod metrics;
 mod people;
 mod records;
 mod schemas;
@@ -21,3 +26,5 @@ mod secrets;
 mod shutdown;
 mod slow;
 mod support;
+mod transaction;
+mod transfer;
