@@ -25,8 +25,8 @@ struct Shared {
     metrics: Metrics,
     jobs: Jobs,
     streams: Streams,
-    /// Whether the server has been told to stop.
-    is_stopping: watch::Sender<bool>,
+    /// Whether the server is about to stop.
+    stopping: watch::Sender<bool>,
 }
 
 impl App {
@@ -38,7 +38,7 @@ impl App {
             metrics: Metrics::default(),
             jobs: Jobs::default(),
             streams: Streams::default(),
-            is_stopping: watch::Sender::new(false),
+            stopping: watch::Sender::new(false),
         };
         App { shared: Arc::new(shared) }
     }
@@ -79,22 +79,22 @@ impl App {
         &self.shared.streams
     }
 
-    /// Whether the server has been told to stop.
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.shared.is_stopping.borrow()
-    }
-
-    /// Tells everything that goes on by itself to end.
+    /// Tells streams and jobs to end, before the server waits for its requests.
     pub(crate) fn stop(&self) {
-        self.shared.is_stopping.send_replace(true);
+        self.shared.stopping.send_replace(true);
     }
 
-    /// Is over when the server has been told to stop.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + use<> {
-        let mut is_stopping = self.shared.is_stopping.subscribe();
+    /// Whether the server is about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.shared.stopping.borrow()
+    }
+
+    /// Waits until the server is about to stop.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stopping = self.shared.stopping.subscribe();
         async move {
-            // The sender lives as long as the app; without it, there is nothing to go on for.
-            drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
+            // Fails only when the application is gone, which is an end as well.
+            drop(stopping.wait_for(|is_stopping| *is_stopping).await);
         }
     }
 }

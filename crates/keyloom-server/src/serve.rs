@@ -100,8 +100,7 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
             if let Err(error) = converse(stream, &app, router, &builder).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(counted);
-            drop(permit);
+            drop((permit, counted));
         });
     }
 }

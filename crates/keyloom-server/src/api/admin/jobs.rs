@@ -141,7 +141,7 @@ where
             Ok(answer::with_path(accepted, header::LOCATION, &location(caller, &job)))
         }
         Err(running) => {
-            let title = "A job of this kind runs already";
+            let title = "A job of this kind is running";
             let detail = format!("wait for the {kind} that runs in this space, or stop it");
             let problem = Problem::new(StatusCode::CONFLICT, "already-running", title, detail)
                 .with("job", running.id.to_string());

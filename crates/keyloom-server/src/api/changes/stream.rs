@@ -22,6 +22,7 @@ use super::told::commit;
 use super::{Wanted, too_many};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::refusal;
 
 /// How many streams are open.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,7 @@ impl Drop for Place {
 
 /// What a stream needs to go on.
 struct Following {
+    app: App,
     watch: Watch,
     pulse: Duration,
     is_over: bool,
@@ -72,6 +74,7 @@ pub(super) async fn answer(
     let options = collections.fold(options, |options, name| options.collection(name));
     let options = wanted.prefix.iter().fold(options, |options, text| options.key_prefix(text));
     let following = Following {
+        app: app.clone(),
         watch: store.watch(options).await?,
         pulse: limits.stream_pulse,
         is_over: false,
@@ -96,8 +99,10 @@ impl Following {
         if self.is_over {
             return None;
         }
+        let stopped = self.app.stopped();
         tokio::select! {
             biased;
+            () = stopped => Some(self.end(&refusal::stopping())),
             next = self.watch.next() => Some(match next {
                 Ok(logged) => event(logged),
                 Err(error) => self.end(&error.into()),
