@@ -150,7 +150,12 @@ impl Refused {
             Refused::Commit(error) => error,
         };
         let number = guilty(&error, prepared, written);
-        let problem = Problem::from(error);
+        // In doubt it is an operation that shows nothing.
+        let of = |shown: &&Prepared| number.map_or(!shown.may_read, |it| shown.number == it);
+        let problem = match prepared.iter().find(of) {
+            Some(prepared) => prepared.told(error),
+            None => error.into(),
+        };
         match number {
             Some(number) => problem.with("operation", number),
             None => problem,
@@ -163,7 +168,7 @@ fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usi
     let collection = error.context_value("collection")?;
     let key = error.context_value("key")?;
     let is_there = |number: &usize| {
-        prepared.get(*number).is_some_and(|found| found.operation.collection == collection)
+        prepared.iter().any(|it| it.number == *number && it.operation.collection == collection)
     };
     let written = written.list();
     let of_collection = || written.iter().filter(|(number, ..)| is_there(number));

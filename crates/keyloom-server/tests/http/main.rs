@@ -25,6 +25,7 @@ mod paths;
 mod people;
 mod problems;
 mod records;
+mod rights;
 mod schemas;
 mod secrets;
 mod shutdown;
