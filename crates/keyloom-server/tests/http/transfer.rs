@@ -187,11 +187,13 @@ fn an_import_goes_on_from_a_line_and_counts_what_it_does_not_tell() {
 /// Lines of one record are written in their order, and values pass from record to record.
 #[test]
 fn later_lines_win() {
-    let server = TestServer::start(SCHEMA);
+    // In a folder commits take their time, so that lines are written side by side.
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("file:{}", folder.path().display());
+    let server = TestServer::on(&address, SCHEMA, Config::default());
     let mut text = String::new();
     for step in 0..100 {
         for n in 0..3 {
-            // The codes go round: each is given up by one record and taken by the next.
             let record = json!({"id": id(n), "code": format!("s{step}-{n}"), "step": step});
             text.push_str(&format!("{record}\n"));
         }
