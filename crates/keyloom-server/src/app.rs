@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use keyloom::Store;
+use tokio::sync::watch;
 
+use crate::api::Streams;
 use crate::config::Config;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::{api, console, guard, openapi, problem};
+use crate::{api, auth, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -20,18 +23,31 @@ struct Shared {
     store: Store,
     config: Config,
     metrics: Metrics,
+    jobs: Jobs,
+    streams: Streams,
+    /// Whether the server is about to stop.
+    stopping: watch::Sender<bool>,
 }
 
 impl App {
     /// An application on an open store.
     pub fn new(store: Store, config: Config) -> Self {
-        App { shared: Arc::new(Shared { store, config, metrics: Metrics::default() }) }
+        let shared = Shared {
+            store,
+            config,
+            metrics: Metrics::default(),
+            jobs: Jobs::default(),
+            streams: Streams::default(),
+            stopping: watch::Sender::new(false),
+        };
+        App { shared: Arc::new(shared) }
     }
 
     /// Every route, ready to be called with requests.
     pub fn router(&self) -> Router {
         let routes = Router::new()
             .merge(api::routes())
+            .merge(auth::session::routes())
             .merge(console::routes())
             .merge(openapi::routes())
             .merge(problem::routes())
@@ -53,5 +69,32 @@ impl App {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.shared.jobs
+    }
+
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.shared.streams
+    }
+
+    /// Tells streams and jobs to end, before the server waits for its requests.
+    pub(crate) fn stop(&self) {
+        self.shared.stopping.send_replace(true);
+    }
+
+    /// Whether the server is about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.shared.stopping.borrow()
+    }
+
+    /// Waits until the server is about to stop.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stopping = self.shared.stopping.subscribe();
+        async move {
+            // Fails only when the application is gone, which is an end as well.
+            drop(stopping.wait_for(|is_stopping| *is_stopping).await);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The body of a request: whole, bounded, in time, and strict JSON.
 
+use std::error::Error as StdError;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -8,6 +10,7 @@ use keyloom::read_json;
 use serde_json::Value;
 
 use crate::app::App;
+use crate::guard::Overloaded;
 use crate::problem::Problem;
 
 /// The bytes of a body.
@@ -50,15 +53,31 @@ async fn read(body: Body, app: &App) -> Result<Bytes, Problem> {
     let reading = to_bytes(body, limits.body_bytes_max);
     match tokio::time::timeout(limits.body_timeout, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => Err(Problem::unread_body(&error, limits.body_bytes_max)),
+        Ok(Err(error)) => Err(match overload(&error) {
+            Some(overloaded) => overloaded.into_problem(),
+            None => Problem::unread_body(&error, limits.body_bytes_max),
+        }),
         Err(_) => Err(Problem::request_timeout()),
     }
 }
 
-/// Nothing is decompressed, so that a small body never becomes a large one.
-fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
-    match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
-        None | Some(b"identity") => Ok(()),
-        Some(_) => Err(Problem::unsupported_media_type("a body without Content-Encoding")),
+/// Whether a body was refused because the server has too much to do.
+fn overload(error: &axum::Error) -> Option<Overloaded> {
+    let mut cause: Option<&dyn StdError> = Some(error);
+    while let Some(error) = cause {
+        if let Some(overloaded) = error.downcast_ref::<Overloaded>() {
+            return Some(*overloaded);
+        }
+        cause = error.source();
     }
+    None
+}
+
+/// Nothing is decompressed, so that a small body never becomes a large one.
+pub(crate) fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    Err(Problem::unsupported_media_type("a body without Content-Encoding"))
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::{Grant, Role, Verb};
+use crate::guard::{CallerName, Side};
 use crate::path::{self, PathParts};
 use crate::problem::Problem;
 
@@ -38,12 +39,13 @@ impl Caller {
         name: &str,
     ) -> Result<Collection<Value>, Problem> {
         if !self.grant.sees(name) {
+            // To the last byte what is said of collections that are not there.
             return Err(Problem::not_found("the schema has no collection of that name"));
         }
+        let collection = self.store.documents(name).await?;
         if !self.grant.allows(verb, name) {
             return Err(Problem::forbidden("the token does not allow this on the collection"));
         }
-        let collection = self.store.documents(name).await?;
         Ok(match &self.key {
             Some(key) if verb != Verb::Read => collection.with_idempotency_key(key)?,
             _ => collection,
@@ -66,12 +68,19 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let grant = app.config().authority.grant(&parts.headers)?;
+        let is_console = parts.extensions.get::<Side>() == Some(&Side::Console);
+        let grant = app.config().authority.grant(&parts.headers, is_console)?;
+        if let Some(name) = parts.extensions.get::<CallerName>() {
+            name.set(&grant.name);
+        }
         let path = PathParts::from_request_parts(parts, app).await?;
-        let (store, base) = match path.get("space") {
-            "" => (app.store().clone(), String::new()),
-            space => (app.store().space(space)?, format!("/s/{}", path::encode(space))),
+        let (store, base) = match path.find("space") {
+            None => (app.store().clone(), String::new()),
+            Some(space) => (app.store().space(space)?, format!("/s/{}", path::encode(space))),
         };
+        if !grant.enters(store.space_name()) {
+            return Err(Problem::not_found("there is no such space for this caller"));
+        }
         let user = acting_user(&grant, &parts.headers)?;
         let store = match &user {
             Some(user) => store.acting_as(user)?,

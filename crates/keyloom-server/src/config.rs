@@ -12,21 +12,31 @@ pub struct Config {
     /// How much one caller may ask for.
     pub limits: Limits,
     /// Names by which the server may be called besides those of the loopback interface, as in the
-    /// `Host` header. Empty: any name, unless access control is off.
+    /// `Host` header, without the port. Empty: any name, unless access control is off.
     pub hosts: Vec<String>,
+    /// Origins whose pages may use the API from a browser, such as `https://app.example.org`.
+    /// Empty: none.
+    pub origins: Vec<String>,
 }
 
 /// How much one caller may ask for. Everything is on by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at one time; further ones wait to be accepted.
+    /// Connections at one time; further ones wait to be accepted. Never more than half of the
+    /// files that the process may open, so that the store always finds some.
     pub connections_max: usize,
+    /// Requests that are worked on at one time; further ones are refused, to be sent again.
+    pub requests_max: usize,
     /// How long a connection may take to send the head of a request.
     pub head_timeout: Duration,
     /// How long a request's body may take to arrive.
     pub body_timeout: Duration,
     /// How long an answer may take to be made. Streams are not bound by it.
     pub answer_timeout: Duration,
+    /// How long a caller may take nothing of an answer that is being sent.
+    pub write_timeout: Duration,
+    /// How long a connection may wait for its next request.
+    pub idle_timeout: Duration,
     /// The most bytes of a request's body.
     pub body_bytes_max: usize,
     /// The most bytes of a request's head.
@@ -37,13 +47,24 @@ pub struct Limits {
     pub read_max: usize,
     /// The most operations of one transaction or batch.
     pub operations_max: usize,
+    /// The most streams of changes at one time.
+    pub streams_max: usize,
+    /// After how long without news a stream gives a sign of life.
+    pub stream_pulse: Duration,
+    /// The most bytes of one line of an import.
+    pub line_bytes_max: usize,
     /// How long a shutdown waits for requests that have begun.
     pub shutdown_grace: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { authority: Authority::open(), limits: Limits::default(), hosts: Vec::new() }
+        Config {
+            authority: Authority::open(),
+            limits: Limits::default(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
     }
 }
 
@@ -51,14 +72,20 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections_max: 4096,
+            requests_max: 1024,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
             body_bytes_max: 8 << 20,
             head_bytes_max: 32 << 10,
             page_max: 1_000,
             read_max: 100_000,
             operations_max: 1_000,
+            streams_max: 256,
+            stream_pulse: Duration::from_secs(15),
+            line_bytes_max: 1 << 20,
             shutdown_grace: Duration::from_secs(20),
         }
     }

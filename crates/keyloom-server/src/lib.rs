@@ -11,14 +11,16 @@ mod caller;
 mod config;
 mod console;
 mod guard;
+mod jobs;
 mod metrics;
 mod openapi;
 mod params;
 mod path;
 mod problem;
+mod refusal;
 mod serve;
 
 pub use app::App;
-pub use auth::{Authority, Grant, Role, Verb};
+pub use auth::{Authority, Grant, Role, Verb, new_token};
 pub use config::{Config, Limits};
 pub use serve::{Server, serve};

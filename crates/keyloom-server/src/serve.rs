@@ -1,15 +1,35 @@
 //! Brings requests in from a socket.
 
+mod drain;
+mod files;
+mod line;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
 
+use self::drain::Drained;
+use self::line::Line;
 use crate::app::App;
+use crate::config::Limits;
+
+/// The smallest buffer of a connection. Bodies go through it piece by piece.
+const BUFFER_BYTES_MIN: usize = 128 << 10;
+
+/// What is waited before the next try when no connection can be accepted, as when the process has
+/// no file left to open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// A server that is bound to its address and not yet answering.
 pub struct Server {
@@ -31,35 +51,119 @@ impl Server {
     /// Answers until `stop` is over, then lets requests that have begun end, within the
     /// configured grace, and closes the store.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let limits = self.app.config().limits.clone();
-        let router = self.app.router();
-        let open = GracefulShutdown::new();
-        let mut connection = hyper::server::conn::http1::Builder::new();
-        connection.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let stream = tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        continue;
-                    }
-                },
-                () = &mut stop => break,
-            };
-            let service = TowerToHyperService::new(router.clone());
-            let serving = open.watch(connection.serve_connection(TokioIo::new(stream), service));
-            tokio::spawn(async move {
-                if let Err(error) = serving.await {
-                    tracing::debug!(%error, "a connection ended early");
+        let Server { listener, app } = self;
+        let limits = app.config().limits.clone();
+        let mut open = JoinSet::new();
+        tokio::select! {
+            () = accept(&listener, &app, &mut open) => {}
+            () = stop => {}
+        }
+        drop(listener);
+        app.stop();
+        let ended = tokio::time::timeout(limits.shutdown_grace, async {
+            while open.join_next().await.is_some() {}
+        });
+        if ended.await.is_err() {
+            tracing::warn!(
+                connections = open.len(),
+                "requests were cut off at the end of the grace"
+            );
+            open.shutdown().await;
+        }
+        app.store().close().await.map_err(io::Error::other)
+    }
+}
+
+/// Accepts connections for ever, as many at one time as the limit allows.
+async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
+    let limits = &app.config().limits;
+    let router = app.router();
+    let builder = builder(limits);
+    let permits = Arc::new(Semaphore::new(files::connections(limits.connections_max)));
+    loop {
+        // The semaphore is never closed.
+        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                if let Some(pause) = pause_after(&error) {
+                    tokio::time::sleep(pause).await;
                 }
-            });
-        }
-        drop(self.listener);
-        if tokio::time::timeout(limits.shutdown_grace, open.shutdown()).await.is_err() {
-            tracing::warn!("requests were still running at the end of the grace");
-        }
-        self.app.store().close().await.map_err(io::Error::other)
+                continue;
+            }
+        };
+        while open.try_join_next().is_some() {}
+        let (app, router, builder) = (app.clone(), router.clone(), builder.clone());
+        let counted = app.metrics().connection();
+        open.spawn(async move {
+            if let Err(error) = converse(stream, &app, router, &builder).await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop((permit, counted));
+        });
+    }
+}
+
+fn builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    // A head is refused with an explanation by the guards; this is for those who do not stop.
+    let head_bytes_max = limits.head_bytes_max.saturating_mul(2);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.idle_timeout + limits.head_timeout)
+        .max_header_size(head_bytes_max)
+        .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
+    builder
+}
+
+/// Answers the requests of one connection, one after the other.
+async fn converse(
+    stream: TcpStream,
+    app: &App,
+    router: Router,
+    builder: &http1::Builder,
+) -> hyper::Result<()> {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection stays with delayed packets");
+    }
+    let line = Line::new(&app.config().limits);
+    let answer = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        let busy = line.busy();
+        let answering = router.clone().oneshot(request.map(Drained::body));
+        async move { answering.await.map(|response| response.map(|body| busy.until_end(body))) }
+    });
+    let io = TokioIo::new(line.over(stream));
+    let mut conversation = std::pin::pin!(builder.serve_connection(io, answer));
+    tokio::select! {
+        ended = conversation.as_mut() => return ended,
+        () = app.stopped() => {}
+    }
+    line.stop();
+    conversation.as_mut().graceful_shutdown();
+    conversation.await
+}
+
+/// Whether to wait before the next try. What is wrong with one connection is over with it.
+fn pause_after(error: &io::Error) -> Option<Duration> {
+    let is_of_connection = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    );
+    (!is_of_connection).then_some(ACCEPT_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_files_waits_and_a_broken_connection_does_not() {
+        const EMFILE: i32 = 24;
+        assert!(pause_after(&io::Error::from_raw_os_error(EMFILE)).is_some());
+        assert!(pause_after(&io::ErrorKind::ConnectionAborted.into()).is_none());
     }
 }

@@ -12,6 +12,7 @@ mod history;
 mod kv;
 mod names;
 mod near;
+mod operation;
 mod owned;
 mod page_text;
 mod pages;
@@ -26,6 +27,8 @@ mod unique;
 
 use axum::Router;
 use axum::middleware::from_fn;
+
+pub(crate) use changes::Streams;
 
 use crate::app::App;
 

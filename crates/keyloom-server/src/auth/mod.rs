@@ -1,89 +1,102 @@
 //! Who may do what.
+//!
+//! An [`Authority`] is made from an access file. It turns the credentials of a request into a
+//! [`Grant`]: a token of the file, a JWT of a user, or, on the pages of the console, the cookie of
+//! somebody who signed in with one of these.
 
-use axum::http::HeaderMap;
+mod file;
+mod grant;
+mod jwt;
+pub(crate) mod session;
+mod token;
 
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::http::{HeaderMap, header};
+
+pub use self::grant::{Grant, Role, Verb};
+pub use self::token::new_token;
+
+use self::jwt::Users;
+use self::session::Sessions;
+use self::token::Tokens;
+use crate::caller::header as one_header;
 use crate::problem::Problem;
 
-/// Where rights come from.
-#[derive(Clone, Debug)]
-pub struct Authority {
-    /// Whether everyone may do everything.
-    pub(crate) is_open: bool,
-}
+/// Where rights come from. Cloning is cheap, and clones share the sessions of the console.
+#[derive(Clone)]
+pub struct Authority(Option<Arc<Known>>);
 
-/// What a caller may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// What kind of caller it is.
-    pub role: Role,
-    /// The collections that a service reaches; `*` is all of them.
-    pub collections: Vec<String>,
-    /// What a service may do with them.
-    pub verbs: Vec<Verb>,
-    /// Whether the caller may name the acting user.
-    pub may_act_as: bool,
-    /// The acting user that the caller is, by their own token.
-    pub user: Option<String>,
-}
-
-/// The kinds of callers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// May do everything.
-    Admin,
-    /// A program, with what it was given.
-    Service,
-    /// A person, as the acting user.
-    User,
-}
-
-/// What can be done with a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Read, query and count.
-    Read,
-    /// Insert, replace, change and increment.
-    Write,
-    /// Delete.
-    Delete,
+/// Everything by which somebody can say who they are.
+struct Known {
+    tokens: Tokens,
+    users: Option<Users>,
+    sessions: Sessions,
 }
 
 impl Authority {
     /// Access control is off: everyone may do everything.
     pub fn open() -> Self {
-        Authority { is_open: true }
+        Authority(None)
     }
 
-    /// What the caller who sent these headers may do.
-    pub(crate) fn grant(&self, _headers: &HeaderMap) -> Result<Grant, Problem> {
-        Ok(Grant::admin())
+    fn new(tokens: Tokens, users: Option<Users>) -> Self {
+        Authority(Some(Arc::new(Known { tokens, users, sessions: Sessions::default() })))
     }
 
     /// Whether access control is off.
     pub fn is_open(&self) -> bool {
-        self.is_open
+        self.0.is_none()
+    }
+
+    /// What the caller who sent these headers may do. A session counts for the console only: no
+    /// other site can make a browser send a header, but all of them can make it send a cookie.
+    pub(crate) fn grant(&self, headers: &HeaderMap, is_console: bool) -> Result<Grant, Problem> {
+        let Some(known) = &self.0 else { return Ok(Grant::admin()) };
+        if let Some(credentials) = one_header(headers, header::AUTHORIZATION.as_str())? {
+            let bearer = bearer(credentials).ok_or_else(refused)?;
+            return self.recognise(bearer).ok_or_else(refused);
+        }
+        if is_console && let Some(grant) = known.sessions.find(headers, now()) {
+            return Ok(grant);
+        }
+        let detail = "send the header Authorization with the word Bearer and a token";
+        Err(Problem::unauthenticated(detail))
+    }
+
+    /// What somebody with this token or JWT may do.
+    fn recognise(&self, credential: &str) -> Option<Grant> {
+        let Some(known) = &self.0 else { return Some(Grant::admin()) };
+        let by_token = known.tokens.find(credential);
+        by_token.or_else(|| known.users.as_ref()?.verify(credential, now()))
     }
 }
 
-impl Grant {
-    /// Everything.
-    pub fn admin() -> Self {
-        Grant {
-            role: Role::Admin,
-            collections: vec!["*".to_owned()],
-            verbs: vec![Verb::Read, Verb::Write, Verb::Delete],
-            may_act_as: true,
-            user: None,
-        }
+/// Tells nothing of tokens and secrets, so that a logged configuration tells nothing either.
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(known) = &self.0 else { return f.write_str("Authority(open)") };
+        f.debug_struct("Authority")
+            .field("tokens", &known.tokens.names().collect::<Vec<_>>())
+            .field("has_users", &known.users.is_some())
+            .finish_non_exhaustive()
     }
+}
 
-    /// Whether the caller may do this with a collection.
-    pub(crate) fn allows(&self, verb: Verb, collection: &str) -> bool {
-        self.sees(collection) && self.verbs.contains(&verb)
-    }
+/// The one answer to every credential that does not hold, so that it tells nobody why.
+fn refused() -> Problem {
+    Problem::unauthenticated("the token is not known, was altered, or is out of its time")
+}
 
-    /// Whether the caller may know of a collection.
-    pub(crate) fn sees(&self, collection: &str) -> bool {
-        self.collections.iter().any(|name| name == "*" || name == collection)
-    }
+/// The credential after the word `Bearer`, which is written in any case.
+fn bearer(credentials: &str) -> Option<&str> {
+    let (scheme, credential) = credentials.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| credential.trim_matches(' '))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

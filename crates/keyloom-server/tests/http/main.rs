@@ -6,11 +6,30 @@
     reason = "tests fail by panicking"
 )]
 
+mod access_file;
+mod auth;
+mod batch;
+mod bodies;
+mod browsers;
+mod budgets;
+mod changes;
+mod cursors;
+mod escapes;
+mod jobs;
+mod kv;
+mod login;
+mod metrics;
 mod owners;
 mod pages;
 mod paths;
+mod people;
 mod problems;
 mod records;
 mod schemas;
+mod secrets;
+mod shutdown;
+mod slow;
 mod support;
 mod systems;
+mod transaction;
+mod transfer;

@@ -1,5 +1,7 @@
 //! A server for one test: its own store, its own port, stopped at the end.
 
+pub mod raw;
+
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
@@ -34,13 +36,19 @@ impl TestServer {
 
     /// A server for this schema, configured.
     pub fn with(schema: &str, config: Config) -> Self {
+        TestServer::on("memory:", schema, config)
+    }
+
+    /// A server for this schema, configured, on a store at this address.
+    pub fn on(address: &str, schema: &str, config: Config) -> Self {
+        let address = address.to_owned();
         let schema = Schema::from_toml(schema).unwrap();
         let (ready, started) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
-                let store = Store::open("memory:").await.unwrap();
+                let store = Store::open(&address).await.unwrap();
                 store.apply(&schema).await.unwrap();
                 let app = App::new(store.clone(), config);
                 let server = serve(app, ([127, 0, 0, 1], 0).into()).await.unwrap();
@@ -52,6 +60,7 @@ impl TestServer {
         let (address, store) = started.recv().unwrap();
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
+            .max_redirects(0)
             .allow_non_standard_methods(true)
             .build()
             .into();
@@ -76,6 +85,11 @@ impl TestServer {
         let (head, mut body) = answer.into_parts();
         let body = body.read_to_vec().unwrap();
         Answer { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    /// Stops the server, and returns when it has.
+    pub fn stop(self) {
+        drop(self);
     }
 
     /// `GET`.

@@ -1,0 +1,141 @@
+//! How many requests are worked on at one time, and for how long.
+//!
+//! A request counts from the moment when the last byte of its body is there. Those that are slow
+//! to arrive hold a connection and nothing else, so that they take no place from others; and the
+//! time for the answer begins when it can be worked on.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::Problem;
+
+/// A request that is worked on, or is about to be.
+pub(super) struct Flight(Arc<Shared>);
+
+struct Shared {
+    permits: Arc<Semaphore>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+    arrived: Notify,
+}
+
+/// Too many requests are worked on already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overloaded;
+
+impl Flight {
+    /// Begins one. The request's body, if it has any, takes the permit when it has arrived.
+    pub(super) fn begin(
+        permits: &Arc<Semaphore>,
+        request: Request,
+    ) -> Result<(Self, Request), Overloaded> {
+        let shared = Arc::new(Shared {
+            permits: permits.clone(),
+            held: Mutex::default(),
+            arrived: Notify::new(),
+        });
+        if request.body().is_end_stream() {
+            shared.take_off()?;
+            shared.arrived.notify_one();
+            return Ok((Flight(shared), request));
+        }
+        let request = request
+            .map(|body| Body::new(Arriving { body, shared: shared.clone(), is_over: false }));
+        Ok((Flight(shared), request))
+    }
+
+    /// Is over when the request has arrived, and the time for its answer has passed.
+    pub(super) async fn out_of_time(&self, limit: Duration) {
+        self.0.arrived.notified().await;
+        tokio::time::sleep(limit).await;
+    }
+}
+
+impl Drop for Flight {
+    /// The handler may have left its body somewhere; the permit is free all the same.
+    fn drop(&mut self) {
+        drop(self.0.held().take());
+    }
+}
+
+impl Shared {
+    fn take_off(&self) -> Result<(), Overloaded> {
+        let permit = self.permits.clone().try_acquire_owned().map_err(|_| Overloaded)?;
+        *self.held() = Some(permit);
+        Ok(())
+    }
+
+    /// The value is replaced whole, so that it is right even after a panic.
+    fn held(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A body that tells when it has arrived, and fails at its end if there is no permit left.
+struct Arriving {
+    body: Body,
+    shared: Arc<Shared>,
+    is_over: bool,
+}
+
+impl HttpBody for Arriving {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_some() {
+            return Poll::Ready(frame);
+        }
+        self.is_over = true;
+        self.shared.arrived.notify_one();
+        match self.shared.take_off() {
+            Ok(()) => Poll::Ready(None),
+            Err(overloaded) => Poll::Ready(Some(Err(axum::Error::new(overloaded)))),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Arriving {
+    /// A handler that answers without the body has no more to wait for.
+    fn drop(&mut self) {
+        self.shared.arrived.notify_one();
+    }
+}
+
+impl Overloaded {
+    pub(crate) fn into_problem(self) -> Problem {
+        let title = "The server has too much to do";
+        let detail = "as many requests as the limit allows are being answered; ask again soon";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", title, detail)
+            .with_retry()
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+}
+
+impl fmt::Display for Overloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too many requests are being answered")
+    }
+}
+
+impl std::error::Error for Overloaded {}

@@ -1,0 +1,36 @@
+//! What every answer carries, so that browsers take it for what it is and nothing more.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use super::Side;
+
+/// An answer of the API loads nothing, runs nothing and is shown in no frame, even if somebody
+/// opens it in a browser.
+const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
+const ALWAYS: [(HeaderName, &str); 5] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// Adds what is missing. Those who answer may have set a policy or a lifetime of their own.
+pub(super) fn secure(answer: &mut HeaderMap, side: Side) {
+    for (name, value) in ALWAYS {
+        answer.insert(name, HeaderValue::from_static(value));
+    }
+    if side == Side::Console {
+        // Browsers leave `Origin` out of, or empty it in, forms of pages that send no referrer.
+        answer.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    }
+    answer.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    if answer.contains_key(header::CACHE_CONTROL) {
+        return;
+    }
+    // What has a version may be kept by its reader, who asks whether it is still that one.
+    let lifetime = if answer.contains_key(header::ETAG) { "private, no-cache" } else { "no-store" };
+    answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(lifetime));
+    answer.append(header::VARY, HeaderValue::from_static("Authorization, Keyloom-Act-As, Cookie"));
+}

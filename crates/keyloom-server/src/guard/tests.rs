@@ -1,0 +1,168 @@
+//! The guards around handlers that do what real ones should not.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::routing::get;
+use futures_util::stream;
+use keyloom::Store;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::body::RawBody;
+use crate::config::{Config, Limits};
+
+async fn app(limits: Limits) -> App {
+    let store = Store::open("memory:").await.unwrap();
+    App::new(store, Config { limits, ..Config::default() })
+}
+
+fn request(method: &str, path: &str, body: Body) -> Request {
+    let host = (header::HOST, "localhost");
+    Request::builder().method(method).uri(path).header(host.0, host.1).body(body).unwrap()
+}
+
+async fn problem(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    assert_eq!(response.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    assert!(response.headers().contains_key(log::REQUEST_ID));
+    let bytes = to_bytes(response.into_body(), 10_000).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap())
+}
+
+async fn panics() -> StatusCode {
+    panic!("a secret in a panic")
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_the_next_request_is_answered() {
+    let app = app(Limits::default()).await;
+    let routes = Router::new().route("/x", get(panics).put(panics)).route("/y", get(|| async {}));
+    let router = around(routes, &app).with_state(app);
+    let answer = router.clone().oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    let (status, body) = problem(answer).await;
+    assert_eq!((status, &body["type"]), (500, &"/problems/internal".into()));
+    assert!(!body.to_string().contains("secret"));
+    let answer = router.clone().oneshot(request("PUT", "/x", Body::empty())).await.unwrap();
+    let (status, body) = problem(answer).await;
+    assert_eq!((status, &body["outcome"]), (504, &"may_have_happened".into()));
+    let answer = router.oneshot(request("GET", "/y", Body::empty())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_too_long_is_given_up() {
+    let app = app(Limits::default()).await;
+    let never = || std::future::pending::<()>();
+    let routes = Router::new().route("/x", get(never).put(never));
+    let router = around(routes, &app).with_state(app);
+    let answer = router.clone().oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    assert_eq!(answer.headers()[header::RETRY_AFTER], "1");
+    let (status, body) = problem(answer).await;
+    assert_eq!(
+        (status, &body["retry"], &body["outcome"]),
+        (503, &true.into(), &"did_not_happen".into())
+    );
+    let answer = router.oneshot(request("PUT", "/x", Body::from("x"))).await.unwrap();
+    let (status, body) = problem(answer).await;
+    assert_eq!(status, 504);
+    assert_eq!(body["type"], "/problems/outcome-unknown");
+    assert_eq!(body["outcome"], "may_have_happened");
+}
+
+/// The time for an answer begins when the request is there: a slow body has its own limit.
+#[tokio::test(start_paused = true)]
+async fn a_slow_body_does_not_use_up_the_time_for_the_answer() {
+    let limits = Limits {
+        answer_timeout: Duration::from_secs(1),
+        body_timeout: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let app = app(limits).await;
+    let routes = Router::new().route("/x", get(|| async {}).put(|_: RawBody| async {}));
+    let router = around(routes, &app).with_state(app);
+    let slow = |seconds| {
+        let pause = Duration::from_secs(seconds);
+        Body::from_stream(stream::once(async move {
+            tokio::time::sleep(pause).await;
+            Ok::<_, Infallible>("late")
+        }))
+    };
+    let answer = router.clone().oneshot(request("PUT", "/x", slow(30))).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let (status, body) =
+        problem(router.oneshot(request("PUT", "/x", slow(61))).await.unwrap()).await;
+    assert_eq!((status, &body["type"]), (408, &"/problems/request-timeout".into()));
+}
+
+/// A body whose bytes the test sends when it likes.
+fn body_of(pieces: mpsc::Receiver<&'static str>) -> Body {
+    Body::from_stream(stream::unfold(pieces, |mut pieces| async {
+        let piece = pieces.recv().await?;
+        Some((Ok::<_, Infallible>(piece), pieces))
+    }))
+}
+
+#[tokio::test]
+async fn requests_over_the_limit_are_refused_and_those_that_arrive_take_no_place() {
+    let app = app(Limits { requests_max: 1, ..Limits::default() }).await;
+    let (begun, mut has_begun) = mpsc::channel::<()>(1);
+    let (go_on, may_go_on) = tokio::sync::watch::channel(false);
+    let hold = move || {
+        let (begun, mut may_go_on) = (begun.clone(), may_go_on.clone());
+        async move {
+            begun.send(()).await.unwrap();
+            may_go_on.wait_for(|may| *may).await.unwrap();
+        }
+    };
+    let echo = |body: RawBody| async { body.0 };
+    let routes = Router::new().route("/hold", get(hold)).route("/x", get(|| async {}).put(echo));
+    let router = around(routes, &app).with_state(app);
+
+    let (piece, pieces) = mpsc::channel(1);
+    let arriving = tokio::spawn(router.clone().oneshot(request("PUT", "/x", body_of(pieces))));
+    piece.send("a").await.unwrap();
+    // One that is still arriving keeps nobody out.
+    let answer = router.clone().oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+
+    let held = tokio::spawn(router.clone().oneshot(request("GET", "/hold", Body::empty())));
+    has_begun.recv().await.unwrap();
+    let answer = router.clone().oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    assert_eq!(answer.headers()[header::RETRY_AFTER], "1");
+    let (status, body) = problem(answer).await;
+    assert_eq!(
+        (status, &body["type"], &body["retry"]),
+        (503, &"/problems/overloaded".into(), &true.into())
+    );
+    // Nor does it get in when it has arrived, and nothing of it was done.
+    drop(piece);
+    let (status, body) = problem(arriving.await.unwrap().unwrap()).await;
+    assert_eq!((status, &body["type"]), (503, &"/problems/overloaded".into()));
+    assert_eq!(body["outcome"], "did_not_happen");
+
+    go_on.send(true).unwrap();
+    assert_eq!(held.await.unwrap().unwrap().status(), 200);
+    let answer = router.oneshot(request("PUT", "/x", Body::from("b"))).await.unwrap();
+    assert_eq!(to_bytes(answer.into_body(), 10).await.unwrap(), "b");
+}
+
+#[tokio::test]
+async fn a_handler_keeps_its_own_policy_and_lifetime() {
+    let app = app(Limits::default()).await;
+    let own = || async {
+        [
+            (header::CONTENT_SECURITY_POLICY, "default-src 'self'"),
+            (header::CACHE_CONTROL, "max-age=9"),
+        ]
+    };
+    let router = around(Router::new().route("/console/x", get(own)), &app).with_state(app);
+    let answer = router.oneshot(request("GET", "/console/x", Body::empty())).await.unwrap();
+    assert_eq!(answer.headers()[header::CONTENT_SECURITY_POLICY], "default-src 'self'");
+    assert_eq!(answer.headers()[header::CACHE_CONTROL], "max-age=9");
+    assert_eq!(answer.headers()[header::X_FRAME_OPTIONS], "DENY");
+}
