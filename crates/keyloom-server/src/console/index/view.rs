@@ -92,7 +92,7 @@ impl IndexPage {
                 @else { "Entries by the first value of the key, most first." }
                 @if !inside.is_exact { " There is more than is shown." }
             }
-            div.scroll {
+            div.scroll.fit {
                 table {
                     thead {
                         tr {

@@ -2,3 +2,5 @@
 
 mod browser;
 mod fixture;
+mod hostile;
+mod pages;
