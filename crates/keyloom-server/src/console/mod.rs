@@ -45,6 +45,11 @@ pub(crate) fn routes() -> Router<App> {
         .merge(in_space("/console/s/{space}"))
 }
 
+/// Where the stylesheet is, for pages that stand before the console.
+pub(crate) fn style_url() -> String {
+    assets::url(&assets::STYLE)
+}
+
 /// The pages of one space. They are not nested, since a nested `/` loses its slash.
 fn in_space(root: &str) -> Router<App> {
     let at = |path: &str| format!("{root}{path}");
