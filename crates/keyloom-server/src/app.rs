@@ -6,9 +6,12 @@ use axum::Router;
 use keyloom::Store;
 use tokio::sync::watch;
 
+use crate::api::Streams;
 use crate::config::Config;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
-use crate::{api, auth, console, guard, openapi};
+use crate::problem::Problem;
+use crate::{api, auth, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
 #[derive(Clone)]
@@ -20,16 +23,24 @@ struct Shared {
     store: Store,
     config: Config,
     metrics: Metrics,
-    /// Whether the server has been told to stop.
-    is_stopping: watch::Sender<bool>,
+    jobs: Jobs,
+    streams: Streams,
+    /// Whether the server is about to stop.
+    stopping: watch::Sender<bool>,
 }
 
 impl App {
     /// An application on an open store.
     pub fn new(store: Store, config: Config) -> Self {
-        let is_stopping = watch::Sender::new(false);
-        let metrics = Metrics::default();
-        App { shared: Arc::new(Shared { store, config, metrics, is_stopping }) }
+        let shared = Shared {
+            store,
+            config,
+            metrics: Metrics::default(),
+            jobs: Jobs::default(),
+            streams: Streams::default(),
+            stopping: watch::Sender::new(false),
+        };
+        App { shared: Arc::new(shared) }
     }
 
     /// Every route, ready to be called with requests.
@@ -39,7 +50,10 @@ impl App {
             .merge(auth::session::routes())
             .merge(console::routes())
             .merge(openapi::routes())
-            .merge(crate::metrics::routes());
+            .merge(problem::routes())
+            .merge(crate::metrics::routes())
+            .fallback(Problem::unknown_path)
+            .method_not_allowed_fallback(Problem::method_not_allowed);
         guard::around(routes, self).with_state(self.clone())
     }
 
@@ -57,17 +71,30 @@ impl App {
         &self.shared.metrics
     }
 
-    /// Tells everything that goes on by itself to end.
-    pub(crate) fn stop(&self) {
-        self.shared.is_stopping.send_replace(true);
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.shared.jobs
     }
 
-    /// Is over when the server has been told to stop.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + use<> {
-        let mut is_stopping = self.shared.is_stopping.subscribe();
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.shared.streams
+    }
+
+    /// Tells streams and jobs to end, before the server waits for its requests.
+    pub(crate) fn stop(&self) {
+        self.shared.stopping.send_replace(true);
+    }
+
+    /// Whether the server is about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.shared.stopping.borrow()
+    }
+
+    /// Waits until the server is about to stop.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stopping = self.shared.stopping.subscribe();
         async move {
-            // The sender lives as long as the app; without it, there is nothing to go on for.
-            drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
+            // Fails only when the application is gone, which is an end as well.
+            drop(stopping.wait_for(|is_stopping| *is_stopping).await);
         }
     }
 }

@@ -74,9 +74,10 @@ fn overload(error: &axum::Error) -> Option<Overloaded> {
 }
 
 /// Nothing is decompressed, so that a small body never becomes a large one.
-fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
-    match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
-        None | Some(b"identity") => Ok(()),
-        Some(_) => Err(Problem::unsupported_media_type("a body without Content-Encoding")),
+pub(crate) fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
     }
+    Err(Problem::unsupported_media_type("a body without Content-Encoding"))
 }

@@ -47,6 +47,12 @@ pub struct Limits {
     pub read_max: usize,
     /// The most operations of one transaction or batch.
     pub operations_max: usize,
+    /// The most streams of changes at one time.
+    pub streams_max: usize,
+    /// After how long without news a stream gives a sign of life.
+    pub stream_pulse: Duration,
+    /// The most bytes of one line of an import.
+    pub line_bytes_max: usize,
     /// How long a shutdown waits for requests that have begun.
     pub shutdown_grace: Duration,
 }
@@ -77,6 +83,9 @@ impl Default for Limits {
             page_max: 1_000,
             read_max: 100_000,
             operations_max: 1_000,
+            streams_max: 256,
+            stream_pulse: Duration::from_secs(15),
+            line_bytes_max: 1 << 20,
             shutdown_grace: Duration::from_secs(20),
         }
     }

@@ -11,11 +11,13 @@ mod caller;
 mod config;
 mod console;
 mod guard;
+mod jobs;
 mod metrics;
 mod openapi;
 mod params;
 mod path;
 mod problem;
+mod refusal;
 mod serve;
 
 pub use app::App;

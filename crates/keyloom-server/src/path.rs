@@ -1,7 +1,8 @@
 //! The parts of a path, decoded strictly.
 //!
 //! The router splits a path at its slashes and matches the parts as they came, so that `%2F`
-//! never divides. What was matched is decoded here, once.
+//! never divides. It decodes what it matched, leniently. What that would let through is refused
+//! by the guards, which see the whole path: a nested route sees only the end of it.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -31,13 +32,21 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // Fails only on a route without parts, which then has none.
-        let Ok(raw) = RawPathParams::from_request_parts(parts, state).await else {
+        // Fails on a route without parts, which then has none; and on parts that are not UTF-8,
+        // which the guards refuse.
+        let Ok(decoded) = RawPathParams::from_request_parts(parts, state).await else {
             return Ok(PathParts(Vec::new()));
         };
-        let decoded = raw.iter().map(|(name, part)| Ok((name.to_owned(), decode(part)?)));
-        Ok(PathParts(decoded.collect::<Result<_, Problem>>()?))
+        Ok(PathParts(decoded.iter().map(|(name, part)| (name.into(), part.into())).collect()))
     }
+}
+
+/// Refuses a path that does not decode to text, wherever it may lead.
+pub(crate) fn check(path: &str) -> Result<(), Problem> {
+    if path.contains('%') {
+        decode(path)?;
+    }
+    Ok(())
 }
 
 /// Decodes one part of a path, or one value of a header.
@@ -51,7 +60,8 @@ pub(crate) fn decode(part: &str) -> Result<String, Problem> {
         return Err(Problem::invalid_request("a % must be followed by two hexadecimal digits"));
     }
     let decoded = percent_decode_str(part).decode_utf8();
-    let text = decoded.map_err(|_| Problem::invalid_request("the path is not UTF-8"))?;
+    let text =
+        decoded.map_err(|_| Problem::invalid_request("what is percent-encoded is not UTF-8"))?;
     Ok(text.into_owned())
 }
 

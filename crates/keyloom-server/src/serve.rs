@@ -1,5 +1,6 @@
 //! Brings requests in from a socket.
 
+mod drain;
 mod files;
 mod line;
 
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
+use self::drain::Drained;
 use self::line::Line;
 use crate::app::App;
 use crate::config::Limits;
@@ -94,11 +95,12 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
         };
         while open.try_join_next().is_some() {}
         let (app, router, builder) = (app.clone(), router.clone(), builder.clone());
+        let counted = app.metrics().connection();
         open.spawn(async move {
             if let Err(error) = converse(stream, &app, router, &builder).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(permit);
+            drop((permit, counted));
         });
     }
 }
@@ -128,7 +130,7 @@ async fn converse(
     let line = Line::new(&app.config().limits);
     let answer = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let busy = line.busy();
-        let answering = router.clone().oneshot(request.map(Body::new));
+        let answering = router.clone().oneshot(request.map(Drained::body));
         async move { answering.await.map(|response| response.map(|body| busy.until_end(body))) }
     });
     let io = TokioIo::new(line.over(stream));

@@ -1,9 +1,230 @@
 //! Plain keys and values.
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header as name};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use keyloom::{Error, ErrorKind, Listed, Plain, Stopped};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
+use super::answer;
 use crate::app::App;
+use crate::auth::Verb;
+use crate::body::RawBody;
+use crate::caller::{Caller, header};
+use crate::params::Params;
+use crate::path::PathParts;
+use crate::problem::Problem;
+
+/// How many keys a listing has unless set.
+const LISTED: usize = 100;
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
+        .route("/kv", get(list_or_read).put(write).delete(remove))
+        .route("/kv/{key}", get(read).put(write).delete(remove))
+}
+
+/// `GET /kv`, and `GET /kv?key_base64=` for keys that no path can have.
+async fn list_or_read(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    match key_of(&path, &mut params)? {
+        Some(key) => read_at(&caller, &key, params, &headers).await,
+        None => list(&app, &caller, params).await,
+    }
+}
+
+/// `GET /kv/{key}`
+async fn read(
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let key = required(key_of(&path, &mut params)?)?;
+    read_at(&caller, &key, params, &headers).await
+}
+
+async fn read_at(
+    caller: &Caller,
+    key: &[u8],
+    mut params: Params,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let plain = plain(caller, Verb::Read, &mut params)?;
+    params.finish()?;
+    let value = plain.get(key).await?.ok_or_else(nothing)?;
+    let tag = tag(&value);
+    let is_known = header(headers, name::IF_NONE_MATCH.as_str())?
+        .is_some_and(|known| known.split(',').any(|one| [tag.as_str(), "*"].contains(&one.trim())));
+    let etag = HeaderValue::from_str(&tag).map(|tag| [(name::ETAG, tag)]);
+    let etag = etag.map_err(|_| Problem::invalid_request("the value has no tag"))?;
+    if is_known {
+        return Ok((StatusCode::NOT_MODIFIED, etag).into_response());
+    }
+    let media = [(name::CONTENT_TYPE, "application/octet-stream")];
+    Ok((etag, media, value).into_response())
+}
+
+/// `PUT /kv/{key}`
+async fn write(
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+    RawBody(value): RawBody,
+) -> Result<StatusCode, Problem> {
+    let key = required(key_of(&path, &mut params)?)?;
+    let plain = plain(&caller, Verb::Write, &mut params)?;
+    params.finish()?;
+    refuse_conditions(&headers)?;
+    plain.put(key, value).await.map_err(told)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /kv/{key}`
+async fn remove(
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let key = required(key_of(&path, &mut params)?)?;
+    let plain = plain(&caller, Verb::Delete, &mut params)?;
+    params.finish()?;
+    refuse_conditions(&headers)?;
+    match plain.delete(key).await {
+        Ok(true) => Ok(StatusCode::NO_CONTENT),
+        Ok(false) => Err(nothing()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(nothing()),
+        Err(error) => Err(told(error)),
+    }
+}
+
+async fn list(app: &App, caller: &Caller, mut params: Params) -> Result<Response, Problem> {
+    let plain = plain(caller, Verb::Read, &mut params)?;
+    let prefix = match params.take("prefix_base64")? {
+        Some(text) => decoded("prefix_base64", &text)?,
+        None => params.take("prefix")?.unwrap_or_default().into(),
+    };
+    let limit = params.take_number("limit")?.unwrap_or(LISTED);
+    let cursor = params.take("cursor")?;
+    params.finish()?;
+    let most = app.config().limits.page_max;
+    if !(1..=most).contains(&limit) {
+        let detail = format!("the parameter limit is a number from 1 to {most}");
+        return Err(Problem::invalid_request(detail).with("value", limit));
+    }
+    let listing = plain.list(prefix, limit, cursor.as_deref()).await?;
+    let problems: Vec<Value> = listing
+        .problems
+        .iter()
+        .map(|found| json!({"kind": "unreadable", "key": found.key, "reason": found.reason}))
+        .collect();
+    let mut told = json!({
+        "keys": listing.entries.iter().map(listed).collect::<Vec<Value>>(),
+        "stopped": if listing.stopped == Stopped::End { "end" } else { "take" },
+        "problems": problems,
+    });
+    if let Some(next) = listing.next {
+        told["next"] = next.to_string().into();
+    }
+    Ok(answer::json(&told))
+}
+
+/// Bytes that are text as such, others in Base64.
+fn listed(entry: &Listed) -> Value {
+    let mut told = Map::new();
+    match std::str::from_utf8(&entry.key) {
+        Ok(key) => told.insert("key".to_owned(), key.into()),
+        Err(_) => told.insert("key_base64".to_owned(), URL_SAFE_NO_PAD.encode(&entry.key).into()),
+    };
+    match std::str::from_utf8(&entry.value) {
+        Ok(value) => told.insert("value".to_owned(), value.into()),
+        Err(_) => told.insert("value_base64".to_owned(), STANDARD.encode(&entry.value).into()),
+    };
+    told.into()
+}
+
+/// The keys as the caller sees them. Which collection a key belongs to is known to the library
+/// alone, so that tokens for some collections do not come here.
+fn plain(caller: &Caller, verb: Verb, params: &mut Params) -> Result<Plain, Problem> {
+    if !caller.grant.allows(verb, "*") {
+        let detail = "plain keys are for tokens that allow this on every collection";
+        return Err(Problem::forbidden(detail));
+    }
+    let plain = caller.store.plain();
+    let plain = match params.take("area")?.filter(|area| !area.is_empty()) {
+        Some(area) => plain.in_area(&area)?,
+        None => plain,
+    };
+    Ok(match &caller.key {
+        Some(key) if verb != Verb::Read => plain.with_idempotency_key(key)?,
+        _ => plain,
+    })
+}
+
+/// The key of the path, or of `key_base64`.
+fn key_of(path: &PathParts, params: &mut Params) -> Result<Option<Bytes>, Problem> {
+    let in_path = path.get("key");
+    match params.take("key_base64")? {
+        Some(_) if !in_path.is_empty() => {
+            Err(Problem::invalid_request("a key comes in the path or as key_base64, not as both"))
+        }
+        Some(text) => Ok(Some(decoded("key_base64", &text)?)),
+        None => Ok(Some(in_path).filter(|key| !key.is_empty()).map(|key| key.to_owned().into())),
+    }
+}
+
+fn required(key: Option<Bytes>) -> Result<Bytes, Problem> {
+    key.ok_or_else(|| Problem::invalid_request("name the key: /kv/{key}, or /kv?key_base64="))
+}
+
+fn decoded(name: &str, text: &str) -> Result<Bytes, Problem> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('='));
+    bytes.map(Bytes::from).map_err(|_| {
+        Problem::invalid_request(format!("the parameter {name} is no Base64 for URLs"))
+    })
+}
+
+/// A condition that is not looked at would be worse than none.
+fn refuse_conditions(headers: &HeaderMap) -> Result<(), Problem> {
+    let has = |name| headers.contains_key(name);
+    if has(name::IF_MATCH) || has(name::IF_NONE_MATCH) {
+        let detail = "plain keys are written without conditions; write the record for If-Match";
+        return Err(Problem::invalid_request(detail));
+    }
+    Ok(())
+}
+
+/// The tag of a value: of its bytes, since a plain key has no version that its readers see.
+fn tag(value: &[u8]) -> String {
+    let hash = Sha256::digest(value);
+    format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.get(..16).unwrap_or_default()))
+}
+
+fn nothing() -> Problem {
+    Problem::not_found("there is nothing at this key")
+}
+
+/// A key of an index is a good key that others write: a conflict, and no mistake in the key.
+fn told(error: Error) -> Problem {
+    if error.kind() != ErrorKind::InvalidKey || error.context_value("index").is_none() {
+        return error.into();
+    }
+    let context: Map<String, Value> =
+        error.context().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let title = "The key belongs to an index";
+    Problem::new(StatusCode::CONFLICT, "belongs-to-index", title, error.to_string())
+        .with("context", context)
 }

@@ -1,20 +1,34 @@
 //! The API below `/v1`, and below `/s/{space}/v1` for other spaces.
 
+mod accept;
 mod admin;
+mod answer;
+mod asking;
 mod batch;
 mod changes;
+mod conditions;
 mod count;
 mod history;
 mod kv;
+mod names;
 mod near;
+mod operation;
 mod owned;
+mod page_text;
 mod pages;
+mod patch;
+mod record_body;
 mod records;
 mod schema;
+mod template;
 mod transaction;
+mod typed;
 mod unique;
 
 use axum::Router;
+use axum::middleware::from_fn;
+
+pub(crate) use changes::Streams;
 
 use crate::app::App;
 
@@ -27,12 +41,12 @@ pub(crate) fn routes() -> Router<App> {
 fn in_space() -> Router<App> {
     let collection = Router::new()
         .merge(records::routes())
-        .merge(pages::routes())
         .merge(unique::routes())
         .merge(near::routes())
         .merge(count::routes())
         .merge(history::routes())
-        .merge(owned::routes());
+        .merge(owned::routes())
+        .layer(from_fn(accept::json_only));
     Router::new()
         .nest("/collections/{collection}", collection)
         .nest("/admin", admin::routes())

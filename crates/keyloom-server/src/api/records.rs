@@ -1,44 +1,244 @@
-//! Single records by their keys.
+//! Single records by their keys: read, insert, replace, delete.
+//!
+//! A router matches no empty part, so that the record with the empty name has routes of its own.
 
 use axum::Router;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use keyloom::Document;
+use axum::routing::{MethodRouter, get, post};
+use keyloom::{Collection, Effect, Error, ErrorKind, Version, Written};
+use serde_json::Value;
 
+use super::answer::{RecordText, with_path};
+use super::conditions::{Tags, if_match, if_none_match};
+use super::names::Names;
+use super::record_body::RecordBody;
+use super::template::take_key;
+use super::typed::timestamp;
+use super::{pages, patch};
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
-use crate::problem::Problem;
+use crate::problem::{Problem, is_missing};
 
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/records/{key}", get(read))
+    Router::new()
+        .route("/records", get(pages::list).post(insert))
+        .route("/records/", one())
+        .route("/records/{key}", one())
+        .route("/records//increment", post(patch::increment))
+        .route("/records/{key}/increment", post(patch::increment))
+        .route("/owners/{owner}/records/", get(read_of_owner))
+        .route("/owners/{owner}/records/{key}", get(read_of_owner))
+}
+
+fn one() -> MethodRouter<App> {
+    get(read).put(put).patch(patch::patch).delete(delete)
 }
 
 /// `GET /records/{key}`
-async fn read(caller: Caller, path: PathParts, params: Params) -> Result<Response, Problem> {
-    params.finish()?;
+async fn read(
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
-    match collection.get_document(key).await? {
-        Some(document) => Ok(answer(StatusCode::OK, document)),
-        None => Err(Problem::not_found("the collection has no such record")),
+    found(&collection, key, params).await?.into_conditional(&headers)
+}
+
+/// `GET /owners/{owner}/records/{key}`
+async fn read_of_owner(
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let collection = caller.collection(Verb::Read, path.get("collection")).await?;
+    let key = collection.key_of_owner_named(path.get("owner"), path.get("key")).await?;
+    found(&collection, key, params).await?.into_conditional(&headers)
+}
+
+/// The record at a key: as it is, in a version, or at a time.
+async fn found(
+    collection: &Collection<Value>,
+    key: Vec<Value>,
+    mut params: Params,
+) -> Result<RecordText, Problem> {
+    let (version, at) = (params.take("version")?, params.take("at")?);
+    params.finish()?;
+    let past = match (version, at) {
+        (None, None) => {
+            let document = collection.get_document(key).await?.ok_or_else(missing)?;
+            return RecordText::of(document);
+        }
+        (Some(version), None) => collection.get_version(key, version.parse::<Version>()?).await?,
+        (None, Some(at)) => collection.get_as_of(key, time(&at)?).await?,
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid_request("ask for a version or for a time, not for both"));
+        }
+    };
+    past.as_ref().map(RecordText::of_past).ok_or_else(missing)
+}
+
+fn time(text: &str) -> Result<u64, Problem> {
+    let read = timestamp(text).ok().and_then(|value| value.as_u64());
+    read.ok_or_else(|| {
+        let detail = "the parameter at is milliseconds since 1970, or an ISO-8601 time";
+        Problem::invalid_request(detail).with("value", text)
+    })
+}
+
+/// The answer for what is not there, and for what the caller may not see.
+pub(super) fn missing() -> Problem {
+    Problem::not_found("the collection has no such record")
+}
+
+/// An error about one record. Whether it is not there or not for this caller is told alike.
+pub(super) async fn told(names: &mut Names<'_>, error: Error) -> Problem {
+    match is_missing(&error) {
+        true => missing(),
+        false => names.problem(error).await,
     }
 }
 
-/// An answer with one record.
-fn answer(status: StatusCode, document: Document) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::ETAG, etag(&document)),
-    ];
-    (status, headers, document.into_text()).into_response()
+/// `POST /records`
+async fn insert(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+    RecordBody(record): RecordBody,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    if if_match(&headers)?.is_some() || if_none_match(&headers)?.is_some() {
+        let detail = "an insert has no conditions; use PUT for those";
+        return Err(Problem::invalid_request(detail));
+    }
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let document = match collection.insert(&record).await {
+        Ok(document) => document,
+        Err(error) => return Err(told(&mut names, error).await),
+    };
+    let location = names.path(document.key()).await?;
+    let answer = RecordText::of(document)?.into_answer(StatusCode::CREATED);
+    Ok(with_path(answer, header::LOCATION, &location))
 }
 
-/// The version of a record as an entity tag.
-fn etag(document: &Document) -> HeaderValue {
-    let text = format!("\"{}\"", document.version());
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+/// `PUT /records/{key}`
+async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+    RecordBody(mut record): RecordBody,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let (expected, unwanted) = (if_match(&headers)?, if_none_match(&headers)?);
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let key = collection.key_named(path.get("key")).await?;
+    take_key(&mut record, &collection.declaration().await?.key, &key)?;
+    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let written = match (expected, unwanted) {
+        (None, None) => collection.upsert(&record).await,
+        (Some(Tags::Any), None) => collection.replace(&record).await,
+        (Some(tags), None) => {
+            let attempt = |version| collection.replace_if(&record, version);
+            match_one(&tags, attempt).await?
+        }
+        (None, Some(Tags::Any)) => {
+            let inserted = collection.insert(&record).await;
+            inserted.map(|document| Written { document, effect: Effect::Created })
+        }
+        _ => {
+            let detail = "a write takes If-Match, or If-None-Match: *, and not both";
+            return Err(Problem::invalid_request(detail));
+        }
+    };
+    let Written { document, effect } = match written {
+        Ok(written) => written,
+        // Without its conditions the request would have succeeded.
+        Err(error) if is_missing(&error) => {
+            return Err(Problem::precondition_failed("there is no record that If-Match could fit"));
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Problem::precondition_failed("there is a record at this key already"));
+        }
+        Err(error) => return Err(told(&mut names, error).await),
+    };
+    if effect != Effect::Created {
+        return Ok(RecordText::of(document)?.into_answer(StatusCode::OK));
+    }
+    let location = names.path(document.key()).await?;
+    let answer = RecordText::of(document)?.into_answer(StatusCode::CREATED);
+    Ok(with_path(answer, header::LOCATION, &location))
+}
+
+/// Tries a write with each version that it may meet. At most one of them is the current one, so
+/// that at most one attempt writes. With an idempotency key the attempt that wrote before is
+/// found again, whichever it was: the others are refused as other requests.
+pub(super) async fn match_one<T, Fut>(
+    tags: &Tags,
+    attempt: impl Fn(Version) -> Fut,
+) -> Result<Result<T, Error>, Problem>
+where
+    Fut: Future<Output = Result<T, Error>>,
+{
+    let mut refused = None;
+    for version in tags.versions() {
+        match attempt(version).await {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::VersionConflict | ErrorKind::IdempotencyConflict
+                ) =>
+            {
+                refused = Some(error);
+            }
+            settled => return Ok(settled),
+        }
+    }
+    match refused {
+        Some(error) => Ok(Err(error)),
+        None => {
+            let detail = "If-Match names no version; the ETag of a record does, in its quotes";
+            Err(Problem::precondition_failed(detail))
+        }
+    }
+}
+
+/// `DELETE /records/{key}`
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    if if_none_match(&headers)?.is_some() {
+        return Err(Problem::invalid_request("a deletion takes If-Match, and not If-None-Match"));
+    }
+    let collection = caller.collection(Verb::Delete, path.get("collection")).await?;
+    let key = collection.key_named(path.get("key")).await?;
+    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let deleted = match if_match(&headers)? {
+        None | Some(Tags::Any) => collection.delete(key).await.map(|version| version.is_some()),
+        Some(tags) => {
+            let attempt = |version| collection.delete_if(key.clone(), version);
+            match_one(&tags, attempt).await?.map(|()| true)
+        }
+    };
+    match deleted {
+        Ok(true) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(false) => Err(missing()),
+        Err(error) => Err(told(&mut names, error).await),
+    }
 }

@@ -1,9 +1,190 @@
 //! Several operations, all or nothing.
 
-use axum::Router;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::post;
+use keyloom::engine::ShowKey;
+use keyloom::{Error, ErrorKind, Store, Transaction};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::answer;
+use super::operation::{Answered, Prepared, Preparing, apply, read_all};
+use super::template::value_at;
 use crate::app::App;
+use crate::body::JsonBody;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
 
 pub(crate) fn routes() -> Router<App> {
-    Router::new()
+    Router::new().route("/transaction", post(transact))
+}
+
+/// `POST /transaction`
+async fn transact(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let print = fingerprint(&body);
+    let operations = read_all(body, &app.config().limits)?;
+    let mut preparing = Preparing::new(&caller).await?;
+    let mut prepared = Vec::with_capacity(operations.len());
+    for (number, operation) in operations.into_iter().enumerate() {
+        prepared.push(preparing.prepare(number, operation).await?);
+    }
+    for done in &prepared {
+        app.metrics().operation(&done.operation.collection, done.operation.verb());
+    }
+    let done = run(&caller.store, &prepared, caller.key.as_deref(), print).await?;
+    Ok(answer::json(&json!({"results": done.results})))
+}
+
+/// What a transaction did, as it is kept for its idempotency key.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Done {
+    /// The request, so that another one with the same key is not taken for it.
+    request: String,
+    /// The status of each operation, had it been a request by itself.
+    pub(super) statuses: Vec<u16>,
+    /// Where each operation left its version.
+    pub(super) versions: Vec<Option<String>>,
+    /// The answer of each operation.
+    pub(super) results: Vec<Value>,
+}
+
+/// Does the operations, all or nothing; once where there is a key.
+pub(super) async fn run(
+    store: &Store,
+    prepared: &[Prepared],
+    key: Option<&str>,
+    request: String,
+) -> Result<Done, Problem> {
+    let written = Records::default();
+    let attempt = |transaction: Transaction| attempt(prepared, transaction, &written, &request);
+    let done = match key {
+        Some(key) => store.transaction_once(key, attempt).await,
+        None => store.transaction(attempt).await,
+    };
+    let done = done.map_err(|refused| refused.told(prepared, &written))?;
+    match done.request == request {
+        true => Ok(done),
+        false => {
+            let message = "the idempotency key belongs to another transaction";
+            Err(Error::new(ErrorKind::IdempotencyConflict, message).into())
+        }
+    }
+}
+
+async fn attempt(
+    prepared: &[Prepared],
+    transaction: Transaction,
+    written: &Records,
+    request: &str,
+) -> Result<Done, Refused> {
+    written.list().clear();
+    let mut done = Done {
+        request: request.to_owned(),
+        statuses: Vec::new(),
+        versions: Vec::new(),
+        results: Vec::new(),
+    };
+    for operation in prepared {
+        let answered = apply(operation, &transaction).await.map_err(Refused::Operation)?;
+        written.note(operation.number, &answered);
+        done.statuses.push(answered.status);
+        done.versions.push(answered.version.map(|version| version.to_string()));
+        done.results.push(answered.into_body());
+    }
+    Ok(done)
+}
+
+/// Tells requests apart: equal JSON, equal fingerprint.
+pub(super) fn fingerprint(request: &Value) -> String {
+    let hash = Sha256::digest(request.to_string());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The records that an attempt wrote: the number of the operation, the record's key in the store,
+/// and the answer. A refusal of the commit names a key or a value, and this finds the operation.
+#[derive(Default)]
+struct Records(Mutex<Vec<(usize, String, Answered)>>);
+
+impl Records {
+    fn list(&self) -> MutexGuard<'_, Vec<(usize, String, Answered)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, number: usize, answered: &Answered) {
+        if let Some(key) = &answered.stored_at {
+            self.list().push((number, key.clone(), answered.clone()));
+        }
+    }
+}
+
+/// Why a transaction did not happen.
+enum Refused {
+    /// One of its operations was refused.
+    Operation(Problem),
+    /// The commit was.
+    Commit(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused::Commit(error)
+    }
+}
+
+impl Refused {
+    fn told(self, prepared: &[Prepared], written: &Records) -> Problem {
+        let error = match self {
+            Refused::Operation(problem) => return problem,
+            Refused::Commit(error) => error,
+        };
+        let number = guilty(&error, prepared, written);
+        let problem = Problem::from(error);
+        match number {
+            Some(number) => problem.with("operation", number),
+            None => problem,
+        }
+    }
+}
+
+/// The operation whose record the commit refused, where that can be told.
+fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usize> {
+    let collection = error.context_value("collection")?;
+    let key = error.context_value("key")?;
+    let is_there = |number: &usize| {
+        prepared.get(*number).is_some_and(|found| found.operation.collection == collection)
+    };
+    let written = written.list();
+    let of_collection = || written.iter().filter(|(number, ..)| is_there(number));
+    if error.kind() == ErrorKind::UniqueConflict {
+        let of_values = of_collection().find(|(.., answered)| has_values(answered, error));
+        return of_values.map(|(number, ..)| *number);
+    }
+    let is_of_key = |stored_at: &String| ShowKey(stored_at.as_bytes()).to_string() == key;
+    let by_record = of_collection().find(|(_, stored_at, _)| is_of_key(stored_at));
+    by_record.map(|(number, ..)| *number)
+}
+
+/// Whether the record of an answer has the values that a conflict names.
+fn has_values(answered: &Answered, error: &Error) -> bool {
+    let body = answered.clone().into_body();
+    let record = &body["record"];
+    let named: Vec<(&str, &str)> = error.context().collect();
+    named.windows(2).all(|pair| match pair {
+        [("field", path), ("value", value)] => {
+            value_at(record, path).map(Value::to_string).as_deref() == Some(*value)
+        }
+        _ => true,
+    })
 }

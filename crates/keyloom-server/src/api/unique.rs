@@ -1,9 +1,76 @@
 //! Records by their unique values.
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use axum::routing::get;
+use keyloom::CollectionDeclaration;
+use serde_json::Value;
 
+use super::answer::{RecordText, with_path};
+use super::names::Names;
+use super::records::missing;
+use super::template::fields_of;
+use super::typed::value_of;
 use crate::app::App;
+use crate::auth::Verb;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::path::{PathParts, decode};
+use crate::problem::Problem;
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
+        .route("/unique/{index}/", get(look_up))
+        .route("/unique/{index}/{*values}", get(look_up))
+}
+
+/// `GET /unique/{index}/{value}/{value…}`
+async fn look_up(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let collection = caller.collection(Verb::Read, path.get("collection")).await?;
+    let declaration = collection.declaration().await?;
+    let index = path.get("index");
+    let values = values_of(&declaration, index, &parts_behind_index(uri.path())?)?;
+    let document = collection.get_document_by(index, values).await?.ok_or_else(missing)?;
+    let own = Names::new(&app, &path, &caller, &collection)?.path(document.key()).await?;
+    let answer = RecordText::of(document)?.into_conditional(&headers)?;
+    Ok(with_path(answer, header::CONTENT_LOCATION, &own))
+}
+
+/// The parts of a path behind `/unique/{index}/`, split before they are decoded.
+fn parts_behind_index(path: &str) -> Result<Vec<String>, Problem> {
+    let behind = path.splitn(4, '/').nth(3).unwrap_or_default();
+    behind.split('/').map(decode).collect()
+}
+
+/// The values of an index, each as its field takes it. An acting user may leave out the owner,
+/// the first of them.
+fn values_of(
+    declaration: &CollectionDeclaration,
+    index: &str,
+    texts: &[String],
+) -> Result<Vec<Value>, Problem> {
+    let key = declaration.unique.get(index).map_or("", |index| &index.key);
+    let fields = fields_of(key);
+    let left_out = fields.len().saturating_sub(texts.len());
+    let mut fields = fields.into_iter().skip(left_out);
+    let value = |text: &String| {
+        // An index that is not declared, and more values than fields, are told by the library.
+        let Some(field) = fields.next() else { return Ok(text.as_str().into()) };
+        value_of(declaration, field, text).map_err(|reason| {
+            Problem::invalid_query(format!("the value of {field} does not fit: {reason}"))
+                .with("field", field)
+                .with("value", text.as_str())
+        })
+    };
+    texts.iter().map(value).collect()
 }

@@ -3,11 +3,11 @@
 //! | step | file |
 //! | --- | --- |
 //! | an id, and a line in the log | `log.rs` |
-//! | the host is ours, the page that asks is one of ours or allowed, the head is not too large | `host.rs`, `origin.rs`, `head.rs` |
+//! | the head is not too large, the path is text | `head.rs`, `path.rs` |
+//! | the host is ours, the page that asks is one of ours or allowed | `host.rs`, `origin.rs` |
 //! | not too many requests at once, an answer in time | `flight.rs` |
 //! | a panic is an answer too | here |
 //! | headers that make browsers careful | `headers.rs` |
-//! | streams end when the server stops | `headers.rs` |
 
 mod flight;
 mod head;
@@ -35,6 +35,8 @@ use self::flight::Flight;
 use self::log::Entry;
 use crate::app::App;
 use crate::auth::session;
+use crate::metrics::measure;
+use crate::path;
 use crate::problem::Problem;
 
 /// Which side of the server a request came to; the guards tell it to those who answer.
@@ -54,14 +56,15 @@ struct Guard {
     permits: Arc<Semaphore>,
 }
 
-/// Puts the guards around the routes.
+/// Puts the guards around the routes. What they refuse is counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
-    routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
+    routes
+        .layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
+        .layer(from_fn_with_state(app.clone(), measure))
 }
 
 async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    guard.app.metrics().request();
     let entry = Entry::begin(&mut request);
     let side = Side::of(request.uri().path());
     request.extensions_mut().insert(side);
@@ -71,7 +74,6 @@ async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> R
     if let (StatusCode::UNAUTHORIZED, Some(wanted)) = (response.status(), wanted) {
         response = session::login_for(&wanted);
     }
-    let mut response = headers::until_stop(response, &guard.app);
     headers::secure(response.headers_mut(), side);
     origin::permit(guard.app.config(), response.headers_mut(), origin.as_ref());
     entry.end(&mut response);
@@ -82,6 +84,7 @@ impl Guard {
     async fn answer(&self, request: Request, next: Next, side: Side) -> Response {
         let config = self.app.config();
         let checked = head::check(&request, config.limits.head_bytes_max)
+            .and_then(|()| path::check(request.uri().path()))
             .and_then(|()| host::check(&request, config))
             .and_then(|()| origin::check(&request, config, side));
         if let Err(problem) = checked {
@@ -123,7 +126,7 @@ fn is_safe(method: &Method) -> bool {
 /// Those who watch over the server ask by its address and when it is busy, and learn nothing of
 /// what is in it.
 fn is_about_the_server(path: &str) -> bool {
-    matches!(path, "/health" | "/ready" | "/metrics")
+    matches!(path, "/health" | "/ready")
 }
 
 /// What is known of a request that was left before its answer.

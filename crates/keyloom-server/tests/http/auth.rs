@@ -75,12 +75,11 @@ fn a_collection_that_a_caller_may_not_know_is_unknown() {
             (answer.status, String::from_utf8(answer.body).unwrap().replace(name, "NAME"))
         };
         let (status, hidden) = ask("config");
-        assert_eq!((status, &hidden), (404, &ask("nothing").1), "{method}");
+        assert_eq!((status, &hidden), (404, &ask("unheard-of").1), "{method}");
         assert!(!hidden.contains("note") && !hidden.contains("ticket"), "{hidden}");
     }
     // A token may name a collection that is not there yet.
-    let planned = guarded.get(&guarded.bot, "/v1/collections/planned/records/x").expect(404);
-    assert_eq!(planned["context"], json!({ "collection": "planned" }));
+    guarded.get(&guarded.bot, "/v1/collections/planned/records/x").expect(404);
 }
 
 #[test]

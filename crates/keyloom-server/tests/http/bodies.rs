@@ -56,9 +56,10 @@ fn numbers_that_would_be_changed_are_refused() {
         refused(&server, around(number), "a whole number has at most 64 bits");
     }
     refused(&server, around("-0"), "negative zero");
-    for number in ["9007199254740993.0", "1e400", "1e-400", "0.1000000000000000055"] {
+    for number in ["9007199254740993.0", "1e-400", "0.1000000000000000055"] {
         refused(&server, around(number), "more digits than are kept");
     }
+    refused(&server, around("1e400"), "number out of range");
     for number in ["01", "+1", ".5", "1.", "0x10", "NaN", "Infinity", "-"] {
         refused(&server, around(number), "JSON");
     }

@@ -1,171 +1,174 @@
-//! Paths and names that try to be something else.
+//! Keys in paths: whatever a key contains, its URL leads to its record.
 
 use proptest::prelude::*;
-use serde_json::json;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Value, json};
 
-use crate::people::{Guarded, SCHEMA, jwt};
 use crate::support::TestServer;
 
-fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
+const SCHEMA: &str = r#"
+    [collection.item]
+    key = "item:{id}"
+    fields = { id = "text" }
+    history = { versions = 5 }
 
-fn path(key: &str) -> String {
-    format!("/v1/collections/ticket/records/{key}")
+    [collection.pair]
+    key = "pair:{a}:{b}"
+    fields = { a = "text", b = "text" }
+
+    [collection.arn]
+    key = "{arn raw}"
+    area = "arns"
+    fields = { arn = "text" }
+"#;
+
+const HOSTILE: &[&str] = &[
+    "/",
+    "a/b",
+    "//",
+    "%",
+    "%2F",
+    "%252F",
+    "%zz",
+    "a%",
+    "\0",
+    "\u{1}\u{7f}",
+    ".",
+    "..",
+    "../../v1/schema",
+    "?",
+    "a?b=c#d",
+    "+",
+    "a b",
+    ":",
+    "a:b",
+    "-",
+    "ünïcödé",
+    "\u{1f9f5}\u{200d}\u{202e}",
+    "\"\\'<script>",
+    "history",
+    "increment",
+];
+
+/// Writes by `POST`, and reads at `Location`.
+fn round_trip(server: &TestServer, collection: &str, record: &Value) -> Result<(), String> {
+    let all = format!("/v1/collections/{collection}/records");
+    let inserted = server.json("POST", &all, record);
+    if inserted.status != 201 {
+        return Err(format!("{record}: {}", String::from_utf8_lossy(&inserted.body)));
+    }
+    let location = inserted.header("location").ok_or("no Location")?.to_owned();
+    let read = server.get(&location);
+    let same = read.status == 200
+        && read.value() == *record
+        && read.body == inserted.body
+        && read.header("etag") == inserted.header("etag");
+    let entries = server.get(&format!("{location}/entries"));
+    let same = same && entries.status == 200;
+    match same && server.send("DELETE", &location, &[], "").status == 204 {
+        true => Ok(()),
+        false => Err(format!("{record} at {location}: {read:?}, {entries:?}")),
+    }
 }
 
 #[test]
-fn an_encoded_slash_is_a_part_of_the_key() {
+fn hostile_keys_lead_to_their_records() {
     let server = TestServer::start(SCHEMA);
-    for (key, id) in [
-        ("a%2Fb", "a/b"),
-        ("a%2fb", "a/b"),
-        ("..%2F..%2Fadmin", "../../admin"),
-        ("%2e%2e", ".."),
-        ("..", ".."),
-        (".", "."),
-        ("%252F", "%2F"),
-        ("a%20b+c", "a b+c"),
-        ("%3Cscript%3E", "<script>"),
-        ("a%0D%0AX:%201", "a\r\nX: 1"),
-        ("%E2%80%AE", "\u{202e}"),
-    ] {
-        let record = json!({ "id": id, "state": "open" });
-        let put = server.raw(format!(
-            "PUT {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{record}",
-            path(key),
-            record.to_string().len(),
-        ));
-        assert!(matches!(put.status, 200 | 201), "{key}: {put:?}");
-        let got = server.raw_get(&path(key));
-        assert_eq!(got.status, 200, "{key}: {got:?}");
-        let body: serde_json::Value = serde_json::from_str(&got.body).unwrap();
-        assert_eq!(body["id"], id, "{key}");
+    for key in HOSTILE {
+        round_trip(&server, "item", &json!({ "id": key, "x": 1 })).unwrap();
+        round_trip(&server, "pair", &json!({ "a": key, "b": key })).unwrap();
     }
+    for arn in ["arn:aws:states:eu-west-1:1:execution:m:e", "a/b%2F:c", ".", ".."] {
+        round_trip(&server, "arn", &json!({ "arn": arn })).unwrap();
+    }
+    let long = "x".repeat(800);
+    round_trip(&server, "item", &json!({ "id": long })).unwrap();
 }
 
-/// `%2F` never divides a path, and dots never climb in it.
 #[test]
-fn no_spelling_of_a_path_reaches_another_route() {
+fn the_empty_key_has_a_path_of_its_own() {
     let server = TestServer::start(SCHEMA);
-    let health = server.raw_get("/health");
-    assert_eq!(health.status, 200);
-    for path in [
-        "/v1/../health",
-        "/v1/..%2fhealth",
-        "/v1/%2e%2e/health",
-        "/./health",
-        "//health",
-        "/health/",
-        "/%68ealth",
-        "/health%00",
-        "/v1%2Fcollections/ticket/records/t1",
-        "/v1/collections%2Fticket/records/t1",
-        "/v1/collections/ticket%2Frecords/t1",
-        "/v1/collections/ticket/records/../../../../health",
-        "/health;x=1",
-        "/HEALTH",
-        "/v1/collections/ticket\\records\\t1",
-    ] {
-        let answer = server.raw_get(path);
-        assert!(answer.status >= 400, "{path}: {answer:?}");
-        assert_ne!(answer.body, health.body, "{path}");
-    }
+    let all = "/v1/collections/item/records";
+    let inserted = server.json("POST", all, &json!({ "id": "" }));
+    inserted.expect(201);
+    let one = format!("{all}/");
+    assert_eq!(inserted.header("location"), Some(one.as_str()));
+    assert_eq!(server.get(&one).expect(200), json!({ "id": "" }));
+    assert_eq!(server.get(&format!("{one}/history")).expect(200)["versions"][0]["key"], "");
+    assert_eq!(server.get(&format!("{one}/entries")).expect(200)["keys"][0]["key"], "item:");
+    assert_eq!(
+        server.json("PATCH", &one, &json!({ "x": 1 })).expect(200),
+        json!({ "id": "", "x": 1 })
+    );
+    server.json("PUT", &one, &json!({})).expect(200);
+    let page = server.get(&format!("{all}?scan=true")).expect(200);
+    assert_eq!(page["records"][0]["key"], "");
+    server.send("DELETE", &one, &[], "").expect(204);
+    server.get(&one).expect(404);
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn a_slash_divides_and_an_escaped_one_does_not() {
     let server = TestServer::start(SCHEMA);
-    for key in ["%", "%2", "%zz", "%ff", "%C0%AF", "%ED%A0%80", "a%"] {
-        let answer = server.raw_get(&path(key));
-        assert_eq!(answer.status, 400, "{key}: {answer:?}");
-        assert!(answer.body.contains("/problems/invalid-request"), "{key}: {answer:?}");
-    }
-    assert_eq!(server.raw_get("/v1/collections/%ff/records/t1").status, 400);
-    assert_eq!(server.raw_get("/s/%ff/v1/collections/ticket/records/t1").status, 400);
-    // A null byte is text. It is kept in the key as what it is, or refused; it ends nothing.
-    let null = server.raw_get(&path("t1%00"));
-    assert!(matches!(null.status, 400 | 404), "{null:?}");
+    server.json("POST", "/v1/collections/item/records", &json!({ "id": "a/b" })).expect(201);
+    server.get("/v1/collections/item/records/a%2Fb").expect(200);
+    server.get("/v1/collections/item/records/a%2fb").expect(200);
+    server.get("/v1/collections/item/records/a/b").expect(404);
+    // A name is a piece of a key, and keys write a slash as it is.
+    let twice = server.get("/v1/collections/item/records/a%252Fb").expect(400);
+    assert_eq!(twice["type"], "/problems/invalid-key");
+    server.get("/v1/collections/item/records/../records/a%2Fb").expect(404);
 }
 
 #[test]
-fn no_name_of_a_space_reaches_another_one() {
+fn broken_escapes_and_bytes_that_are_no_text_are_refused() {
     let server = TestServer::start(SCHEMA);
-    server.json("PUT", &path("t1"), &json!({ "id": "t1", "state": "open" })).expect(201);
-    for space in [
-        "Main",
-        "main%00",
-        "main%2F",
-        "%2Fmain",
-        "main:",
-        "~",
-        "..",
-        ".",
-        "%20main",
-        "",
-        "main%2F..%2Fmain",
-        "*",
-    ] {
-        let answer = server.raw_get(&format!("/s/{space}/v1/collections/ticket/records/t1"));
-        assert!(matches!(answer.status, 400 | 404), "{space}: {answer:?}");
-    }
-    assert_eq!(server.raw_get("/s/main/v1/collections/ticket/records/t1").status, 200);
-}
-
-/// Separators in keys and names stay inside them: what one user writes is never another's.
-#[test]
-fn no_key_or_user_escapes_its_place() {
-    let guarded = Guarded::start();
-    let (ana, eve) = (jwt("ana"), jwt("eve"));
-    let notes = "/v1/collections/note/records";
-    guarded.put(&ana, &format!("{notes}/n1"), json!({ "title": "mine" }));
-    for key in [
-        "n1",
-        ":n1",
-        "ana:notes:n1",
-        "user:ana:notes:n1",
-        "../ana/n1",
-        "..:..:ana:notes:n1",
-        "%3An1",
-        "\u{0}n1",
-        "-",
-        "notes:n1",
-        "eve:notes:../../ana:notes:n1",
-    ] {
-        let answer = guarded.get(&eve, &format!("{notes}/{}", encode(key)));
-        assert!(matches!(answer.status, 400 | 404), "{key}: {answer:?}");
-        let body = String::from_utf8_lossy(&answer.body);
-        assert!(!body.contains("mine"), "{key}: {body}");
-    }
-    for user in ["ana:notes", "ana%3Anotes", "user:ana", "ana:", ":ana", "ana\u{0}", "ANA", "ana "]
-    {
-        let answer = guarded.get(&jwt(user), &format!("{notes}/n1"));
-        assert!(matches!(answer.status, 400 | 404), "{user}: {answer:?}");
-        let page = guarded.get(&jwt(user), notes);
-        assert!(!String::from_utf8_lossy(&page.body).contains("mine"), "{user}");
+    for part in ["%", "%2", "%zz", "a%", "%ff", "%c3%28", "%ed%a0%80"] {
+        let problem = server.get(&format!("/v1/collections/item/records/{part}")).expect(400);
+        assert_eq!(problem["type"], "/problems/invalid-request", "{part}");
     }
 }
 
 #[test]
-fn every_text_is_a_key_that_leads_back_to_itself() {
-    let guarded = Guarded::start();
-    let config = ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() };
-    let texts = ("[^\u{0}]{1,12}", "[:%/?#&.~\u{1}\u{7f}a-c é]{1,12}", any::<String>());
-    proptest!(config, |((id, user, other) in texts)| {
-        prop_assume!(user != other && (1..200).contains(&other.len()));
-        let path = format!("/v1/collections/note/records/{}", encode(&id));
-        let record = json!({ "title": user });
-        let put = guarded.ask_as(&guarded.bot, Some(&encode(&user)), "PUT", &path, &record);
-        prop_assert!(matches!(put.status, 200 | 201), "{put:?}");
-        let get = |user: &str| {
-            guarded.ask_as(&guarded.bot, Some(&encode(user)), "GET", &path, &json!(null))
-        };
-        let found = get(&user).expect(200);
-        prop_assert_eq!(found["noteId"].as_str(), Some(id.as_str()));
-        prop_assert_eq!(found["userId"].as_str(), Some(user.as_str()));
-        let elsewhere = get(&other);
-        let is_hidden = elsewhere.status != 200 || elsewhere.value()["userId"] == other.as_str();
-        prop_assert!(is_hidden, "{elsewhere:?}");
-    });
+fn keys_that_are_too_long_are_refused_before_anything_is_written() {
+    let server = TestServer::start(SCHEMA);
+    let long = "x".repeat(2_000);
+    let all = "/v1/collections/item/records";
+    let problem = server.json("POST", all, &json!({ "id": long }));
+    assert!([400, 413, 422].contains(&problem.status), "{problem:?}");
+    let read = server.get(&format!("{all}/{long}"));
+    assert!([400, 404, 413].contains(&read.status), "{read:?}");
+}
+
+fn json_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>()
+            .prop_filter("finite, and no -0", |n| n.is_finite() && *n != 0.0)
+            .prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-z]{1,6}", inner), 0..4)
+                .prop_map(|members| Value::Object(Map::from_iter(members))),
+        ]
+    })
+}
+
+#[test]
+fn whatever_is_posted_is_read_back_at_its_location() {
+    let server = TestServer::start(SCHEMA);
+    let config = Config { cases: 150, failure_persistence: None, ..Config::default() };
+    let key = prop_oneof!["\\PC{1,12}", "[%/.:?#\\x00-\\x20a]{1,8}", any::<String>()]
+        .prop_filter("not empty, and not too long", |key| !key.is_empty() && key.len() < 200);
+    TestRunner::new(config)
+        .run(&(key, json_values()), |(key, value)| {
+            round_trip(&server, "item", &json!({ "id": key, "value": value }))
+                .map_err(TestCaseError::fail)
+        })
+        .unwrap();
 }

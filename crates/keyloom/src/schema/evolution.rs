@@ -105,7 +105,7 @@ pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
                     class: Class::Safe,
                     sentence: "is new".to_owned(),
                 });
-                merged.collections.insert(name.clone(), collection.declaration.clone());
+                merged.collections.insert(name.clone(), (*collection.declaration).clone());
             }
             Some(stored) => {
                 let mut walk = Walk { stored, declared: collection, changes: &mut changes };

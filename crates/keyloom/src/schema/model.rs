@@ -77,7 +77,8 @@ pub(crate) struct Collection {
     pub(crate) body: Option<BodySchema>,
     /// How much of each record's past is kept, if any of it is.
     pub(crate) history: Option<HistoryDeclaration>,
-    pub(crate) declaration: CollectionDeclaration,
+    /// What it was compiled from. Shared, since every process that asks by it asks often.
+    pub(crate) declaration: Arc<CollectionDeclaration>,
 }
 
 /// One declared field.
@@ -202,7 +203,7 @@ impl Schema {
             collections: self
                 .collections
                 .iter()
-                .map(|(name, collection)| (name.clone(), collection.declaration.clone()))
+                .map(|(name, collection)| (name.clone(), (*collection.declaration).clone()))
                 .collect(),
             idempotency: self.idempotency.clone(),
         }

@@ -17,7 +17,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version, shown};
-use crate::schema::{Collection as Declared, Index, IndexKind, Loaded, followed_key_of};
+use crate::schema::{
+    Collection as Declared, CollectionDeclaration, Index, IndexKind, Loaded, followed_key_of,
+};
 use crate::session::Session;
 use crate::write::{self, Origin, Request, Retry, Whole, Written, key_of_values, once};
 
@@ -54,6 +56,12 @@ impl<T> Collection<T> {
     /// The collection's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What is declared of the collection, as this process last saw it. Shared, not copied.
+    pub async fn declaration(&self) -> Result<Arc<CollectionDeclaration>> {
+        let loaded = self.session.loaded().await?;
+        Ok(loaded.schema.collection(&self.name)?.declaration.clone())
     }
 
     /// The same collection, for one write that happens once however often it is sent: by the same

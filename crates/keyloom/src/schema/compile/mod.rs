@@ -138,7 +138,7 @@ fn collection(
         expiry,
         body,
         history,
-        declaration: declaration.clone(),
+        declaration: Arc::new(declaration.clone()),
     })
 }
 

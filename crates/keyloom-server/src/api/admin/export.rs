@@ -1,0 +1,139 @@
+//! Records as JSON lines.
+
+use std::collections::VecDeque;
+use std::io;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use keyloom::{Collection, Document, Query, Store};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::refusal;
+
+/// How many records are read at once; each may be as large as a value may.
+const PAGE: usize = 64;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route("/export", get(export))
+}
+
+/// `GET /admin/export`
+async fn export(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Response, Problem> {
+    let store = caller.admin()?.clone();
+    let (collection, after) = (params.take("collection")?, params.take("after")?);
+    params.finish()?;
+    if after.is_some() && collection.is_none() {
+        let detail = "after is a key of a collection; name it: ?collection=";
+        return Err(Problem::invalid_request(detail));
+    }
+    let names = match collection {
+        Some(name) => {
+            let collection = store.documents(&name).await?;
+            if let Some(after) = &after {
+                collection.key_named(after).await?;
+            }
+            VecDeque::from([name])
+        }
+        None => store.schema().await?.collection_names().map(str::to_owned).collect(),
+    };
+    let going = Going { app, store, names, after, cursor: None, is_broken: false };
+    let parts = unfold(going, |mut going| async { Some((going.next().await?, going)) });
+    let headers =
+        [(header::CONTENT_TYPE, "application/jsonl"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(parts)).into_response())
+}
+
+/// An export under way.
+struct Going {
+    app: App,
+    store: Store,
+    /// The collections that are left, the present one first.
+    names: VecDeque<String>,
+    /// Where the present collection begins: behind the record of this name.
+    after: Option<String>,
+    cursor: Option<String>,
+    is_broken: bool,
+}
+
+impl Going {
+    /// Some lines; `None` after the last. What breaks off ends with a line that says why, and
+    /// then with an error, so that nobody takes it for whole.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if self.is_broken {
+            return Some(Err(io::Error::other("the export broke off")));
+        }
+        let lines =
+            if self.app.is_stopping() { Err(refusal::stopping()) } else { self.page().await };
+        match lines {
+            Ok(lines) => lines.map(Ok),
+            Err(problem) => {
+                self.is_broken = true;
+                Some(Ok(format!("{}\n", json!({"problem": problem.to_json()})).into()))
+            }
+        }
+    }
+
+    async fn page(&mut self) -> Result<Option<Bytes>, Problem> {
+        let Some(name) = self.names.front().cloned() else { return Ok(None) };
+        let collection = self.store.documents(&name).await?;
+        let mut query = Query::new().scan().take(PAGE);
+        if let Some(cursor) = self.cursor.take() {
+            query = query.from_cursor(cursor);
+        }
+        let page = collection.documents(&query).await?;
+        let mut lines: Vec<(String, Value)> = Vec::with_capacity(page.records.len());
+        for document in &page.records {
+            lines.push((document.key().to_owned(), line(&collection, document).await?));
+        }
+        for problem in page.problems {
+            let told = json!({"collection": name, "key": problem.key, "problem": problem.reason});
+            lines.push((problem.key, told));
+        }
+        lines.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if let Some(after) = &self.after {
+            lines.retain(|(_, line)| line["key"].as_str().is_some_and(|key| key > after.as_str()));
+        }
+        match page.next {
+            Some(next) => self.cursor = Some(next.to_string()),
+            None => {
+                self.names.pop_front();
+                self.after = None;
+            }
+        }
+        let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        Ok(Some(text.into()))
+    }
+}
+
+/// One record, or why it cannot be read.
+async fn line(collection: &Collection<Value>, document: &Document) -> Result<Value, Problem> {
+    let key = collection.name_of(document.key()).await?;
+    Ok(match document.json() {
+        Ok(record) if record.is_object() => json!({
+            "collection": collection.name(),
+            "key": key,
+            "version": document.version().to_string(),
+            "record": record,
+        }),
+        Ok(_) => json!({
+            "collection": collection.name(), "key": key, "problem": "the record is no JSON object",
+        }),
+        Err(error) => json!({
+            "collection": collection.name(), "key": key, "problem": error.to_string(),
+        }),
+    })
+}

@@ -1,0 +1,235 @@
+//! Records from JSON lines.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::post;
+use futures_util::{StreamExt, stream};
+use keyloom::Store;
+use serde_json::{Value, json};
+
+use super::line::{Collections, Import, Mode};
+use super::lines::{Line, Lines};
+use crate::api::answer;
+use crate::api::operation::{Lane, lanes};
+use crate::app::App;
+use crate::body::refuse_encodings;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::refusal;
+
+/// How many errors are told. All are counted.
+const ERRORS_MAX: usize = 1_000;
+
+/// How many lines are worked on together, and how many bytes they have at most or so.
+const WINDOW_LINES: usize = 256;
+const WINDOW_BYTES: usize = 4 << 20;
+
+/// How many records are written at once.
+const AT_ONCE: usize = 32;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route("/import", post(import))
+}
+
+/// What an import is to do.
+struct Task {
+    store: Store,
+    collections: Collections,
+    /// The collection of all lines, if the request names one.
+    collection: Option<String>,
+    mode: Mode,
+    /// The idempotency key of the request.
+    once: Option<String>,
+    line_bytes_max: usize,
+}
+
+/// What an import has done.
+#[derive(Default)]
+struct Report {
+    /// The number of the last line that was read, from 1.
+    lines: u64,
+    written: u64,
+    errors: Vec<Value>,
+    errors_count: u64,
+}
+
+/// `POST /admin/import`
+async fn import(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    let store = caller.admin()?.clone();
+    let collection = params.take("collection")?;
+    let mode = mode(params.take("mode")?.as_deref())?;
+    let from_line: u64 = params.take_number("from_line")?.unwrap_or(1);
+    params.finish()?;
+    refuse_encodings(request.headers())?;
+    let collections = Collections::of(&store).await?;
+    if let Some(name) = &collection {
+        collections.check(name)?;
+    }
+    let limits = &app.config().limits;
+    let line_bytes_max = limits.line_bytes_max;
+    let once = caller.key.clone();
+    let task = Task { store, collections, collection, mode, once, line_bytes_max };
+    let mut report = Report::default();
+    let lines = Lines::new(request.into_body(), line_bytes_max, limits.body_timeout);
+    let end = tokio::select! {
+        end = task.run(lines, from_line, &mut report) => end,
+        () = app.stopped() => Err(refusal::stopping()),
+    };
+    match end {
+        Ok(()) => Ok(answer::json(&report.to_json())),
+        Err(problem) => Err(problem
+            .with("lines", report.lines)
+            .with("written", report.written)
+            .with("errors", report.errors)
+            .with("errors_count", report.errors_count)),
+    }
+}
+
+fn mode(text: Option<&str>) -> Result<Mode, Problem> {
+    match text {
+        None | Some("insert") => Ok(Mode::Insert),
+        Some("put") => Ok(Mode::Put),
+        Some(other) => {
+            let detail = "the parameter mode is insert or put";
+            Err(Problem::invalid_request(detail).with("value", other))
+        }
+    }
+}
+
+impl Task {
+    /// Writes line after line. An error of one line is noted, one of the store ends it.
+    async fn run(
+        &self,
+        mut lines: Lines,
+        from_line: u64,
+        report: &mut Report,
+    ) -> Result<(), Problem> {
+        let mut is_last = false;
+        while !is_last {
+            let mut window: Vec<(u64, Line)> = Vec::new();
+            let mut bytes = 0;
+            while window.len() < WINDOW_LINES && bytes < WINDOW_BYTES {
+                // What has come is written before anything is waited for.
+                let line = match lines.at_hand() {
+                    Some(line) => line,
+                    None if !window.is_empty() => break,
+                    None => match lines.next().await? {
+                        Some(line) => line,
+                        None => {
+                            is_last = true;
+                            break;
+                        }
+                    },
+                };
+                report.lines += 1;
+                if report.lines < from_line {
+                    continue;
+                }
+                bytes += if let Line::Text(text) = &line { text.len() } else { 0 };
+                window.push((report.lines, line));
+            }
+            self.write_window(window, report).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes some lines at once, those of one record one after the other.
+    async fn write_window(
+        &self,
+        window: Vec<(u64, Line)>,
+        report: &mut Report,
+    ) -> Result<(), Problem> {
+        let mut read: Vec<(u64, Result<Import, Problem>)> = Vec::with_capacity(window.len());
+        for (number, line) in window {
+            match line {
+                Line::Text(text) if text.trim_ascii().is_empty() => {}
+                line => read.push((number, self.read(line).await)),
+            }
+        }
+        let subjects = read.iter().map(|(_, read)| read.as_ref().ok().and_then(Import::subject));
+        let lanes = lanes(subjects.collect::<Vec<_>>());
+        let read = &read;
+        let work_off = |lane: Lane| async move {
+            let mut ended = Vec::with_capacity(lane.len());
+            for place in lane {
+                let Some((number, Ok(import))) = read.get(place) else { continue };
+                ended.push((place, self.write(*number, import).await));
+            }
+            ended
+        };
+        let ended = stream::iter(lanes).map(work_off).buffer_unordered(AT_ONCE);
+        let mut ended: Vec<(usize, Result<(), Problem>)> =
+            ended.collect::<Vec<_>>().await.into_iter().flatten().collect();
+        ended.sort_by_key(|(place, _)| *place);
+        let mut ended = ended.into_iter().peekable();
+        for (place, (number, read)) in read.iter().enumerate() {
+            let end = match read {
+                Err(problem) => Err(problem.to_json()),
+                Ok(import) => match ended.next_if(|(of, _)| *of == place) {
+                    // A value that an earlier line gives up may have been asked for too soon.
+                    Some((_, Err(problem))) if problem.status() == StatusCode::CONFLICT => {
+                        self.end(*number, self.write(*number, import).await)?
+                    }
+                    Some((_, end)) => self.end(*number, end)?,
+                    None => continue,
+                },
+            };
+            report.note(*number, end);
+        }
+        Ok(())
+    }
+
+    async fn read(&self, line: Line) -> Result<Import, Problem> {
+        match line {
+            Line::Text(text) => {
+                self.collections.read(&self.store, &text, self.collection.as_deref()).await
+            }
+            Line::TooLong => {
+                let most = self.line_bytes_max;
+                Err(refusal::limit_exceeded(format!("the line has more than {most} bytes")))
+            }
+        }
+    }
+
+    async fn write(&self, number: u64, import: &Import) -> Result<(), Problem> {
+        let once = self.once.as_ref().map(|key| format!("{key}#{number}"));
+        import.write(&self.store, self.mode, once.as_deref()).await
+    }
+
+    /// What a line came to; an error of the store itself, which the next lines would meet too, is
+    /// the end of the import.
+    fn end(&self, number: u64, end: Result<(), Problem>) -> Result<Result<(), Value>, Problem> {
+        match end {
+            Ok(()) => Ok(Ok(())),
+            Err(problem) if problem.status().is_server_error() => Err(problem.with("line", number)),
+            Err(problem) => Ok(Err(problem.to_json())),
+        }
+    }
+}
+
+impl Report {
+    fn note(&mut self, line: u64, end: Result<(), Value>) {
+        match end {
+            Ok(()) => self.written += 1,
+            Err(problem) => {
+                self.errors_count += 1;
+                if self.errors.len() < ERRORS_MAX {
+                    self.errors.push(json!({"line": line, "problem": problem}));
+                }
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let Report { lines, written, errors, errors_count } = self;
+        json!({"lines": lines, "written": written, "errors": errors, "errors_count": errors_count})
+    }
+}

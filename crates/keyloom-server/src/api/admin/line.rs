@@ -1,0 +1,218 @@
+//! One line of an import: what it says, and how it is written.
+
+use std::collections::HashMap;
+
+use keyloom::{CollectionDeclaration, Error, ErrorKind, Store, Transaction};
+use serde_json::{Map, Value};
+
+use crate::api::operation::remove_member;
+use crate::api::template::{fields_of, take_key, value_at};
+use crate::api::transaction::fingerprint;
+use crate::problem::Problem;
+
+/// What an import knows of the collections.
+pub(super) struct Collections(HashMap<String, Fields>);
+
+/// The fields of a collection that an import treats apart.
+struct Fields {
+    /// The template of the key.
+    key: String,
+    /// Paths of counters, and of families of them, which end in `.*`.
+    counters: Vec<String>,
+}
+
+/// One record that is to be written.
+pub(super) struct Import {
+    collection: String,
+    record: Value,
+    /// The counters that the record shows, which are written apart.
+    counters: Vec<(String, i64)>,
+    /// The values of the record's key; `None` where the store makes it.
+    key: Option<Vec<Value>>,
+    /// Tells the line apart from others with the same idempotency key.
+    print: String,
+}
+
+/// What becomes of a record that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Insert,
+    Put,
+}
+
+impl Collections {
+    pub(super) async fn of(store: &Store) -> Result<Self, Problem> {
+        let declared = store.schema().await?.declaration().collections;
+        let fields = |declared: CollectionDeclaration| Fields {
+            key: declared.key,
+            counters: declared.counters.into_keys().collect(),
+        };
+        Ok(Collections(declared.into_iter().map(|(name, found)| (name, fields(found))).collect()))
+    }
+
+    pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
+        self.fields(name).map(drop)
+    }
+
+    fn fields(&self, name: &str) -> Result<&Fields, Problem> {
+        let missing = || Problem::not_found("the schema has no collection of that name");
+        self.0.get(name).ok_or_else(|| missing().with("collection", name))
+    }
+
+    /// Reads a line: a record of the collection that the request names, or a line of an export.
+    pub(super) async fn read(
+        &self,
+        store: &Store,
+        text: &[u8],
+        collection: Option<&str>,
+    ) -> Result<Import, Problem> {
+        let json = keyloom::read_json(text)?;
+        let print = fingerprint(&json);
+        let exported = match (collection, Exported::of(&json)) {
+            (_, Some(exported)) => exported?,
+            (Some(name), None) => Exported { collection: name.to_owned(), key: None, record: json },
+            (None, None) => {
+                let detail = "a line is {\"collection\", \"key\", \"version\", \"record\"}, as an \
+                              export writes it; for records alone, name the collection: ?collection=";
+                return Err(Problem::invalid_request(detail));
+            }
+        };
+        let Exported { collection: name, key, mut record } = exported;
+        if collection.is_some_and(|wanted| wanted != name) {
+            let detail = "the line is of another collection than the import";
+            return Err(Problem::invalid_request(detail).with("collection", name));
+        }
+        let fields = self.fields(&name)?;
+        if let Some(key) = key {
+            let key = store.documents(&name).await?.key_named(&key).await?;
+            take_key(&mut record, &fields.key, &key)?;
+        }
+        let counters = fields.take_counters(&mut record);
+        let paths = fields_of(&fields.key).into_iter();
+        let values = paths.map(|path| value_at(&record, path).cloned());
+        let key = values.collect::<Option<Vec<Value>>>();
+        Ok(Import { collection: name, record, counters, key, print })
+    }
+}
+
+impl Fields {
+    /// Takes the counters out of a record. What is no whole number stays, and is refused with it.
+    fn take_counters(&self, record: &mut Value) -> Vec<(String, i64)> {
+        let mut taken = Vec::new();
+        for name in &self.counters {
+            match name.strip_suffix(".*") {
+                None => {
+                    if let Some(value) = value_at(record, name).and_then(Value::as_i64) {
+                        remove_member(record, name);
+                        taken.push((name.clone(), value));
+                    }
+                }
+                Some(family) => {
+                    let members = value_at(record, family).and_then(Value::as_object);
+                    let Some(members) = members.cloned() else { continue };
+                    if members.values().all(Value::is_i64) {
+                        remove_member(record, family);
+                        let named = |(last, value): (String, Value)| {
+                            Some((format!("{family}.{last}"), value.as_i64()?))
+                        };
+                        taken.extend(members.into_iter().filter_map(named));
+                    }
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// A line as an export writes it.
+struct Exported {
+    collection: String,
+    key: Option<String>,
+    record: Value,
+}
+
+impl Exported {
+    /// The line, if it has the form: these members and no others. A line that tells a problem is
+    /// refused.
+    fn of(json: &Value) -> Option<Result<Self, Problem>> {
+        let members = json.as_object()?;
+        let known = ["collection", "key", "version", "record", "problem"];
+        let is_known = members.keys().all(|name| known.contains(&name.as_str()));
+        let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
+        if is_known && let Some(problem) = members.get("problem") {
+            let detail = "the export could not read this record, so that there is none to write";
+            return Some(Err(Problem::invalid_request(detail).with("problem", problem.clone())));
+        }
+        let record = members.get("record").filter(|record| record.is_object())?.clone();
+        let (collection, key) = (text("collection")?, text("key"));
+        is_known.then_some(Ok(Exported { collection, key, record }))
+    }
+}
+
+impl Import {
+    /// The record, as text that is the same for the same record.
+    pub(super) fn subject(&self) -> Option<String> {
+        let key: Vec<String> = self.key.as_ref()?.iter().map(Value::to_string).collect();
+        Some(format!("{} {}", self.collection, key.join(" ")))
+    }
+
+    /// Writes the record, with its counters, in one step; once where there is an idempotency key.
+    pub(super) async fn write(
+        &self,
+        store: &Store,
+        mode: Mode,
+        once: Option<&str>,
+    ) -> Result<(), Problem> {
+        let attempt = |transaction| self.attempt(store, transaction, mode);
+        let print = match once {
+            Some(key) => store.transaction_once(key, attempt).await?,
+            None => store.transaction(attempt).await?,
+        };
+        match print == self.print {
+            true => Ok(()),
+            false => {
+                let message = "the idempotency key belongs to another line";
+                Err(Error::new(ErrorKind::IdempotencyConflict, message).into())
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        store: &Store,
+        transaction: Transaction,
+        mode: Mode,
+    ) -> Result<String, Error> {
+        let records = transaction.documents(&self.collection)?;
+        let mut now = Map::new();
+        let document = match mode {
+            Mode::Insert => records.insert(&self.record)?,
+            Mode::Put => {
+                if let Some(key) = self.key.clone().filter(|_| !self.counters.is_empty())
+                    && let Some(Value::Object(found)) = records.get(key).await?.map(|it| it.value)
+                {
+                    now = found;
+                }
+                records.upsert(&self.record).await?.document
+            }
+        };
+        let now = Value::Object(now);
+        let mut deltas = Vec::new();
+        for (name, wanted) in &self.counters {
+            let there = value_at(&now, name).and_then(Value::as_i64).unwrap_or(0);
+            let delta = wanted.checked_sub(there).ok_or_else(|| {
+                let message = "the counter is too far from its value for one addition";
+                Error::new(ErrorKind::OutOfBounds, message).with("counter", name)
+            })?;
+            if delta != 0 {
+                deltas.push((name.clone(), delta));
+            }
+        }
+        if !deltas.is_empty() {
+            let collection = store.documents(&self.collection).await?;
+            let key = collection.key_named(&collection.name_of(document.key()).await?).await?;
+            records.increment(key, deltas)?;
+        }
+        Ok(self.print.clone())
+    }
+}

@@ -1,0 +1,88 @@
+//! Answers of JSON, and of one record.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use keyloom::{Document, Stored, Version};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::conditions;
+use crate::problem::Problem;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// JSON that was put together.
+pub(super) fn json(value: &Value) -> Response {
+    text(value.to_string())
+}
+
+/// JSON that was written.
+pub(super) fn text(text: impl Into<axum::body::Body>) -> Response {
+    ([(header::CONTENT_TYPE, JSON)], text.into()).into_response()
+}
+
+/// A record in a version, as text.
+pub(super) struct RecordText {
+    pub(super) version: Version,
+    pub(super) text: axum::body::Bytes,
+}
+
+impl RecordText {
+    /// A record as it is stored. One that is no JSON cannot be sent as such.
+    pub(super) fn of(document: Document) -> Result<Self, Problem> {
+        match is_json(document.text()) {
+            true => Ok(RecordText { version: document.version(), text: document.into_text() }),
+            false => {
+                tracing::error!(key = document.key(), "a stored record is no JSON");
+                Err(Problem::corrupt("the record in the store is no JSON"))
+            }
+        }
+    }
+
+    /// A record that was read from a history.
+    pub(super) fn of_past(stored: &Stored<Value>) -> Self {
+        RecordText { version: stored.version, text: stored.value.to_string().into() }
+    }
+
+    /// The answer to a write.
+    pub(super) fn into_answer(self, status: StatusCode) -> Response {
+        let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(self.version))];
+        (status, headers, self.text).into_response()
+    }
+
+    /// The answer to a read, which may depend on what the caller has.
+    pub(super) fn into_conditional(self, headers: &HeaderMap) -> Result<Response, Problem> {
+        let version = self.version;
+        if let Some(tags) = conditions::if_match(headers)?
+            && !tags.match_strongly(version)
+        {
+            let detail = "the record is in none of the versions that If-Match names";
+            return Err(Problem::precondition_failed(detail).with("version", version.to_string()));
+        }
+        match conditions::if_none_match(headers)? {
+            Some(tags) if tags.match_weakly(version) => {
+                Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag(version))]).into_response())
+            }
+            _ => Ok(self.into_answer(StatusCode::OK)),
+        }
+    }
+}
+
+/// Whether a text is JSON.
+pub(super) fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_ok()
+}
+
+/// A version as an entity tag.
+fn etag(version: Version) -> HeaderValue {
+    // Hex digits and a hyphen are always a header's value.
+    HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// Adds a header with a path, which is ASCII.
+pub(super) fn with_path(mut answer: Response, name: header::HeaderName, path: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(path) {
+        answer.headers_mut().insert(name, value);
+    }
+    answer
+}

@@ -1,0 +1,144 @@
+//! The change log, as pages and as a stream.
+
+mod stream;
+mod told;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, header as name};
+use axum::response::Response;
+use axum::routing::get;
+use keyloom::{Changes, Logged, Position, Store};
+use serde_json::{Value, json};
+
+use crate::api::answer;
+use crate::app::App;
+use crate::auth::Verb;
+use crate::caller::{Caller, header};
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::refusal;
+use told::commit;
+
+pub(crate) use stream::Streams;
+
+/// How many commits a page has unless set.
+const PAGE: usize = 100;
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route("/changes", get(changes))
+}
+
+/// Which changes are told.
+pub(super) struct Wanted {
+    /// Those of these collections, if any are named, or all that the caller may see.
+    collections: Option<Vec<String>>,
+    prefix: Option<String>,
+}
+
+/// `GET /changes`
+async fn changes(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if caller.user.is_some() {
+        let detail = "the change log tells of every user's records; ask without an acting user";
+        return Err(Problem::forbidden(detail));
+    }
+    let from = params.take("from")?.map(|text| text.parse::<Position>()).transpose()?;
+    let limit = params.take_number("limit")?;
+    let collection = params.take("collection")?;
+    let wanted = Wanted {
+        collections: readable(&caller, collection).await?,
+        prefix: params.take("prefix")?,
+    };
+    params.finish()?;
+    if accepts_stream(&headers)? {
+        if limit.is_some() {
+            let detail = "a stream goes on, and has no limit; ask for application/json for pages";
+            return Err(Problem::invalid_request(detail));
+        }
+        let from = resumed(&headers)?.or(from);
+        return stream::answer(&app, &caller.store, from, &wanted).await;
+    }
+    let limit = limit.unwrap_or(PAGE);
+    let most = app.config().limits.page_max;
+    if !(1..=most).contains(&limit) {
+        let detail = format!("the parameter limit is a number from 1 to {most}");
+        return Err(Problem::invalid_request(detail).with("value", limit));
+    }
+    page(&caller.store, from, limit, &wanted).await
+}
+
+async fn page(
+    store: &Store,
+    from: Option<Position>,
+    limit: usize,
+    wanted: &Wanted,
+) -> Result<Response, Problem> {
+    let from = match from {
+        Some(from) => from,
+        None => store.log_bounds().await?.oldest,
+    };
+    let changes = store.changes(from, limit).await?;
+    let is_end = changes.is_end();
+    let Changes { commits, next, bounds } = changes;
+    let commits: Vec<Value> =
+        commits.into_iter().filter_map(|logged| wanted.of(logged)).map(commit).collect();
+    let (next, oldest) = (next.to_string(), bounds.oldest.to_string());
+    let page = json!({"commits": commits, "next": next, "oldest": oldest, "is_end": is_end});
+    Ok(answer::json(&page))
+}
+
+impl Wanted {
+    /// The commit with the changes that are wanted; `None` when there are none. Changes of the
+    /// schema are told where nothing is left out.
+    fn of(&self, mut logged: Logged) -> Option<Logged> {
+        let is_one = |name: &String| self.collections.as_ref().is_none_or(|all| all.contains(name));
+        let begins = |key: &str| self.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix));
+        logged.changes.retain(|change| is_one(&change.collection) && begins(&change.key));
+        let is_all = self.collections.is_none() && self.prefix.is_none();
+        let is_wanted = !logged.changes.is_empty() || (is_all && logged.is_schema_change);
+        is_wanted.then_some(logged)
+    }
+}
+
+/// The collections that are told to the caller; `None` for all of them.
+async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<String>>, Problem> {
+    if let Some(named) = named {
+        caller.collection(Verb::Read, &named).await?;
+        return Ok(Some(vec![named]));
+    }
+    if caller.grant.allows(Verb::Read, "*") {
+        return Ok(None);
+    }
+    let schema = caller.store.schema().await?;
+    let names = schema.collection_names().filter(|name| caller.grant.allows(Verb::Read, name));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    match names.is_empty() {
+        true => Err(Problem::forbidden("the token allows to read no collection")),
+        false => Ok(Some(names)),
+    }
+}
+
+/// Where a stream goes on that broke off: behind what it gave last.
+fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
+    let Some(id) = header(headers, "last-event-id")?.filter(|id| !id.is_empty()) else {
+        return Ok(None);
+    };
+    Ok(Some(id.parse::<Position>()?.next()))
+}
+
+/// Whether the answer is to be a stream.
+fn accepts_stream(headers: &HeaderMap) -> Result<bool, Problem> {
+    let Some(accept) = header(headers, name::ACCEPT.as_str())? else { return Ok(false) };
+    let mut kinds = accept.split(',').filter_map(|kind| kind.split(';').next()).map(str::trim);
+    Ok(kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream")))
+}
+
+/// The refusal of one stream too many.
+fn too_many(most: usize) -> Problem {
+    refusal::overloaded(format!("there are {most} streams already, which is the limit"))
+}

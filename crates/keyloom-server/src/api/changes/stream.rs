@@ -1,0 +1,135 @@
+//! The change log as server-sent events.
+//!
+//! | event | when |
+//! | --- | --- |
+//! | `id: 17`, `event: commit`, `data: {…}` | a commit; `id` is its position |
+//! | `id: 17`, a comment, no data | nothing wanted for a while: what is up to `id` need not be read again |
+//! | `event: problem`, `data: {…}` | the last: why the stream ends |
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use keyloom::{Logged, Position, Store, Watch, WatchOptions};
+
+use super::told::commit;
+use super::{Wanted, too_many};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::refusal;
+
+/// How many streams are open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams(Arc<AtomicUsize>);
+
+/// The place of one stream among those that are open.
+struct Place(Streams);
+
+impl Streams {
+    fn enter(&self, most: usize) -> Option<Place> {
+        let more = |open| (open < most).then_some(open + 1);
+        let entered = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        entered.is_ok().then(|| Place(self.clone()))
+    }
+
+    /// How many there are now.
+    pub(crate) fn open(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a stream needs to go on.
+struct Following {
+    app: App,
+    watch: Watch,
+    pulse: Duration,
+    is_over: bool,
+    _place: Place,
+}
+
+/// Answers with a stream from this position on, or from now.
+pub(super) async fn answer(
+    app: &App,
+    store: &Store,
+    from: Option<Position>,
+    wanted: &Wanted,
+) -> Result<Response, Problem> {
+    let limits = &app.config().limits;
+    let place = app.streams().enter(limits.streams_max);
+    let place = place.ok_or_else(|| too_many(limits.streams_max))?;
+    let options = from.map_or_else(WatchOptions::from_now, WatchOptions::from_position);
+    let collections = wanted.collections.iter().flatten();
+    let options = collections.fold(options, |options, name| options.collection(name));
+    let options = wanted.prefix.iter().fold(options, |options, text| options.key_prefix(text));
+    let following = Following {
+        app: app.clone(),
+        watch: store.watch(options).await?,
+        pulse: limits.stream_pulse,
+        is_over: false,
+        _place: place,
+    };
+    let events = unfold(following, |mut following| async {
+        let event = following.next().await?;
+        Some((Ok::<Bytes, Infallible>(Bytes::from(event)), following))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // Proxies must not hold events back.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(events)).into_response())
+}
+
+impl Following {
+    /// The next event as text; `None` after the last.
+    async fn next(&mut self) -> Option<String> {
+        if self.is_over {
+            return None;
+        }
+        let stopped = self.app.stopped();
+        tokio::select! {
+            biased;
+            () = stopped => Some(self.end(&refusal::stopping())),
+            next = self.watch.next() => Some(match next {
+                Ok(logged) => event(logged),
+                Err(error) => self.end(&error.into()),
+            }),
+            () = tokio::time::sleep(self.pulse) => Some(self.beat()),
+        }
+    }
+
+    /// The last event.
+    fn end(&mut self, problem: &Problem) -> String {
+        self.is_over = true;
+        format!("event: problem\ndata: {}\n\n", problem.to_json())
+    }
+
+    /// A sign of life. It tells how far the log was read, so that a reader who wants little does
+    /// not fall behind what the log keeps.
+    fn beat(&self) -> String {
+        let seen = self.watch.position().number().checked_sub(1).filter(|seen| *seen > 0);
+        match seen {
+            Some(seen) => format!("id: {seen}\n: nothing new\n\n"),
+            None => ": nothing new\n\n".to_owned(),
+        }
+    }
+}
+
+/// A commit as an event. JSON text has no line breaks, so that it is one line of data.
+fn event(logged: Logged) -> String {
+    let position = logged.position;
+    format!("id: {position}\nevent: commit\ndata: {}\n\n", commit(logged))
+}

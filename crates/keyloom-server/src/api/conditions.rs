@@ -1,0 +1,152 @@
+//! `If-Match` and `If-None-Match` (RFC 9110, section 13): lists of entity tags, or `*`.
+
+use axum::http::{HeaderMap, HeaderName, header};
+use keyloom::Version;
+
+use crate::problem::Problem;
+
+/// The most tags of one header. Each may cost an attempt.
+const TAGS_MAX: usize = 20;
+
+/// What a header asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tags {
+    /// `*`: whatever is there.
+    Any,
+    /// One of these.
+    These(Vec<Tag>),
+}
+
+/// One entity tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    is_weak: bool,
+    /// What stands between the quotes.
+    text: String,
+}
+
+impl Tags {
+    /// The versions that a write may meet. Weak tags match nothing (RFC 9110, section 13.1.1),
+    /// and neither does a text that is no version.
+    pub(super) fn versions(&self) -> Vec<Version> {
+        let Tags::These(tags) = self else { return Vec::new() };
+        let strong = tags.iter().filter(|tag| !tag.is_weak);
+        strong.filter_map(|tag| tag.text.parse().ok()).collect()
+    }
+
+    /// Whether a write may meet this version.
+    pub(super) fn match_strongly(&self, version: Version) -> bool {
+        *self == Tags::Any || self.versions().contains(&version)
+    }
+
+    /// Whether the caller has this version already.
+    pub(super) fn match_weakly(&self, version: Version) -> bool {
+        match self {
+            Tags::Any => true,
+            Tags::These(tags) => tags.iter().any(|tag| tag.text == version.to_string()),
+        }
+    }
+}
+
+/// Only what is in one of these versions.
+pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem> {
+    tags(headers, &header::IF_MATCH)
+}
+
+/// Only what is in none of these versions.
+pub(super) fn if_none_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem> {
+    tags(headers, &header::IF_NONE_MATCH)
+}
+
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem> {
+    let mut text = String::new();
+    for value in headers.get_all(name) {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(value.to_str().unwrap_or("?"));
+    }
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
+    parse(&text).map(Some).map_err(|reason| {
+        let detail = format!("the header {name} is \"version\", a list of such, or *: {reason}");
+        Problem::invalid_request(detail)
+    })
+}
+
+/// Reads `*`, or tags with commas between them.
+fn parse(text: &str) -> Result<Tags, String> {
+    if text.trim() == "*" {
+        return Ok(Tags::Any);
+    }
+    let (mut tags, mut rest) = (Vec::new(), text.trim());
+    while !rest.is_empty() {
+        // Empty elements of lists are allowed (RFC 9110, section 5.6.1.2).
+        if let Some(after) = rest.strip_prefix(',') {
+            rest = after.trim_start();
+            continue;
+        }
+        let (is_weak, quoted) = match rest.strip_prefix("W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, rest),
+        };
+        let inside = quoted.strip_prefix('"').ok_or("a tag stands in double quotes")?;
+        let (inside, after) = inside.split_once('"').ok_or("a quote is not closed")?;
+        if inside.contains(|c: char| c.is_ascii_control() || c == ' ') {
+            return Err("a tag has neither blanks nor control characters".to_owned());
+        }
+        tags.push(Tag { is_weak, text: inside.to_owned() });
+        rest = after.trim_start();
+        if !rest.is_empty() && !rest.starts_with(',') {
+            return Err("a comma stands between tags".to_owned());
+        }
+    }
+    match tags.len() {
+        0 => Err("it is empty".to_owned()),
+        1..=TAGS_MAX => Ok(Tags::These(tags)),
+        _ => Err(format!("it has more than {TAGS_MAX} tags")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VERSION: &str = "0199c0e2a1b27f3c0000000000000000-3";
+
+    fn version() -> Version {
+        VERSION.parse().unwrap()
+    }
+
+    #[test]
+    fn lists_weak_tags_and_stars_are_read() {
+        let other = "0199c0e2a1b27f3c0000000000000000-4";
+        for text in [format!("\"{VERSION}\""), format!("\"{other}\" ,, \"a,b\",\"{VERSION}\"")] {
+            let tags = parse(&text).unwrap();
+            assert!(tags.match_strongly(version()) && tags.match_weakly(version()), "{text}");
+        }
+        let weak = parse(&format!("W/\"{VERSION}\"")).unwrap();
+        assert!(!weak.match_strongly(version()) && weak.match_weakly(version()));
+        assert!(parse(" * ").unwrap().match_strongly(version()));
+        assert!(!parse("\"something\"").unwrap().match_weakly(version()));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let many = vec!["\"x\""; TAGS_MAX + 1].join(",");
+        for text in ["", ",", "x", "\"x", "\"x\" \"y\"", "*,\"x\"", "w/\"x\"", "\"a b\"", &many] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in "[*W/\", a-c]{0,20}|.{0,20}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The keys of records as URLs have them.
+
+use keyloom::{Collection, Error, ErrorKind, Store};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::path::{PathParts, encode};
+use crate::problem::Problem;
+
+/// A record's key in a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// What stands behind `/records/`.
+    pub(super) key: String,
+    /// Whose record it is, where that is not the acting user's own.
+    pub(super) owner: Option<String>,
+}
+
+/// Gives records of one collection their names. All names of one owner leave out the same
+/// beginning, so that only the first of a page is worked out.
+pub(super) struct Names<'c> {
+    caller: &'c Caller,
+    collection: &'c Collection<Value>,
+    /// The space as the program itself sees it: an acting user has no names for others' records.
+    program: Store,
+    known: Vec<Beginning>,
+}
+
+/// What the stored keys of one owner begin with.
+struct Beginning {
+    text: String,
+    /// Whether the beginning is a whole key, whose name is fixed.
+    only: Option<String>,
+    owner: Option<String>,
+}
+
+impl<'c> Names<'c> {
+    pub(super) fn new(
+        app: &App,
+        path: &PathParts,
+        caller: &'c Caller,
+        collection: &'c Collection<Value>,
+    ) -> Result<Self, Problem> {
+        let program = program(app, path)?;
+        Ok(Names { caller, collection, program, known: Vec::new() })
+    }
+
+    /// The name of the record with this key.
+    pub(super) async fn of(&mut self, stored_at: &str) -> Result<Name, Problem> {
+        if let Some(name) = self.known.iter().find_map(|beginning| beginning.name(stored_at)) {
+            return Ok(name);
+        }
+        let (key, owner) = match self.collection.name_of(stored_at).await {
+            Err(error) if error.kind() == ErrorKind::InvalidKey && self.caller.user.is_some() => {
+                let owner = self.owner(stored_at).await?;
+                let theirs = self.collection.acting_as(&owner)?;
+                (theirs.name_of(stored_at).await?, Some(owner))
+            }
+            key => (key?, None),
+        };
+        self.known.push(Beginning::new(stored_at, &key, owner.clone()));
+        Ok(Name { key, owner })
+    }
+
+    /// Who owns the record with this key: the first field of the key.
+    async fn owner(&self, stored_at: &str) -> Result<String, Problem> {
+        let all = self.program.documents(self.collection.name()).await?;
+        let values = all.key_named(&all.name_of(stored_at).await?).await?;
+        let owner = values.first().and_then(Value::as_str);
+        owner.map(str::to_owned).ok_or_else(|| Problem::corrupt("a record has no owner"))
+    }
+
+    /// The path of a record, as `Location` and `Content-Location` have it.
+    pub(super) async fn path(&mut self, stored_at: &str) -> Result<String, Problem> {
+        let Name { key, owner } = self.of(stored_at).await?;
+        let owner = owner.map(|owner| format!("/owners/{}", encode(&owner))).unwrap_or_default();
+        let (base, collection) = (&self.caller.base, encode(self.collection.name()));
+        Ok(format!("{base}/v1/collections/{collection}{owner}/records/{}", encode(&key)))
+    }
+
+    /// An error about a record of this collection. Who holds a unique value is named as URLs do,
+    /// to callers who may read it.
+    pub(super) async fn problem(&mut self, error: Error) -> Problem {
+        let holder = error.holder().map(str::to_owned);
+        let mut problem = Problem::from(error);
+        let Some(Ok(Name { key, owner })) = (match holder {
+            Some(holder) => Some(self.of(&holder).await),
+            None => None,
+        }) else {
+            return problem;
+        };
+        problem = problem.with("holder", key);
+        match owner {
+            Some(owner) => problem.with("holder_owner", owner),
+            None => problem,
+        }
+    }
+}
+
+impl Beginning {
+    fn new(stored_at: &str, name: &str, owner: Option<String>) -> Self {
+        match stored_at.strip_suffix(name) {
+            // The name of an only record is no part of its key, unless by accident; then the
+            // whole key is known, and that is right too.
+            Some(text) if name != "-" => Beginning { text: text.to_owned(), only: None, owner },
+            _ => Beginning { text: stored_at.to_owned(), only: Some(name.to_owned()), owner },
+        }
+    }
+
+    fn name(&self, stored_at: &str) -> Option<Name> {
+        let rest = stored_at.strip_prefix(&self.text)?;
+        let key = match &self.only {
+            Some(only) => rest.is_empty().then(|| only.clone())?,
+            None => rest.to_owned(),
+        };
+        Some(Name { key, owner: self.owner.clone() })
+    }
+}
+
+/// The space of a path, on behalf of nobody.
+pub(super) fn program(app: &App, path: &PathParts) -> Result<Store, Problem> {
+    Ok(match path.get("space") {
+        "" => app.store().clone(),
+        space => app.store().space(space)?,
+    })
+}

@@ -1,0 +1,193 @@
+//! Changes of parts of records: merge patches, guards and counters.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use keyloom::{Collection, Document, Retry, Store, Version};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::answer::{self, RecordText};
+use super::asking::equalities;
+use super::conditions::{Tags, if_match, if_none_match};
+use super::names::Names;
+use super::record_body::{PatchBody, RecordBody};
+use super::records::{match_one, missing, told};
+use super::template::{is_same, value_at};
+use crate::app::App;
+use crate::auth::Verb;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::path::PathParts;
+use crate::problem::Problem;
+
+/// `PATCH /records/{key}`
+pub(super) async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+    PatchBody(patch): PatchBody,
+) -> Result<Response, Problem> {
+    if if_none_match(&headers)?.is_some() {
+        return Err(Problem::invalid_request("a patch takes If-Match, and not If-None-Match"));
+    }
+    let expected = if_match(&headers)?;
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let guards = equalities(&mut params, "if", &*collection.declaration().await?)?;
+    params.finish()?;
+    let key = collection.key_named(path.get("key")).await?;
+    if !guards.is_empty() {
+        let guarded = Guarded { collection: collection.name(), key, patch, expected, guards };
+        let done = guarded.run(&caller.store, caller.key.as_deref()).await?;
+        return Ok(done.into_answer(StatusCode::OK));
+    }
+    let written = match expected {
+        None | Some(Tags::Any) => {
+            // Other callers patch the same record at their own pace; what is lost is time only.
+            collection.update_with(key, &patch, Retry::patient()).await
+        }
+        Some(tags) => {
+            let attempt = |version| collection.update(key.clone(), &patch, version);
+            match_one(&tags, attempt).await?
+        }
+    };
+    match written {
+        Ok(written) => Ok(RecordText::of(written.document)?.into_answer(StatusCode::OK)),
+        Err(error) => {
+            let mut names = Names::new(&app, &path, &caller, &collection)?;
+            Err(told(&mut names, error).await)
+        }
+    }
+}
+
+/// A patch that is made only while fields have certain values: a transaction, so that nothing
+/// changes between the look and the write.
+struct Guarded<'c> {
+    collection: &'c str,
+    key: Vec<Value>,
+    patch: Value,
+    expected: Option<Tags>,
+    guards: Vec<(String, Value)>,
+}
+
+/// What a guarded patch leaves, as it is kept for an idempotency key.
+#[derive(Serialize, Deserialize)]
+struct Done {
+    /// Which request it answers. A transaction is not compared by the library.
+    asked: String,
+    version: String,
+    record: Value,
+}
+
+impl Guarded<'_> {
+    async fn run(&self, store: &Store, key: Option<&str>) -> Result<RecordText, Problem> {
+        let asked = self.fingerprint();
+        let closure = |transaction: keyloom::Transaction| {
+            let asked = asked.clone();
+            async move {
+                let records = transaction.documents(self.collection)?;
+                let current = records.get(self.key.clone()).await?.ok_or_else(missing)?;
+                self.check(&current.value, current.version)?;
+                let written = records.update(self.key.clone(), &self.patch).await?;
+                let (version, record) = (written.version().to_string(), read(&written.document)?);
+                Ok::<_, Problem>(Done { asked, version, record })
+            }
+        };
+        let done = match key {
+            Some(key) => store.transaction_once(key, closure).await?,
+            None => store.transaction(closure).await?,
+        };
+        if done.asked != asked {
+            return Err(Problem::idempotency_conflict());
+        }
+        let version: Version = done.version.parse()?;
+        Ok(RecordText { version, text: done.record.to_string().into() })
+    }
+
+    /// Refuses a record that is in another state than the request rests on.
+    fn check(&self, record: &Value, version: Version) -> Result<(), Problem> {
+        let refused = |detail: String| {
+            let current = json!({ "version": version.to_string(), "record": record });
+            Err(Problem::precondition_failed(detail).with("current", current))
+        };
+        if self.expected.as_ref().is_some_and(|tags| !tags.match_strongly(version)) {
+            let detail = "the record is in none of the versions that If-Match names";
+            return refused(detail.to_owned());
+        }
+        let differs = self.guards.iter().find(|(path, wanted)| {
+            let found = value_at(record, path).unwrap_or(&Value::Null);
+            !is_same(found, wanted)
+        });
+        match differs {
+            None => Ok(()),
+            Some((path, wanted)) => refused(format!("the field {path} is not {wanted}")),
+        }
+    }
+
+    /// The same text for the same request.
+    fn fingerprint(&self) -> String {
+        let versions: Option<Vec<String>> = self.expected.as_ref().map(|tags| {
+            let versions = tags.versions();
+            versions.iter().map(Version::to_string).collect()
+        });
+        let asked = json!([self.collection, self.key, self.patch, versions, self.guards]);
+        let digest = Sha256::digest(asked.to_string());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn read(document: &Document) -> Result<Value, Problem> {
+    Ok(document.json()?)
+}
+
+/// `POST /records/{key}/increment`
+pub(super) async fn increment(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    RecordBody(body): RecordBody,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let deltas = deltas(&body)?;
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let key = collection.key_named(path.get("key")).await?;
+    match add(&collection, key, &deltas).await {
+        Ok(values) => Ok(answer::json(&values.into())),
+        Err(error) => {
+            let mut names = Names::new(&app, &path, &caller, &collection)?;
+            Err(told(&mut names, error).await)
+        }
+    }
+}
+
+/// Adds, and gives the values of the counters that were added to.
+async fn add(
+    collection: &Collection<Value>,
+    key: Vec<Value>,
+    deltas: &[(String, i64)],
+) -> Result<Map<String, Value>, keyloom::Error> {
+    let counters = collection.increment(key, deltas.iter().cloned()).await?;
+    let value = |(name, _): &(String, i64)| {
+        let value = counters.get(name).copied().unwrap_or_default();
+        (name.clone(), Value::from(value))
+    };
+    Ok(deltas.iter().map(value).collect())
+}
+
+fn deltas(body: &Value) -> Result<Vec<(String, i64)>, Problem> {
+    let wrong = || {
+        let detail = "an increment is an object of counters and whole numbers, such as \
+                      {\"stats.running\": 1}";
+        Problem::invalid_request(detail)
+    };
+    let members = body.as_object().filter(|members| !members.is_empty()).ok_or_else(wrong)?;
+    let delta = |(name, value): (&String, &Value)| {
+        let delta = value.as_i64().ok_or_else(|| wrong().with("counter", name.as_str()))?;
+        Ok((name.clone(), delta))
+    };
+    members.iter().map(delta).collect()
+}

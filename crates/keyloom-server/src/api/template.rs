@@ -1,0 +1,109 @@
+//! The fields of a key template, and their values in a record.
+
+use serde_json::{Map, Value};
+
+use crate::problem::Problem;
+
+/// The paths of a template's fields, in order: `x:{a}:{b.c desc}` has `a` and `b.c`.
+pub(super) fn fields_of(template: &str) -> Vec<&str> {
+    let inside = template.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    inside.filter_map(|placeholder| placeholder.split_whitespace().next()).collect()
+}
+
+/// The value at a path of names.
+pub(super) fn value_at<'r>(record: &'r Value, path: &str) -> Option<&'r Value> {
+    path.split('.').try_fold(record, |value, name| value.get(name))
+}
+
+/// Whether two values are the same; 3 and 3.0 are the same number.
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
+    let is_same_number = match (one, other) {
+        (Value::Number(_), Value::Number(_)) => {
+            // Whole numbers were compared exactly already, and may not be by doubles.
+            (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+        }
+        _ => false,
+    };
+    one == other || is_same_number
+}
+
+/// Makes a record that was sent to a key be of that key: fields that are missing are filled in,
+/// and different ones refused.
+pub(super) fn take_key(
+    record: &mut Value,
+    template: &str,
+    values: &[Value],
+) -> Result<(), Problem> {
+    if !record.is_object() {
+        return Err(Problem::invalid_record("a record is a JSON object"));
+    }
+    for (path, value) in fields_of(template).into_iter().zip(values) {
+        match value_at(record, path) {
+            None => set(record, path, value.clone()),
+            Some(sent) if is_same(sent, value) => {}
+            Some(sent) => {
+                let detail = format!(
+                    "the body has another key than the path; field: {path}, in the body: {sent}, \
+                     in the path: {value}; leave the field out, or send the record to its own path"
+                );
+                let problem = Problem::invalid_record(detail).with("field", path);
+                return Err(problem.with("in_body", sent.clone()).with("in_path", value.clone()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a value at a path. What is in the way and no object stays, for the schema to refuse.
+fn set(record: &mut Value, path: &str, value: Value) {
+    let (parents, name) = match path.rsplit_once('.') {
+        Some((parents, name)) => (Some(parents), name),
+        None => (None, path),
+    };
+    let mut place = record;
+    for parent in parents.iter().flat_map(|parents| parents.split('.')) {
+        let Value::Object(members) = place else { return };
+        place = members.entry(parent).or_insert_with(|| Value::Object(Map::new()));
+    }
+    if let Value::Object(members) = place {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_read_in_order_without_modifiers() {
+        assert_eq!(fields_of("a:{x}:{b.c desc}:{p geohash 6}{arn raw}"), ["x", "b.c", "p", "arn"]);
+        assert!(fields_of("settings").is_empty());
+    }
+
+    #[test]
+    fn missing_fields_are_filled_in_and_different_ones_refused() {
+        let (template, values) = ("t:{a}:{data.n}", [json!("x"), json!(3)]);
+        let taken = |mut record: Value| take_key(&mut record, template, &values).map(|()| record);
+        let filled = json!({ "v": 1, "a": "x", "data": { "n": 3 } });
+        assert_eq!(taken(json!({ "v": 1 })).unwrap(), filled);
+        assert_eq!(taken(filled.clone()).unwrap(), filled);
+        assert!(taken(json!({ "data": { "n": 3.0 } })).is_ok());
+        for different in [json!({ "a": "y" }), json!({ "a": null }), json!({ "data": { "n": 4 } })]
+        {
+            assert_eq!(taken(different).unwrap_err().status(), 422);
+        }
+        for other in [json!(null), json!([]), json!("x")] {
+            assert_eq!(taken(other).unwrap_err().status(), 422);
+        }
+    }
+
+    #[test]
+    fn large_whole_numbers_are_compared_exactly() {
+        assert!(!is_same(&json!(9_007_199_254_740_993_i64), &json!(9_007_199_254_740_992_i64)));
+        assert!(is_same(&json!(3), &json!(3.0)));
+        assert!(!is_same(&json!(3), &json!("3")));
+    }
+}

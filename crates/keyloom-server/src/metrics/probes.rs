@@ -1,0 +1,66 @@
+//! `/health`, `/ready` and `/metrics`.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use keyloom::engine::{Batch, Space, Unit};
+
+use super::text::{Text, server};
+use crate::app::App;
+use crate::auth::Role;
+use crate::caller::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::refusal;
+
+/// A key that nobody has, to see whether the store answers.
+const NOBODY: &str = "\u{1}keyloom:ready";
+
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/health", get(health))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+/// The process answers.
+async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// The store answers and takes writes, and the server is not about to stop.
+async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
+    if app.is_stopping() {
+        return Err(refusal::stopping());
+    }
+    let store = app.store();
+    store.plain().get(NOBODY).await?;
+    // A batch of nothing writes nothing, and is refused by a store that cannot be written to.
+    store.engine().commit(Batch::new(Space::main())).await?;
+    Ok("ready\n")
+}
+
+/// What was counted. Collections are told to those who see them.
+async fn metrics(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    if caller.grant.role == Role::User || caller.user.is_some() {
+        return Err(Problem::forbidden("users do not see how the server fares"));
+    }
+    let mut text = Text::new();
+    server(app.metrics(), &mut text, |collection| caller.grant.sees(collection));
+    let streams = app.streams().open();
+    text.single("keyloom_streams_open", "gauge", "Streams of changes that are open.", streams);
+    text.family("keyloom_engine", "gauge", "What the engine knows of itself, of all spaces.");
+    for figure in app.store().engine().figures() {
+        let unit = if figure.unit == Unit::Bytes { "bytes" } else { "count" };
+        text.sample("keyloom_engine", &[("figure", figure.name), ("unit", unit)], figure.value);
+    }
+    let media = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, media)], text.into_string()).into_response())
+}
