@@ -22,6 +22,7 @@ mod record;
 mod refusal;
 mod remove;
 mod schema;
+mod verify;
 mod visit;
 
 use axum::Router;
@@ -59,6 +60,10 @@ fn in_space(root: &str) -> Router<App> {
         .route(&at("/schema"), get(schema::page))
         .route(&at("/keys"), get(keys::page))
         .route(&at("/changes"), get(changes::page))
+        .route(&at("/verify"), get(verify::page).post(verify::verify))
+        .route(&at("/verify/{id}"), get(verify::job_page))
+        .route(&at("/verify/{id}/stop"), post(verify::stop))
+        .route(&at("/repair"), post(verify::repair))
         .route(&below("/"), get(browse::page))
         .route(&below("/indexes/{index}"), get(index::page))
         .route(&below("/indexes/{index}/build"), post(index::build))

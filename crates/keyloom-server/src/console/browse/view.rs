@@ -74,7 +74,8 @@ impl BrowsePage {
     /// The ways to the pages of indexes, counts and sums.
     fn about(&self, links: &Links) -> Markup {
         let declared = &self.declared;
-        let indexes = declared.index.keys().chain(declared.unique.keys()).chain(declared.geo.keys());
+        let indexes =
+            declared.index.keys().chain(declared.unique.keys()).chain(declared.geo.keys());
         let aggregates = declared.count.keys().chain(declared.sum.keys());
         let list = |names: Vec<&String>, heading: &str| {
             html! {

@@ -27,9 +27,6 @@ impl Page for IndexPage {
                 (&self.name, None),
             ]))
             h1 { (self.heading()) " " (self.name) }
-            @if self.notice.as_deref() == Some("built") {
-                p.notice.good role="status" { "The index was built and is ready." }
-            }
             @if let Some(source) = &self.template { p.lead { (template(source)) } }
             @if self.kind == "own" {
                 p.lead { "Keyloom keeps this index itself: the ends of records that expire." }

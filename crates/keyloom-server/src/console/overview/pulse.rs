@@ -51,7 +51,8 @@ fn plotted(name: &str, values: &[f64], told: fn(f64) -> String) -> Markup {
     // The last step is not over yet.
     let newest = values.iter().rev().nth(1).copied().unwrap_or_default();
     let largest = values.iter().copied().fold(0.0, f64::max);
-    let label = format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest));
+    let label =
+        format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest));
     html! {
         div.tile {
             span.name { (name) }

@@ -23,6 +23,7 @@ impl Page for OverviewPage {
         html! {
             h1 { "Space " (self.space) }
             div.tiles { (self.tiles()) }
+            @if let Some(pulse) = &self.pulse { div.tiles { (pulse.view()) } }
             section aria-labelledby="collections" {
                 h2 #collections { "Collections" }
                 @if self.collections.is_empty() { (no_schema()) }

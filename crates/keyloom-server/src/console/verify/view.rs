@@ -150,7 +150,7 @@ impl JobTold {
                 (self.repaired(mended, result.left.as_deref().unwrap_or_default(), links))
             }
             @if let Some(put) = result.put {
-                p.notice.good role="status" { "The index is ready. " (count(put)) " entries were put." }
+                p.notice.good role="status" { "It is complete and ready. " (count(put)) " entries were put." }
             }
         }
     }

@@ -77,7 +77,8 @@ impl Person {
         let text = browser.find("#text").property("value");
         let text = text.as_str().unwrap().replace("\"EUR\"", "\"USD\"");
         let approvals = block_on(store.documents("approval")).unwrap();
-        block_on(approvals.update_with_retry("r001", &json!({ "reason": "Three laptops" }))).unwrap();
+        block_on(approvals.update_with_retry("r001", &json!({ "reason": "Three laptops" })))
+            .unwrap();
         browser.find("#text").fill(&text);
         browser.button("Save").click();
         self.sees("Somebody else changed this record while you did.");
@@ -126,7 +127,9 @@ fn a_person_finds_edits_verifies_and_repairs() {
 
 #[test]
 fn everything_works_without_scripts() {
-    let Some(person) = Person::with(Setup { is_scriptless: true, ..Setup::default() }) else { return };
+    let Some(person) = Person::with(Setup { is_scriptless: true, ..Setup::default() }) else {
+        return;
+    };
     let browser = &person.browser;
     person.finds_a_record(false);
     assert_eq!(browser.count("html.scripted"), 0, "scripts are off");

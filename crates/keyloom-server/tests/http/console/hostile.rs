@@ -69,11 +69,20 @@ fn no_value_becomes_markup_anywhere() {
             // Most of them cannot be the name of a counter.
             let counter = format!("stats.{}", text.replace('.', "-"));
             drop(flows.increment(text, [(counter, 1)]).await);
-            notes.acting_as(text).unwrap().insert(&json!({ "userId": text, "noteId": text })).await.unwrap();
+            notes
+                .acting_as(text)
+                .unwrap()
+                .insert(&json!({ "userId": text, "noteId": text }))
+                .await
+                .unwrap();
             let mut batch = Batch::new(Space::main());
             let stamp = Stamp([0; Stamp::BYTES]);
             let address = Address::new(Area::default_area(), format!("free:{text}"));
-            batch.push(address, None, Some(Effect::Put { stamp, bytes: text.as_bytes().to_vec().into() }));
+            batch.push(
+                address,
+                None,
+                Some(Effect::Put { stamp, bytes: text.as_bytes().to_vec().into() }),
+            );
             store.engine().commit(batch).await.unwrap();
         }
     });
@@ -95,9 +104,13 @@ fn no_value_becomes_markup_anywhere() {
             format!("/console/collections/note/?as={text}"),
             format!("/console/collections/note/record?key={text}&as={text}"),
             format!("/console/collections/approval/?index=requester&where.requester_id={text}"),
-            format!("/console/collections/approval/?index={text}&where.{text}={text}&order={text}&cursor={text}"),
+            format!(
+                "/console/collections/approval/?index={text}&where.{text}={text}&order={text}&cursor={text}"
+            ),
             format!("/console/collections/approval/?filter.{text}={text}&filter.changed={text}"),
-            format!("/console/collections/approval/?add_field={text}&add_comparison={text}&add_value={text}"),
+            format!(
+                "/console/collections/approval/?add_field={text}&add_comparison={text}&add_value={text}"
+            ),
             format!("/console/collections/{text}/"),
             format!("/console/collections/approval/indexes/{text}"),
             format!("/console/s/{text}/"),
@@ -106,7 +119,9 @@ fn no_value_becomes_markup_anywhere() {
         ];
         for collection in ["approval", "flow"] {
             for form in ["record", "record/edit", "record/delete"] {
-                paths.push(format!("/console/collections/{collection}/{form}?key={text}&notice={text}"));
+                paths.push(format!(
+                    "/console/collections/{collection}/{form}?key={text}&notice={text}"
+                ));
                 let path = format!("/console/collections/{collection}/{form}?key={name}");
                 assert_eq!(server.get(&path).status, 200, "{path}");
                 paths.push(path);
@@ -137,7 +152,10 @@ fn what_was_sent_comes_back_as_text() {
     let server = fixture::server();
     for text in HOSTILE {
         let fields = [("text", text), ("version", text), ("base", text)];
-        for path in ["/console/collections/approval/new", "/console/collections/approval/record/edit?key=r001"] {
+        for path in [
+            "/console/collections/approval/new",
+            "/console/collections/approval/record/edit?key=r001",
+        ] {
             let answer = super::pages::post(&server, path, &fields);
             assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
             let page = String::from_utf8(answer.body).unwrap();

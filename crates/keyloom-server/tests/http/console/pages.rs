@@ -69,7 +69,9 @@ fn every_page_has_a_url_a_twin_and_a_strict_policy() {
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         let page = html(&server, path);
         assert!(page.starts_with("<!DOCTYPE html>"), "{path}");
-        for forbidden in ["style=\"", "<style", " onclick", " onload", "javascript:", "http://", "https://"] {
+        for forbidden in
+            ["style=\"", "<style", " onclick", " onload", "javascript:", "http://", "https://"]
+        {
             assert!(!page.contains(forbidden), "{path} has {forbidden}");
         }
         assert_eq!(page.matches("<script").count(), 1, "{path}");
@@ -99,7 +101,8 @@ fn every_input_has_a_label_and_no_heading_is_skipped() {
             assert!(level <= before + 1, "{path}: h{level} after h{before}");
             level
         });
-        let ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|it| it.split('"').next()).collect();
+        let ids: Vec<&str> =
+            page.split(" id=\"").skip(1).filter_map(|it| it.split('"').next()).collect();
         let mut once = ids.clone();
         once.sort_unstable();
         once.dedup();
@@ -156,12 +159,21 @@ fn a_collection_is_browsed_by_an_index_and_page_by_page() {
 
     let keys = twin(&server, &format!("{path}&keys_only=true"));
     assert!(keys["answer"]["rows"][0].get("record").is_none());
-    let filtered = twin(&server, &format!("{path}&add_field=amount.value&add_comparison=gt&add_value=400"));
+    let filtered =
+        twin(&server, &format!("{path}&add_field=amount.value&add_comparison=gt&add_value=400"));
     let rows = filtered["answer"]["rows"].as_array().unwrap();
     assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| row["record"]["amount"]["value"].as_u64() > Some(400)));
-    let ranged = twin(&server, "/console/collections/approval/?index=requester&where.requester_id=ana&where.created_at.gte=2025-10-11T00:00:00.000Z&order=created_at");
-    let times: Vec<u64> = ranged["answer"]["rows"].as_array().unwrap().iter().map(|row| row["record"]["created_at"].as_u64().unwrap()).collect();
+    let ranged = twin(
+        &server,
+        "/console/collections/approval/?index=requester&where.requester_id=ana&where.created_at.gte=2025-10-11T00:00:00.000Z&order=created_at",
+    );
+    let times: Vec<u64> = ranged["answer"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["record"]["created_at"].as_u64().unwrap())
+        .collect();
     assert!(times.len() > 1 && times.is_sorted() && times[0] >= 1_760_140_800_000, "{times:?}");
 }
 
@@ -172,7 +184,10 @@ fn a_question_that_cannot_be_answered_keeps_the_form() {
     let answer = server.get(path);
     let page = String::from_utf8(answer.body).unwrap();
     assert_eq!(answer.status, 400);
-    assert!(page.contains("No index serves this query") && page.contains("name=\"index\""), "{page}");
+    assert!(
+        page.contains("No index serves this query") && page.contains("name=\"index\""),
+        "{page}"
+    );
     // An index that was only chosen is no mistake yet.
     let chosen = html(&server, "/console/collections/approval/?index=requester");
     assert!(chosen.contains("name=\"where.requester_id\""));
@@ -189,14 +204,21 @@ fn a_record_shows_every_key_that_it_owns() {
     assert!(keys.iter().all(|key| key["is_present"] == true));
     fixture::damage(&server.store);
     let page = html(&server, path);
-    assert!(page.contains("1 of them are not in the store") && page.contains(">missing<"), "{page}");
+    assert!(
+        page.contains("1 of them are not in the store") && page.contains(">missing<"),
+        "{page}"
+    );
 }
 
 #[test]
 fn a_record_is_made_edited_counted_and_deleted() {
     let server = fixture::server();
     let base = "/console/collections/approval";
-    let made = post(&server, &format!("{base}/new"), &[("text", r#"{"id": "new/1 ?", "status": "pending"}"#)]);
+    let made = post(
+        &server,
+        &format!("{base}/new"),
+        &[("text", r#"{"id": "new/1 ?", "status": "pending"}"#)],
+    );
     let made = String::from_utf8(made.body).unwrap();
     assert!(made.contains("The record was made.") && made.contains("new/1 ?"), "{made}");
 
@@ -204,19 +226,31 @@ fn a_record_is_made_edited_counted_and_deleted() {
     let edit = twin(&server, &format!("{base}/record/edit?key={key}"));
     let version = edit["version"].as_str().unwrap();
     let text = r#"{"status": "approved"}"#;
-    let saved = post(&server, &format!("{base}/record/edit?key={key}"), &[("text", text), ("version", version)]);
+    let saved = post(
+        &server,
+        &format!("{base}/record/edit?key={key}"),
+        &[("text", text), ("version", version)],
+    );
     assert!(String::from_utf8(saved.body).unwrap().contains("The record was saved."));
     assert_eq!(stored(&server.store, "approval", "new/1 ?").unwrap()["status"], "approved");
 
     let ask = twin(&server, &format!("{base}/record/delete?key={key}"));
     assert!(stored(&server.store, "approval", "new/1 ?").is_some());
-    let gone = post(&server, &format!("{base}/record/delete?key={key}"), &[("version", ask["version"].as_str().unwrap())]);
+    let gone = post(
+        &server,
+        &format!("{base}/record/delete?key={key}"),
+        &[("version", ask["version"].as_str().unwrap())],
+    );
     assert!(String::from_utf8(gone.body).unwrap().contains("The record was deleted."));
     assert_eq!(stored(&server.store, "approval", "new/1 ?"), None);
     // Its history is still told.
     assert!(html(&server, &format!("{base}/record?key={key}")).contains("The record is gone."));
 
-    let counted = post(&server, "/console/collections/flow/record/increment?key=orders", &[("add.visits", "-1"), ("add.stats.failed", ""), ("name", "stats.done"), ("amount", "4")]);
+    let counted = post(
+        &server,
+        "/console/collections/flow/record/increment?key=orders",
+        &[("add.visits", "-1"), ("add.stats.failed", ""), ("name", "stats.done"), ("amount", "4")],
+    );
     assert!(String::from_utf8(counted.body).unwrap().contains("The counters were changed."));
     let flow = stored(&server.store, "flow", "orders").unwrap();
     assert_eq!((&flow["visits"], &flow["stats"]["done"]), (&json!(2), &json!(4)));
@@ -228,12 +262,16 @@ fn counters_are_no_part_of_what_is_edited() {
     let path = "/console/collections/flow/record/edit?key=orders";
     let edit = twin(&server, path);
     let text = edit["text"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({ "flow": "orders", "title": "Orders" }));
+    assert_eq!(
+        serde_json::from_str::<Value>(text).unwrap(),
+        json!({ "flow": "orders", "title": "Orders" })
+    );
     // Somebody counts meanwhile, which is no conflict.
     let flows = block_on(server.store.documents("flow")).unwrap();
     block_on(flows.increment("orders", [("visits", 1)])).unwrap();
     let text = text.replace("Orders", "All orders");
-    let saved = post(&server, path, &[("text", &text), ("version", edit["version"].as_str().unwrap())]);
+    let saved =
+        post(&server, path, &[("text", &text), ("version", edit["version"].as_str().unwrap())]);
     assert!(String::from_utf8(saved.body).unwrap().contains("The record was saved."));
     let flow = stored(&server.store, "flow", "orders").unwrap();
     assert_eq!((&flow["title"], &flow["visits"]), (&json!("All orders"), &json!(4)));
@@ -268,7 +306,8 @@ fn a_conflict_shows_both_sides_and_saves_nothing_until_one_chooses() {
 
     let merged = conflict["conflict"]["merged"].as_str().unwrap();
     let current = conflict["version"].as_str().unwrap();
-    let both = [("text", mine.as_str()), ("version", current), ("choice", "merged"), ("merged", merged)];
+    let both =
+        [("text", mine.as_str()), ("version", current), ("choice", "merged"), ("merged", merged)];
     assert!(String::from_utf8(post(&server, path, &both).body).unwrap().contains("was saved"));
     let now = stored(&server.store, "approval", "r002").unwrap();
     assert_eq!((&now["reason"], &now["amount"]["currency"]), (&json!("theirs"), &json!("USD")));
@@ -305,11 +344,17 @@ fn one_sees_what_a_user_sees() {
     let rows = own["answer"]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["name"]), (1, &json!("n1")));
     let page = html(&server, &format!("{notes}?as=ana"));
-    assert!(page.contains("key=n1&amp;as=ana") && page.contains("Stop viewing as this user"), "{page}");
-    assert!(html(&server, "/console/collections/note/record?key=n1&as=ana").contains("ana wrote this"));
+    assert!(
+        page.contains("key=n1&amp;as=ana") && page.contains("Stop viewing as this user"),
+        "{page}"
+    );
+    assert!(
+        html(&server, "/console/collections/note/record?key=n1&as=ana").contains("ana wrote this")
+    );
     // Posts of others are read, by their owner's name, and not offered to be changed.
     let posts = twin(&server, "/console/collections/post/?as=ana&index=recent");
-    let owners: Vec<&Value> = posts["answer"]["rows"].as_array().unwrap().iter().map(|row| &row["owner"]).collect();
+    let owners: Vec<&Value> =
+        posts["answer"]["rows"].as_array().unwrap().iter().map(|row| &row["owner"]).collect();
     assert!(owners.contains(&&json!("bob")), "{posts}");
     let theirs = html(&server, "/console/collections/post/record?key=p1&owner=bob&as=ana");
     assert!(theirs.contains("hello") && !theirs.contains("record/edit"), "{theirs}");
@@ -358,11 +403,9 @@ fn forms_of_other_sites_change_nothing() {
     let server = fixture::server();
     let path = "/console/collections/flow/record/increment?key=orders";
     let media = ("content-type", "application/x-www-form-urlencoded");
-    for told in [
-        ("origin", "https://evil.example"),
-        ("sec-fetch-site", "cross-site"),
-        ("origin", "null"),
-    ] {
+    for told in
+        [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site"), ("origin", "null")]
+    {
         let headers = [media, told, ("connection", "close")];
         assert_eq!(server.send("POST", path, &headers, "add.visits=1").status, 403, "{told:?}");
     }
