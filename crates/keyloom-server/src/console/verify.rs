@@ -2,6 +2,7 @@
 
 mod view;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -64,6 +65,8 @@ struct ResultTold {
     /// Of repairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     mended: Option<Vec<FindingTold>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mended_counts: Option<BTreeMap<String, u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Vec<FindingTold>>,
     /// Of builds.
@@ -166,6 +169,13 @@ pub(super) fn build(visit: &Visit, collection: &str, index: &str) -> Result<Stri
 /// The page of a job.
 fn url(visit: &Visit, job: &Job) -> String {
     visit.links.to(&format!("/verify/{}", job.id), [])
+}
+
+impl ResultTold {
+    /// How many faults were mended, those included that are not listed.
+    fn mended_total(&self) -> u64 {
+        self.mended_counts.iter().flat_map(BTreeMap::values).sum()
+    }
 }
 
 impl JobTold {

@@ -33,23 +33,33 @@ impl Pulse {
 
     /// Tiles with plots.
     pub(super) fn view(&self) -> Markup {
-        let zeroed = |values: &[Option<u64>]| -> Vec<f64> {
-            values.iter().map(|value| value.unwrap_or_default() as f64).collect()
+        // Without requests there is no latency; the line then goes on as it was.
+        let level = |values: &[Option<u64>]| -> Vec<f64> {
+            let mut last = 0;
+            let mut carry = |value: &Option<u64>| {
+                last = value.unwrap_or(last);
+                last as f64
+            };
+            values.iter().map(&mut carry).collect()
         };
         html! {
             div.tile { span.name { "Up for" } strong { (duration(self.uptime_s)) } }
-            (plotted("Requests a second", &self.requests_per_second, rate))
-            (plotted("Half took at most", &zeroed(&self.p50_us), micros))
-            (plotted("99 of 100 took at most", &zeroed(&self.p99_us), micros))
-            (plotted("Server errors a second", &self.errors_per_second, rate))
+            (plotted("Requests a second", over(&self.requests_per_second), rate))
+            (plotted("Latency, median", &level(&self.p50_us), micros))
+            (plotted("Latency, 99th percentile", &level(&self.p99_us), micros))
+            (plotted("Server errors a second", over(&self.errors_per_second), rate))
         }
     }
 }
 
+/// The steps that are over: a rate of the last one would be too low.
+fn over(values: &[f64]) -> &[f64] {
+    values.split_last().map_or(values, |(_, over)| over)
+}
+
 /// One plot, with its newest and its largest value in words.
 fn plotted(name: &str, values: &[f64], told: fn(f64) -> String) -> Markup {
-    // The last step is not over yet.
-    let newest = values.iter().rev().nth(1).copied().unwrap_or_default();
+    let newest = values.last().copied().unwrap_or_default();
     let largest = values.iter().copied().fold(0.0, f64::max);
     let label =
         format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest));

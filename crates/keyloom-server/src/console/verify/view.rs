@@ -145,17 +145,21 @@ impl JobTold {
                      changed the records all the time. Run it again."
                 }
             }
-            @if let Some(findings) = &result.findings { (verified(findings, links)) }
-            @if let Some(mended) = &result.mended {
-                (self.repaired(mended, result.left.as_deref().unwrap_or_default(), links))
+            @if let Some(findings) = &result.findings {
+                @if (findings.len() as u64) < self.progress.findings {
+                    p.muted { "The first " (count(findings.len() as u64)) " findings are listed." }
+                }
+                (verified(findings, links))
             }
+            @if let Some(mended) = &result.mended { (self.repaired(result, mended, links)) }
             @if let Some(put) = result.put {
                 p.notice.good role="status" { "It is complete and ready. " (count(put)) " entries were put." }
             }
         }
     }
 
-    fn repaired(&self, mended: &[FindingTold], left: &[FindingTold], links: &Links) -> Markup {
+    fn repaired(&self, result: &ResultTold, mended: &[FindingTold], links: &Links) -> Markup {
+        let left = result.left.as_deref().unwrap_or_default();
         html! {
             @if mended.is_empty() && left.is_empty() {
                 p.notice.good role="status" { "There was nothing to mend." }
@@ -165,7 +169,7 @@ impl JobTold {
                 @if self.is_dry() {
                     p { "Nothing was written. Look through the list, then repair." }
                 } @else {
-                    p.notice.good role="status" { (count(mended.len() as u64)) " faults were mended." }
+                    p.notice.good role="status" { (count(result.mended_total())) " faults were mended." }
                 }
                 (table(mended, links))
             }

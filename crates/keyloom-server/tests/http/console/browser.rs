@@ -6,6 +6,9 @@ use super::fixture::{self, block_on, stored};
 use crate::support::TestServer;
 use crate::support::browser::{Browser, Setup};
 
+/// How often a person looks for something before they give up.
+const LOOKS: usize = 1_000;
+
 /// A person with a browser in front of a server.
 struct Person {
     server: TestServer,
@@ -33,22 +36,26 @@ impl Person {
         self.browser.picture(name);
     }
 
+    /// Looks until the page shows this; keys that were pressed may still lead somewhere.
     #[track_caller]
     fn sees(&self, text: &str) {
-        let shown = self.browser.text();
-        assert!(shown.contains(text), "no {text:?} on {}: {shown}", self.browser.url());
+        for _ in 0..LOOKS {
+            if self.browser.shown().contains(text) {
+                return;
+            }
+        }
+        panic!("no {text:?} on {}: {}", self.browser.url(), self.browser.shown());
     }
 
     /// Waits for a job to be over, by looking at its page as a person does.
     fn waits_for(&self, text: &str) {
-        for _ in 0..1_000 {
-            if self.browser.text().contains(text) {
+        for _ in 0..LOOKS {
+            if self.browser.shown().contains(text) {
                 return;
             }
-            let url = self.browser.url();
-            self.browser.open(&url);
+            self.browser.open(&self.browser.url());
         }
-        panic!("{text:?} never came: {}", self.browser.text());
+        panic!("{text:?} never came: {}", self.browser.shown());
     }
 
     /// From the overview to a record, by an index.
