@@ -62,7 +62,14 @@ impl Browser {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let profile = tempfile::tempdir().unwrap();
         let data = format!("--user-data-dir={}", profile.path().display());
-        let mut arguments = vec!["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,860", &data];
+        let mut arguments = vec![
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,860",
+            &data,
+        ];
         arguments.push("--hide-scrollbars");
         let scripts = if setup.is_scriptless { 2 } else { 1 };
         let options = json!({
@@ -73,8 +80,12 @@ impl Browser {
             "browserName": "chrome", "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
-        let mut browser =
-            Browser { driver, agent, session: format!("http://127.0.0.1:{port}/session"), _profile: profile };
+        let mut browser = Browser {
+            driver,
+            agent,
+            session: format!("http://127.0.0.1:{port}/session"),
+            _profile: profile,
+        };
         let begun = browser.post("", &wanted);
         let id = begun["sessionId"].as_str().expect("a session").to_owned();
         browser.session = format!("{}/{id}", browser.session);
@@ -87,7 +98,8 @@ impl Browser {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
         if setup.is_phone {
-            let metrics = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+            let metrics =
+                json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
             self.devtools("Emulation.setDeviceMetricsOverride", metrics);
         }
     }
@@ -126,10 +138,12 @@ impl Browser {
         found.as_array().unwrap().len()
     }
 
-    /// All text that the page shows.
-    #[track_caller]
-    pub fn text(&self) -> String {
-        self.find("body").text()
+    /// All text that the page shows now; nothing between two pages.
+    pub fn shown(&self) -> String {
+        let body = self.post("/element", &json!({ "using": "css selector", "value": "body" }));
+        let Some(id) = body[ELEMENT].as_str() else { return String::new() };
+        let text = self.get(&format!("/element/{id}/text"));
+        text.as_str().unwrap_or_default().to_owned()
     }
 
     #[track_caller]
@@ -149,9 +163,17 @@ impl Browser {
     pub fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
-            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .flat_map(|key| {
+                [
+                    json!({ "type": "keyDown", "value": key }),
+                    json!({ "type": "keyUp", "value": key }),
+                ]
+            })
             .collect();
-        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
+        self.post(
+            "/actions",
+            &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }),
+        );
     }
 
     /// What the browser complains about, such as a broken policy.
@@ -200,12 +222,6 @@ impl Part<'_> {
     pub fn click(&self) {
         let failed = self.post("click", &json!({}));
         assert!(failed.is_null(), "{failed}");
-    }
-
-    /// The text that it shows.
-    pub fn text(&self) -> String {
-        let text = self.browser.get(&format!("/element/{}/text", self.id));
-        text.as_str().unwrap_or_default().to_owned()
     }
 
     /// What a property of it is now, such as `value`.
