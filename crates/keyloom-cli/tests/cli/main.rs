@@ -7,6 +7,7 @@
 )]
 
 mod check;
+mod damage;
 mod demo;
 mod golden;
 mod guide;

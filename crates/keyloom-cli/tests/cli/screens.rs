@@ -14,19 +14,21 @@ fn is_harmless(text: &str) -> bool {
 #[test]
 fn no_record_sends_escape_codes_to_a_terminal() {
     let sandbox = Sandbox::with_store();
-    let record = json!({ "text": EVIL, EVIL: 1 }).to_string();
-    sandbox.run(&["put", "note", EVIL, &record, "--act-as", "ana"]).expect(0);
-    let key = format!("ana:{}", EVIL.replace('\u{1b}', "%1B"));
-    let commands: [&[&str]; 9] = [
+    let record = json!({ "noteId": EVIL, "text": EVIL, EVIL: 1 }).to_string();
+    let key =
+        sandbox.run(&["put", "note", &record, "--act-as", "ana"]).expect(0).value()["key"].clone();
+    let key = key.as_str().unwrap();
+    let commands: [&[&str]; 10] = [
         &["query", "note", "--scan"],
-        &["get", "note", EVIL, "--act-as", "ana"],
-        &["get", "note", &key],
-        &["entries", "note", EVIL, "--act-as", "ana"],
+        &["get", "note", key, "--act-as", "ana"],
+        &["get", "note", EVIL],
+        &["entries", "note", key, "--act-as", "ana"],
+        &["get", EVIL, EVIL],
         &["keys", "--values"],
         &["keys", "--tree"],
         &["watch", "--once"],
         &["export"],
-        &["patch", "note", EVIL, "{}", "--act-as", "ana"],
+        &["patch", "note", key, "{}", "--act-as", "ana"],
     ];
     for command in commands {
         for look in ["--table", "--json"] {
@@ -38,7 +40,7 @@ fn no_record_sends_escape_codes_to_a_terminal() {
         }
     }
     // What is made visible is still the same record.
-    let got = sandbox.run(&["get", "note", EVIL, "--act-as", "ana"]).expect(0).value();
+    let got = sandbox.run(&["get", "note", key, "--act-as", "ana"]).expect(0).value();
     assert_eq!(got["text"], EVIL);
 }
 

@@ -64,6 +64,7 @@ const WRONG: [(&str, i32, &str); 52] = [
 #[test]
 fn wrong_input_is_told_with_the_right_exit_code() {
     let sandbox = Sandbox::with_store();
+    sandbox.run(&["put", "flow", "a", "{}"]).expect(0);
     let mut faults = Vec::new();
     for (line, code, message) in WRONG {
         let args = words(line);
