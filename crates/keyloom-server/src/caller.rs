@@ -52,15 +52,6 @@ impl Caller {
         })
     }
 
-    /// The store, for what reaches across collections. A caller who may know only of some of them
-    /// is refused.
-    pub(crate) fn every_collection(&self, verb: Verb) -> Result<&Store, Problem> {
-        if self.grant.sees_all() && self.grant.verbs.contains(&verb) {
-            return Ok(&self.store);
-        }
-        Err(Problem::forbidden("the token does not allow this on every collection"))
-    }
-
     /// Refuses callers who are not administrators.
     pub(crate) fn admin(&self) -> Result<&Store, Problem> {
         match self.grant.role {

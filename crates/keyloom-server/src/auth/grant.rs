@@ -78,14 +78,10 @@ impl Grant {
         self.sees(collection) && self.verbs.contains(&verb)
     }
 
-    /// Whether the caller may know of a collection.
+    /// Whether the caller may know of a collection; of every one, those to come included, if it
+    /// is `*`.
     pub(crate) fn sees(&self, collection: &str) -> bool {
         has(&self.collections, collection)
-    }
-
-    /// Whether the caller may know of every collection, those to come included.
-    pub(crate) fn sees_all(&self) -> bool {
-        self.collections.iter().any(|name| name == "*")
     }
 
     /// Whether the caller may enter a space.

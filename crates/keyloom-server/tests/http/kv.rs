@@ -81,7 +81,8 @@ fn listings_are_paged_within_prefix_and_area() {
     assert_eq!(aside["keys"], json!([{"key": "list:99", "value": "aside"}]));
     let tampered = format!("/v1/kv?prefix=other:&limit=10{cursor}");
     assert_eq!(server.get(&tampered).expect(400)["type"], "/problems/invalid-cursor");
-    for wrong in ["limit=0", "limit=1001", "limit=-1", "colour=red", "prefix=a&prefix=b", "area=~"] {
+    for wrong in ["limit=0", "limit=1001", "limit=-1", "colour=red", "prefix=a&prefix=b", "area=~"]
+    {
         assert_eq!(server.get(&format!("/v1/kv?{wrong}")).status, 400, "{wrong}");
     }
 }

@@ -126,7 +126,11 @@ fn hold(
 }
 
 fn failed(prepared: &Prepared, detail: &str, current: Option<Value>) -> Problem {
-    refusal::precondition_failed(detail, current.filter(|_| prepared.may_read))
+    let problem = Problem::precondition_failed(detail);
+    match current.filter(|_| prepared.may_read) {
+        Some(current) => problem.with("current", current),
+        None => problem,
+    }
 }
 
 /// The refusal of a write that asked for a version: a record that is not there does not have it.
