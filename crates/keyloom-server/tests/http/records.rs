@@ -174,7 +174,10 @@ fn a_deletion_obeys_its_conditions() {
     let etag = server.json("PUT", ONE, &json!({})).header("etag").unwrap().to_owned();
     let newer = server.json("PUT", ONE, &json!({ "n": 1 })).header("etag").unwrap().to_owned();
     let delete = |headers: &[(&str, &str)]| server.send("DELETE", ONE, headers, "");
-    assert_eq!(delete(&[("if-match", &etag)]).expect(412)["type"], "/problems/version-conflict");
+    let conflict = delete(&[("if-match", &etag)]).expect(412);
+    assert_eq!(conflict["type"], "/problems/version-conflict");
+    assert_eq!(conflict["retry"], false);
+    assert_eq!(conflict["current"]["record"], json!({ "id": "a", "n": 1 }));
     delete(&[("if-match", &format!("W/{newer}"))]).expect(412);
     delete(&[("if-none-match", "*")]).expect(400);
     delete(&[("if-match", &newer)]).expect(204);
@@ -264,6 +267,17 @@ fn counters_are_added_to() {
     server
         .json("POST", "/v1/collections/flow/records/none/increment", &json!({ "stats.x": 1 }))
         .expect(404);
+}
+
+#[test]
+fn counters_are_read_although_the_version_is_the_same() {
+    let server = TestServer::start(FLOWS);
+    let flow = "/v1/collections/flow/records/nightly";
+    let etag = server.json("PUT", flow, &json!({})).header("etag").unwrap().to_owned();
+    server.json("POST", &format!("{flow}/increment"), &json!({ "stats.running": 1 })).expect(200);
+    let read = server.send("GET", flow, &[("if-none-match", &etag)], "");
+    assert_eq!(read.expect(200)["stats"]["running"], 1);
+    assert_eq!(read.header("etag"), Some(etag.as_str()));
 }
 
 #[test]
