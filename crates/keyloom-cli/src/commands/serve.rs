@@ -110,7 +110,9 @@ impl Serve {
                 false => drop(runtime.spawn(build(in_space.clone(), collection, index))),
             }
         }
-        prepared.serve(&runtime, store, Screen::of(place), |announced| {
+        let mut spaces = vec!["main", &place.space];
+        spaces.dedup();
+        prepared.serve(&runtime, store, &spaces, Screen::of(place), |announced| {
             announced.tell(&format!("store {address}"))
         })
     }
@@ -190,11 +192,12 @@ impl Listening {
 }
 
 impl Prepared {
-    /// Serves until a signal says stop.
+    /// Serves until a signal says stop. What expires in the spaces that are named is swept.
     pub(super) fn serve(
         self,
         runtime: &Runtime,
         store: Store,
+        spaces: &[&str],
         screen: Screen,
         announce: impl FnOnce(Announced) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -205,7 +208,10 @@ impl Prepared {
             .with_ansi(screen.is_colored())
             .init();
         runtime.block_on(async {
-            let sweeper = store.sweep_every(SWEEP_PAUSE, SweepOptions::default())?;
+            let sweepers = spaces
+                .iter()
+                .map(|name| store.space(name)?.sweep_every(SWEEP_PAUSE, SweepOptions::default()))
+                .collect::<Result<Vec<_>, _>>()?;
             let app = App::new(store.clone(), config);
             let server =
                 keyloom_server::serve(app, address).await.map_err(|error| unbound(address, &error))?;
@@ -217,7 +223,9 @@ impl Prepared {
                 served = server.run(async { stop.await; note("stopping; Ctrl-C again does not wait") }) => served,
                 () = at_once => Ok(()),
             };
-            sweeper.stop().await;
+            for sweeper in sweepers {
+                sweeper.stop().await;
+            }
             store.close().await?;
             served.map_err(|error| Failure::new(FAILED, format!("the server failed: {error}")))
         })
