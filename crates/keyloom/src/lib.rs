@@ -40,8 +40,8 @@ pub use index::{
 pub use json::read_json;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
-    Counted, Cursor, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Order, Page,
-    Problem, ProblemKind, Query, Stopped,
+    Counted, Cursor, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Order,
+    Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
 pub use record::{Document, Version};
 pub use schema::{

@@ -158,19 +158,19 @@ async fn the_largest_groups_are_told_within_a_budget() {
         let status = if n % 3 == 0 { "done" } else { "queued" };
         runs.insert(&run(&flow, &n.to_string(), status, -n)).await.unwrap();
     }
-    let by_sum = runs.top_groups(&GroupQuery::new("seconds_by_flow"), 2).await.unwrap();
+    let by_sum = runs.top_groups(&GroupQuery::new("seconds_by_flow"), 2).await.unwrap().groups;
     let shown: Vec<(&Value, Option<i64>)> =
         by_sum.iter().map(|group| (&group.values[0], group.sum)).collect();
     assert_eq!(shown, [(&json!("f0"), Some(-60)), (&json!("f1"), Some(-65))]);
-    let by_count = runs.top_groups(&GroupQuery::new("by_status"), 5).await.unwrap();
+    let by_count = runs.top_groups(&GroupQuery::new("by_status"), 5).await.unwrap().groups;
     let counts: Vec<i64> = by_count.iter().map(|group| group.count).collect();
     assert_eq!(counts, [20, 10]);
-    assert_eq!(runs.top_groups(&GroupQuery::new("by_status"), 0).await.unwrap(), []);
+    assert_eq!(runs.top_groups(&GroupQuery::new("by_status"), 0).await.unwrap().groups, []);
     let tight = GroupQuery::new("seconds_by_flow").limit(5);
     let error = runs.top_groups(&tight, 1).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LimitExceeded);
-    assert_eq!(runs.top_groups(&tight.clone().limit(6), 1).await.unwrap().len(), 1);
-    assert_eq!(runs.top_groups(&tight.within("f3"), 9).await.unwrap().len(), 1);
+    assert_eq!(runs.top_groups(&tight.clone().limit(6), 1).await.unwrap().groups.len(), 1);
+    assert_eq!(runs.top_groups(&tight.within("f3"), 9).await.unwrap().groups.len(), 1);
 }
 
 #[tokio::test]
@@ -435,7 +435,7 @@ async fn a_reader_with_an_old_schema_reads_the_new_numbers() {
     first.recount("run", "by_status").await.unwrap();
     assert_eq!(others.groups(&GroupQuery::new("by_status")).await.unwrap().groups.len(), 1);
     first.recount("run", "by_status").await.unwrap();
-    assert_eq!(others.top_groups(&GroupQuery::new("by_status"), 3).await.unwrap().len(), 1);
+    assert_eq!(others.top_groups(&GroupQuery::new("by_status"), 3).await.unwrap().groups.len(), 1);
     let catalog = keyloom::engine::Address::new(keyloom::engine::Area::own(), "catalog");
     let cell = first.engine().get(&Space::main(), &[catalog]).await.unwrap().remove(0).unwrap();
     let catalog: Value = serde_json::from_slice(cell.bytes().unwrap()).unwrap();

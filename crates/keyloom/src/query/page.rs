@@ -11,7 +11,7 @@ use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
-use super::swept::swept_until;
+use super::swept::swept;
 use super::walk::{Followed, Found, Walk, Want};
 use crate::counted::reveal;
 use crate::engine::{Address, Cell, Reading, ShowKey};
@@ -138,12 +138,6 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
     let swept_until = swept(session, name).await?;
     let page = run(session, name, query, Want::Entries).await?;
     Ok(Page { swept_until, ..page })
-}
-
-pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> {
-    let find = |loaded: &Arc<Loaded>| Ok((loaded.clone(), loaded.schema.collection(name)?.clone()));
-    let (loaded, collection) = session.decide(find).await?;
-    swept_until(session, &loaded, &collection).await
 }
 
 /// How the query would be answered, and counted where that is otherwise, in words.

@@ -78,11 +78,12 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 54] = [
+pub const METHODS: [&str; 55] = [
     "increment",
     "increment_many",
     "counted",
     "summed",
+    "group",
     "groups",
     "top_groups",
     "min",
@@ -348,6 +349,7 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "get_as_of" => of.get_as_of(sent.key(), sent.moment()).await.told(),
         "counted" => of.counted("mine", sent.owner_values()).await.told(),
         "summed" => of.summed("ranks", sent.owner_values()).await.told(),
+        "group" => of.group("ranks", sent.owner_values()).await.told(),
         "groups" => of.groups(&sent.groups()).await.told(),
         "top_groups" => of.top_groups(&sent.groups(), 3).await.told(),
         "min" => of.min(&sent.query(), "rank").await.told(),
