@@ -301,7 +301,7 @@ pub(super) fn creation(
     let key = record_key(collection, &value)?;
     check_aside(collection, &key, &aside, None)?;
     let after = After::new(collection, Version::first(), value)?;
-    let document = after.document(collection, &key, None);
+    let document = after.document(collection, &key);
     let collection = collection.clone();
     Ok((Change { collection, key, before: Before::Absent, after: Some(after) }, document))
 }
@@ -419,8 +419,8 @@ pub(crate) fn overwrite(
             (current.into_before(), version, Effect::Replaced)
         }
     };
-    let after = After::new(collection, version, value)?;
-    let document = after.document(collection, &key, counted.as_ref());
+    let after = After { counted, ..After::new(collection, version, value)? };
+    let document = after.document(collection, &key);
     let written = Written { document, effect };
     let collection = collection.clone();
     let change = Change { collection, key, before, after: Some(after) };

@@ -251,7 +251,7 @@ impl Transaction {
         state.refuse_late_creation(&address)?;
         let version = state.next_version(&address);
         let after = After::new(collection, version, value)?;
-        let document = after.document(collection, &key, None);
+        let document = after.document(collection, &key);
         state.write(collection, address, Some(after), codes);
         Ok(document)
     }
@@ -292,7 +292,6 @@ impl Transaction {
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
-        let counted = current.as_ref().and_then(|current| current.counted.clone());
         let address = Address::new(collection.area.clone(), key.clone());
         match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
@@ -305,7 +304,7 @@ impl Transaction {
                     .after
                     .map(|after| After { version: state.next_version(&address), ..after });
                 if let Some(after) = &after {
-                    written.document = after.document(collection, &address.key, counted.as_ref());
+                    written.document = after.document(collection, &address.key);
                 }
                 state.write(collection, address, after, codes);
                 Ok(written)
@@ -381,8 +380,8 @@ impl Transaction {
             if write.collection.name == collection.name
                 && entry_keys_of(collection, index, &after.value)?.contains(claim)
             {
-                let counted = state.counted(address);
-                return Ok(Some(after.document(collection, &address.key, counted.as_ref())));
+                let after = After { counted: state.counted(address), ..after.clone() };
+                return Ok(Some(after.document(collection, &address.key)));
             }
         }
         Ok(None)
