@@ -142,9 +142,11 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
 
 /// How the query would be answered, and counted where that is otherwise, in words.
 pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
-    let counted = counting(session, name, query).await?;
-    let plan = planned(session, name, query).await;
-    match (plan, counted) {
+    // Nothing is read by the plan that could tell that the schema is another by now.
+    let loaded = session.reload().await?;
+    let collection = loaded.schema.collection(name)?;
+    let counted = counting(session, &loaded, collection, query);
+    match (plan(session, &loaded, collection, query, None), counted) {
         (plan, None) => Ok(plan?.to_string()),
         (Ok(plan), Some(CountedBy { aggregate, .. })) => {
             Ok(format!("{plan}\ncount: the aggregate {aggregate}, one round trip"))
@@ -155,17 +157,16 @@ pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> R
     }
 }
 
-pub(super) async fn counting(
+/// The group whose number is the number of the query's records, if there is one.
+pub(super) fn counting(
     session: &Session,
-    name: &str,
+    loaded: &Loaded,
+    collection: &Collection,
     query: &Query,
-) -> Result<Option<CountedBy>> {
-    let loaded = session.loaded().await?;
-    let collection = loaded.schema.collections.get(name).filter(|collection| {
-        // Groups count what has expired until it is swept, and the records of all owners.
-        collection.expiry.is_none() && session.forced(collection).is_none()
-    });
-    Ok(collection.and_then(|collection| counted_by(&loaded, collection, query)))
+) -> Option<CountedBy> {
+    // Groups count what has expired until it is swept, and the records of all owners.
+    let is_exact = collection.expiry.is_none() && session.forced(collection).is_none();
+    is_exact.then(|| counted_by(loaded, collection, query)).flatten()
 }
 
 /// How the query would be answered, from the start.

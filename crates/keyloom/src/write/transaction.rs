@@ -167,8 +167,7 @@ impl Transaction {
 
     /// Remembers that the schema refused something.
     pub(crate) fn judged<T>(&self, answer: Result<T>) -> Result<T> {
-        self.state().rests_on_schema |= answer.is_err();
-        answer
+        self.state().judge(answer)
     }
 
     /// Whether the closure may have given up because of a schema that no longer holds. A commit
@@ -340,7 +339,7 @@ impl Transaction {
         if state.visible(&address).is_some_and(|visible| visible.is_none()) {
             return Err(addend.not_found());
         }
-        add_all(&mut addend, deltas)?;
+        state.judge(add_all(&mut addend, deltas))?;
         state.addends.insert(address, addend);
         Ok(())
     }
@@ -437,6 +436,12 @@ impl Transaction {
 }
 
 impl State {
+    /// Remembers that the schema refused something.
+    fn judge<T>(&mut self, answer: Result<T>) -> Result<T> {
+        self.rests_on_schema |= answer.is_err();
+        answer
+    }
+
     /// Leaves a record in this state. A code that was drawn for it earlier in the transaction is
     /// still a drawn one when it is written again.
     fn write(
