@@ -11,7 +11,7 @@ use super::assemble::{
 };
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
-use super::make_way::{ROUNDS_MAX, is_too_large, make_way, step_aside};
+use super::make_way::{ROUNDS_MAX, in_the_way, is_too_large, make_way, step_aside};
 use super::retry::Retry;
 use crate::counted::{Counted, Fetched, fetch_one};
 use crate::engine::{Cause, Cell, Effect as EngineEffect, Integers, Outcome, Rejection, ShowKey};
@@ -204,9 +204,10 @@ pub(super) async fn commit_counting(
         let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
-        if changes.len() > asked.len() && is_too_large(session, &batch) {
-            step_aside(session, loaded, &changes[asked.len()..]).await?;
-            changes.to_mut().truncate(asked.len());
+        let in_the_way = in_the_way(asked, &changes);
+        if !in_the_way.is_empty() && is_too_large(session, &batch) {
+            step_aside(session, loaded, &in_the_way).await?;
+            changes = Cow::Borrowed(asked);
             continue;
         }
         let adds: Vec<bool> = batch
