@@ -9,6 +9,7 @@ mod idempotency;
 mod index;
 mod json;
 mod key;
+mod lease;
 mod log;
 mod purge;
 mod query;

@@ -16,8 +16,8 @@ use keyloom::engine::{
     Unreliable,
 };
 use keyloom::{
-    Class, Clock, Collection, Effect, Error, ErrorKind, Fate, FindingKind, PurgeOptions, Result,
-    Schema, Store, Transaction,
+    Class, Clock, Collection, Effect, Error, ErrorKind, Fate, FindingKind, PurgeOptions,
+    RepairOptions, Result, Schema, Store, Transaction,
 };
 use serde_json::{Value, json};
 
@@ -468,18 +468,18 @@ async fn verify_tells_of_cells_that_are_no_answers() {
             ("idempotency:alone", FindingKind::Unknown),
         ] {
             let address = Address::new(Area::own(), key);
-            for effect in [
-                CellEffect::Put { stamp: Stamp([1; Stamp::BYTES]), bytes: "{}".into() },
-                CellEffect::Delete,
-            ] {
-                let is_planted = effect != CellEffect::Delete;
-                let mut batch = Batch::new(Space::main());
-                batch.push(address.clone(), None, Some(effect));
-                subject.store.engine().commit(batch).await.unwrap();
-                let found = subject.store.verify().await.unwrap();
-                let kinds: Vec<FindingKind> = found.findings.iter().map(|it| it.kind).collect();
-                assert_eq!(kinds, if is_planted { vec![kind] } else { vec![] }, "{key}");
-            }
+            let planted = CellEffect::Put { stamp: Stamp([1; Stamp::BYTES]), bytes: "{}".into() };
+            let mut batch = Batch::new(Space::main());
+            batch.push(address.clone(), None, Some(planted));
+            subject.store.engine().commit(batch).await.unwrap();
+            let found = subject.store.verify().await.unwrap();
+            let kinds: Vec<FindingKind> = found.findings.iter().map(|it| it.kind).collect();
+            assert_eq!(kinds, [kind], "{key}");
+            let repair = subject.store.repair(&RepairOptions::default()).await.unwrap();
+            assert_eq!((repair.mended, repair.left), (found.findings, vec![]), "{key}");
+            assert!(subject.store.verify().await.unwrap().is_clean(), "{key}");
+            let kept = subject.keyed("k").insert(&json!({ "id": "1" })).await.unwrap();
+            assert_eq!(kept.version().revision(), 1, "the others are let be");
         }
     }
 }

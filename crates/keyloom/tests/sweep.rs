@@ -153,8 +153,8 @@ async fn small_batches_are_enough() {
         "key = \"token-index:tag:{tags.*}:{id}\"\nmax = 2",
     );
     let memory = Memory::new();
-    // One record, and two e-mails, two tags twice and two ends: the worst replacement.
-    let capabilities = Capabilities { batch_entries_max: 10, ..memory.capabilities().clone() };
+    // One record twice, two e-mails, two tags twice, two ends and a key: the worst move.
+    let capabilities = Capabilities { batch_entries_max: 11, ..memory.capabilities().clone() };
     let subject = Subject::on("small", Arc::new(Small(memory, capabilities)), &schema).await;
     let tokens = tokens(&subject.store).await;
     tokens.insert(&token("a", "a@x", 10)).await.unwrap();

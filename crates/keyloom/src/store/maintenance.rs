@@ -72,17 +72,18 @@ impl Store {
 
     /// Verifies chunk by chunk, for reports that do not fit into memory, and for progress.
     pub async fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
-        Verifier::new(self.session().program()?, options).await
+        Verifier::new(self.session(), options).await
     }
 
     /// Verifies, and mends what can be mended: puts entries that are missing, deletes those that
-    /// dangle, deletes or rewrites those that are wrong, and counts aggregates anew that drifted.
-    /// What cannot be read, what belongs to
-    /// no template, and values that two records claim are reported and let be.
+    /// dangle, deletes or rewrites those that are wrong, counts aggregates anew that drifted, and
+    /// deletes what cannot be read of histories, leases and idempotency keys, or belongs to
+    /// nothing. Records and entries that cannot be read, keys of no template, and values that two
+    /// records claim are reported and let be.
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
-        index::repair(self.session().program()?, options).await
+        index::repair(self.session(), options).await
     }
 
     /// Removes the records of this space that have expired, each with every key that it owns, in
