@@ -30,15 +30,19 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
-pub use due::{Due, DueItem, Lease, SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
+pub use due::{
+    Due, DueItem, Lease, MaintainOptions, Maintained, Maintainer, MaintainerReport, SweepOptions,
+    Swept, SweptCollection,
+};
 pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, SweptGroups, Verification,
-    VerifiedChunk, Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
 };
 pub use json::read_json;
+pub use log::Trimmed;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
     Counted, Cursor, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Order,
@@ -54,7 +58,7 @@ pub use schema::{
 pub use session::Clock;
 pub use store::{
     Became, Changes, Collection, KeyFields, Leased, Listed, Listing, Logged, LoggedChange, Plain,
-    Replayed, Store, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
+    Replayed, Store, Stored, TransactionCollection, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

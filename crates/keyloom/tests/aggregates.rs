@@ -15,7 +15,7 @@ use aggregate_support::{
     Clients, Dice, TEXTS, adding, assert_clean, assert_exact, engines, own, plant, schema,
 };
 use keyloom::engine::{Effect, Engine, Memory, Metered, Space, Stamp};
-use keyloom::{ErrorKind, GroupQuery, IndexState, Order, Query, Store};
+use keyloom::{ErrorKind, GroupQuery, IndexState, Order, PurgeOptions, Query, Store};
 use serde_json::{Value, json};
 
 async fn store() -> Store {
@@ -298,10 +298,10 @@ async fn empty_groups_are_not_shown_and_are_swept() {
         let statuses = runs.groups(&GroupQuery::new("by_status")).await.unwrap().groups;
         assert_eq!(statuses.len(), 1, "ten with a sum of zero are not nothing");
         let full = own(&store, "aggregate:").await.len();
-        let swept = store.sweep_groups().await.unwrap();
-        assert!(swept.empty >= 2);
-        assert_eq!(own(&store, "aggregate:").await.len() as u64, full as u64 - swept.empty);
-        assert_eq!(store.sweep_groups().await.unwrap().empty, 0);
+        let purged = store.purge_groups(&PurgeOptions::default()).await.unwrap();
+        assert!(purged.removed >= 2);
+        assert_eq!(own(&store, "aggregate:").await.len() as u64, full as u64 - purged.removed);
+        assert_eq!(store.purge_groups(&PurgeOptions::default()).await.unwrap().removed, 0);
         assert_exact(&store).await;
         assert_clean(&store).await;
     }
@@ -329,7 +329,7 @@ async fn sweeping_beside_writers_loses_nothing() {
             })
             .collect();
         while writers.iter().any(|writer| !writer.is_finished()) {
-            store.sweep_groups().await.unwrap();
+            store.purge_groups(&PurgeOptions::default()).await.unwrap();
             tokio::task::yield_now().await;
         }
         for writer in writers {

@@ -9,7 +9,7 @@ use super::keys::{all_traces, all_versions, trace_of, version_address, version_o
 use super::past::Past;
 use crate::engine::{Address, Area, Cell, Row};
 use crate::error::Result;
-use crate::purge::{PurgeOptions, Purged, purge};
+use crate::purge::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 use crate::record::Version;
 use crate::schema::{HistoryDeclaration, Loaded};
 use crate::session::Session;
@@ -17,17 +17,33 @@ use crate::session::Session;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Removes what is over. No cell of a history ever changes, so that nothing has to hold for it.
-pub(crate) async fn purge_history(session: &Session, options: &PurgeOptions) -> Result<Purged> {
+pub(crate) async fn purge_history(
+    session: &Session,
+    options: &PurgeOptions,
+    goes_on: GoesOn<'_>,
+) -> Result<Purged> {
     // Versions go first: a trace ends with the version that it leads to.
     let ranges = [all_versions(), all_traces()];
-    purge(session, options, &ranges, async |place, loaded, rows| {
+    purge(session, options, goes_on, &ranges, &Over).await
+}
+
+/// What no bound keeps.
+struct Over;
+
+impl Judge for Over {
+    async fn removals(
+        &self,
+        session: &Session,
+        loaded: &Loaded,
+        place: usize,
+        rows: &[Row],
+    ) -> Result<Vec<Removal>> {
         let gone = match place {
             0 => versions_to_remove(session, loaded, rows).await?,
             _ => traces_to_remove(session, loaded, rows),
         };
         Ok(gone.into_iter().map(|address| (address, None)).collect())
-    })
-    .await
+    }
 }
 
 /// The versions among these rows that no bound keeps.

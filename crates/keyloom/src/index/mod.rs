@@ -27,8 +27,7 @@ mod sorted;
 mod suspect;
 mod verify;
 
-pub use aggregates::SweptGroups;
-pub(crate) use aggregates::sweep_groups;
+pub(crate) use aggregates::purge_groups;
 pub use build::Built;
 pub(crate) use build::{build, recount};
 pub(crate) use delete::delete;

@@ -18,7 +18,7 @@ mod sight;
 mod stored;
 mod watch;
 
-pub use changes::{Became, Changes, Logged, LoggedChange, Trimmed};
+pub use changes::{Became, Changes, Logged, LoggedChange};
 pub use collection::Collection;
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;

@@ -1,6 +1,6 @@
 //! docs/guide/aggregates.md
 
-use keyloom::{GroupQuery, Query, Result};
+use keyloom::{GroupQuery, PurgeOptions, Query, Result};
 use serde_json::{Value, json};
 
 use crate::store_of;
@@ -53,8 +53,8 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(runs.counted("by_status", "queued").await?, 2);
 
     runs.delete(("weekly", "r9")).await?;
-    let swept = store.sweep_groups().await?;
-    assert!(swept.empty > 0);
+    let purged = store.purge_groups(&PurgeOptions::default()).await?;
+    assert!(purged.removed > 0);
     assert!(store.verify().await?.is_clean());
     Ok(())
 }

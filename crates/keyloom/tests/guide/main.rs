@@ -15,6 +15,7 @@ mod expiry;
 mod getting_started;
 mod history;
 mod idempotency;
+mod maintenance;
 mod owners;
 mod queries;
 mod schema;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 21] = [
+const REFUSED: [&str; 22] = [
     "Store::apply",
     "Store::index_state",
     "Store::build",
@@ -17,7 +17,7 @@ const REFUSED: [&str; 21] = [
     "Store::verify_with",
     "Store::repair",
     "Store::recount",
-    "Store::sweep_groups",
+    "Store::purge_groups",
     "Store::changes",
     "Store::log_bounds",
     "Store::trim_log",
@@ -25,7 +25,8 @@ const REFUSED: [&str; 21] = [
     "Store::replay",
     "Store::replay_until",
     "Store::sweep",
-    "Store::sweep_every",
+    "Store::maintain",
+    "Store::maintain_every",
     "Store::purge_history",
     "Store::purge_idempotency_keys",
     "Collection::lease",
