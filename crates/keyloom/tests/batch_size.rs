@@ -7,6 +7,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod long;
 mod time_support;
 
 use std::sync::Arc;
@@ -222,7 +223,7 @@ async fn run(case: &Case) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long::times(300), ..ProptestConfig::default() })]
 
     #[test]
     fn no_single_write_is_larger_than_the_schema_says(case in case()) {
