@@ -326,6 +326,12 @@ impl Builder {
                 entry.condition = None;
                 Ok(())
             }
+            // Two that have the same key both go: before a unique index is built there may be such,
+            // and where reads mix moments one of them is of the past, which its condition tells.
+            (EntryStep::Remove, Some(Effect::Delete)) => {
+                entry.effect = Some(Effect::Delete);
+                Ok(())
+            }
             (_, effect) => {
                 entry.effect = effect;
                 let rival = match &self.assembled.roles[found] {
