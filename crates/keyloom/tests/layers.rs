@@ -100,7 +100,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
         "lease.rs", "schema/aggregate.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
-    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/maintainer.rs", "blocking"]),
+    ("tokio",       &["engine/", "write/retry.rs", "query/reader.rs", "due/maintainer.rs", "blocking"]),
 ];
 
 #[test]

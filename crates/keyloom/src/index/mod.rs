@@ -25,6 +25,7 @@ mod repair;
 mod rows;
 mod sorted;
 mod suspect;
+mod verification;
 mod verify;
 
 pub(crate) use aggregates::purge_groups;
@@ -35,4 +36,5 @@ pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;
 pub use repair::{Repair, RepairOptions};
-pub use verify::{Verification, VerifiedChunk, Verifier, VerifyOptions};
+pub use verification::{Verification, VerifiedChunk, VerifyOptions};
+pub use verify::Verifier;

@@ -1,9 +1,10 @@
 //! How many records answer a query.
 
 use super::counted::CountedBy;
-use super::page::{Reader, Resolved, counting, planned};
+use super::page::{counting, planned};
 use super::plan::{Plan, plan};
 use super::predicate::Query;
+use super::reader::{Reader, Resolved};
 use super::swept::swept;
 use super::walk::{Walk, Want};
 use crate::error::{Error, ErrorKind, Result};

@@ -10,6 +10,7 @@ mod history;
 mod page;
 mod plan;
 mod predicate;
+mod reader;
 mod swept;
 mod walk;
 
@@ -24,7 +25,8 @@ pub(crate) use groups::{Total, group, group_total, groups, top_groups};
 pub use history::HistoryEntry;
 pub(crate) use history::{as_of, at_version, history};
 pub use page::{Page, Problem, ProblemKind, Stopped};
-pub(crate) use page::{documents, explained, has_entry, keys, unreadable};
+pub(crate) use page::{documents, explained, keys};
 pub(crate) use predicate::TAKE_MAX;
 pub use predicate::{Order, Query};
+pub(crate) use reader::{has_entry, unreadable};
 pub(crate) use swept::swept_until;
