@@ -25,7 +25,7 @@ mod stored;
 mod watch;
 
 pub use branches::{Branch, BranchOptions, Branches};
-pub use changes::{Became, Changes, Logged, LoggedChange, Trimmed};
+pub use changes::{Became, Changes, Logged, LoggedChange};
 pub use collection::Collection;
 pub use distribution::{Distribution, IndexShare};
 pub use fields::KeyFields;
