@@ -16,6 +16,7 @@ mod fault;
 mod folder;
 mod gate;
 mod group;
+mod hashed;
 mod layout;
 mod log;
 mod options;
@@ -25,7 +26,6 @@ mod stretches;
 mod view;
 
 use std::fmt;
-use std::hash::RandomState;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -61,7 +61,6 @@ pub struct Embedded {
     capabilities: Capabilities,
     view: Arc<View>,
     requests: mpsc::Sender<Request>,
-    hasher: RandomState,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -97,7 +96,6 @@ impl Embedded {
             },
             view,
             requests,
-            hasher: RandomState::new(),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -148,7 +146,7 @@ impl Engine for Embedded {
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
-        let prepared = Box::new(Prepared::new(batch, &self.hasher, &self.view.moment()?));
+        let prepared = Box::new(Prepared::new(batch, &self.view.moment()?));
         let (reply, answer) = oneshot::channel();
         self.requests
             .send(Request::Commit(Ask { prepared, reply }))

@@ -12,9 +12,10 @@ use super::super::bell::Bells;
 use super::super::{
     Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
-use super::cache::RecordCache;
+use super::cache::{KeyHasher, RecordCache};
 use super::fault;
 use super::group::Change;
+use super::hashed::KeyRef;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
@@ -31,6 +32,8 @@ pub(super) struct View {
 pub(super) struct Caches {
     records: RecordCache,
     stretches: StretchCache,
+    /// The one for all stored keys.
+    hasher: KeyHasher,
 }
 
 impl Caches {
@@ -38,15 +41,16 @@ impl Caches {
         Caches {
             records: RecordCache::new(options.record_cache_bytes),
             stretches: StretchCache::new(options.list_cache_bytes),
+            hasher: KeyHasher::default(),
         }
     }
 
     /// Notes what a commit changes, before the commit is published.
     pub(super) fn change(&self, commit: u64, changes: &[Change]) {
         for Change { key, stored } in changes {
-            self.records.change(&key.bytes, commit, stored.as_deref());
+            self.records.change(key.as_ref(), commit, stored.as_deref());
         }
-        self.stretches.change(commit, changes.iter().map(|change| &change.key.bytes[..]));
+        self.stretches.change(commit, changes.iter().map(|change| change.key.as_ref()));
     }
 }
 
@@ -111,9 +115,9 @@ pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the store was closed")
 }
 
-/// Where a record stays that had to be loaded. One copy is enough.
+/// Where a cell stays that had to be loaded. One copy is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
+pub(super) enum Keep {
     InCache,
     WithList,
     Nowhere,
@@ -136,27 +140,32 @@ impl Moment<'_> {
         (&self.published.snapshot, &self.published.cells)
     }
 
-    /// The cell at a stored key.
-    pub(super) fn load(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
-        let stored = self.load_stored(stored_key, Keep::InCache)?;
-        stored.map(|stored| layout::decode(stored_key, stored)).transpose()
+    /// What gives stored keys their hashes.
+    pub(super) fn hasher(&self) -> &KeyHasher {
+        &self.caches.hasher
     }
 
-    /// The cell at a stored key as it is stored, for somebody who will not ask again.
-    pub(super) fn load_stored_once(&self, stored_key: &[u8]) -> Result<Option<Bytes>> {
-        self.load_stored(stored_key, Keep::Nowhere)
+    /// The cell at a stored key.
+    pub(super) fn load(&self, key: KeyRef<'_>) -> Result<Option<Cell>> {
+        let stored = self.load_stored(key, Keep::InCache)?;
+        stored.map(|stored| layout::decode(key.bytes, stored)).transpose()
+    }
+
+    /// As [`load`](Self::load), of a key that has no hash yet.
+    fn load_at(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
+        self.load(KeyRef::new(stored_key, self.hasher()))
     }
 
     /// The cell at a stored key as it is stored, from the cache or from fjall.
-    fn load_stored(&self, stored_key: &[u8], keep: Keep) -> Result<Option<Bytes>> {
+    pub(super) fn load_stored(&self, key: KeyRef<'_>, keep: Keep) -> Result<Option<Bytes>> {
         let Published { commit, snapshot, cells } = &*self.published;
         let Caches { records, .. } = self.caches;
-        if let Some(stored) = records.get(stored_key, *commit) {
+        if let Some(stored) = records.get(key, *commit) {
             return Ok(Some(stored));
         }
-        let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
+        let loaded = snapshot.get(cells, key.bytes).map_err(fault::reading)?;
         if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
-            records.fill(stored_key, *commit, loaded);
+            records.fill(key, *commit, loaded);
         }
         Ok(loaded.map(Bytes::from))
     }
@@ -168,7 +177,7 @@ impl Moment<'_> {
             .iter()
             .map(|address| {
                 layout::stored_key(space, &address.area, &address.key, &mut buffer);
-                self.load(&buffer)
+                self.load_at(&buffer)
             })
             .collect()
     }
@@ -239,18 +248,17 @@ impl Moment<'_> {
             self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
                 let entry = decode_row(stored_key.clone(), stored.clone(), place.prefix_bytes)?;
                 let target = target_of(recipe, &entry);
-                let mut record = None;
+                let (mut record, mut class) = (None, 0);
                 if let Some(target) = &target {
                     layout::stored_key(space, &target.area, &target.key, &mut buffer);
-                    record = self.load_stored(&buffer, keep)?;
+                    let key = KeyRef::new(&buffer, self.hasher());
+                    record = self.load_stored(key, keep)?;
+                    class = stretches.class(key.hash);
                 }
                 if let Some(recorder) = &mut recorder {
-                    let led_to =
-                        target.as_ref().zip(record.as_ref()).map(|(target, record)| Record {
-                            target: &target.key,
-                            stored: record,
-                            class: stretches.class(&buffer),
-                        });
+                    let led_to = target.as_ref().zip(record.as_ref()).map(|(target, record)| {
+                        Record { target: &target.key, stored: record, class }
+                    });
                     recorder.add(&stored_key, &stored, led_to);
                 }
                 let record = record.map(|record| layout::decode(&buffer, record)).transpose()?;
@@ -265,7 +273,7 @@ impl Moment<'_> {
     fn row(&self, space: &Space, range: &Range, key: &Bytes) -> Result<Option<Row>> {
         let mut stored_key = Vec::new();
         layout::stored_key(space, &range.area, key, &mut stored_key);
-        Ok(self.load(&stored_key)?.map(|cell| Row { key: key.clone(), cell }))
+        Ok(self.load_at(&stored_key)?.map(|cell| Row { key: key.clone(), cell }))
     }
 
     fn follow_row(&self, space: &Space, recipe: &Recipe, entry: Row) -> Result<Link> {
@@ -292,7 +300,7 @@ impl Moment<'_> {
             None => {
                 let mut stored_key = Vec::new();
                 layout::stored_key(space, &recipe.area, &target, &mut stored_key);
-                self.load(&stored_key)?
+                self.load_at(&stored_key)?
             }
         };
         Ok(Link { entry, target: Some(target), record })
