@@ -1,4 +1,4 @@
-//! Cells that were read by their key, kept in memory up to a bound.
+//! Cells that were read by their key more than once, kept in memory up to a bound.
 //!
 //! An entry says from which commit on it is true, and serves only readers whose snapshot is at
 //! that commit or after it. What remains to be ruled out is an entry that is no longer true:

@@ -6,7 +6,8 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`]
-//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append.
+//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append. Keys
+//! go all this way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;

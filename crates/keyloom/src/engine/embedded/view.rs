@@ -355,3 +355,50 @@ fn decode_row(stored_key: Bytes, stored: Bytes, prefix_bytes: usize) -> Result<R
     key.advance(prefix_bytes);
     Ok(Row { key, cell })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::super::Embedded;
+    use super::*;
+    use crate::engine::{Addition, Area, Batch, Condition, Effect, Engine, Fence, Stamp};
+
+    fn stamp(number: u8) -> Stamp {
+        Stamp([number; Stamp::BYTES])
+    }
+
+    fn address(key: &'static str) -> Address {
+        Address::new(Area::default_area(), key)
+    }
+
+    fn is_kept(store: &Embedded, key: &'static str) -> bool {
+        let (moment, mut stored_key) = (store.view.moment().unwrap(), Vec::new());
+        layout::stored_key(&Space::main(), &Area::default_area(), key.as_bytes(), &mut stored_key);
+        let key = KeyRef::new(&stored_key, moment.hasher());
+        moment.caches.records.get(key, moment.commit()).is_some()
+    }
+
+    #[tokio::test]
+    async fn writers_keep_what_they_will_ask_for_again_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), Options::default()).unwrap();
+        let put = || Some(Effect::Put { stamp: stamp(1), bytes: Bytes::from_static(b"cell") });
+        let mut first = Batch::new(Space::main());
+        first.push(address("fence"), None, put());
+        first.push(address("record"), None, put());
+        store.commit(first).await.unwrap();
+        for _ in 0..3 {
+            let mut batch = Batch::new(Space::main());
+            batch.fence = Some(Fence { address: address("fence"), stamp: stamp(1) });
+            let addition = Addition { name: "n".into(), delta: 1, min: None, max: None };
+            let effect = Effect::Add { stamp: stamp(2), additions: vec![addition] };
+            batch.push(address("count"), None, Some(effect));
+            batch.push(address("record"), Some(Condition::Unchanged(stamp(1))), None);
+            store.commit(batch).await.unwrap();
+        }
+        assert!(is_kept(&store, "fence") && is_kept(&store, "count"));
+        assert!(!is_kept(&store, "record"));
+        store.close().await.unwrap();
+    }
+}
