@@ -207,13 +207,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_once_pushes_nothing_out() {
-        let cache = RecordCache::new(1 << 16);
-        fill(&cache, b"wanted", 1, &[1; 300]);
+    fn what_is_loaded_once_takes_no_room() {
+        let cache = RecordCache::new(1 << 18);
+        let wanted: Vec<[u8; 1]> = (0..100).map(|number| [number]).collect();
+        wanted.iter().for_each(|bytes| fill(&cache, bytes, 1, &[1; 300]));
         for number in 0..10_000u32 {
             cache.fill(key(&number.to_be_bytes()), 1, &[0; 300]);
         }
-        assert!(cache.get(key(b"wanted"), 1).is_some());
+        assert!(wanted.iter().all(|bytes| cache.get(key(bytes), 1).is_some()));
+        assert_eq!(cache.entries.as_ref().unwrap().len(), wanted.len());
     }
 
     #[test]
