@@ -262,7 +262,11 @@ async fn a_move_reaches_the_bound() {
     };
     tasks.insert(&full("l", "a", 1)).await.unwrap();
     tasks.increment(("l", "i"), [("stats.n", 3)]).await.unwrap();
-    tasks.modify(("l", "i"), |task: &mut Value| Ok(task["free"] = json!(1))).await.unwrap();
+    let free = |task: &mut Value| {
+        task["free"] = json!(1);
+        Ok(())
+    };
+    tasks.modify(("l", "i"), free).await.unwrap();
     metered.take();
     let moved = |task: &mut Value| {
         let stats = task["stats"].clone();

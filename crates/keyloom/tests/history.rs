@@ -584,7 +584,10 @@ async fn a_repair_takes_out_what_cannot_be_read_and_nothing_else() {
                 for n in [2, 3] {
                     subject.notes.update_with_retry("1", &json!({ "n": n })).await.unwrap();
                 }
-                let to = |note: &mut Value| Ok(note["id"] = json!("2"));
+                let to = |note: &mut Value| {
+                    note["id"] = json!("2");
+                    Ok(())
+                };
                 subject.notes.rename("1", to).await.unwrap();
                 subject.notes.update_with_retry("2", &json!({ "n": 5 })).await.unwrap();
                 if ended {

@@ -72,7 +72,7 @@ async fn act(store: &Store, writer: u32, round: u32) -> Result<()> {
         _ => {
             let due = Due::new("due").take(1);
             for item in notes.lease(&due, "w", Duration::from_millis(1)).await?.items {
-                if round % 2 == 0 {
+                if round.is_multiple_of(2) {
                     item.lease.release().await?;
                 }
             }

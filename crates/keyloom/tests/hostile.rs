@@ -243,7 +243,7 @@ proptest! {
             items.insert(&base).await.unwrap();
             let mut query = Query::new().take(take);
             for (field, value) in &equal {
-                query = query.equal(*field, value.clone());
+                query = query.equal(field, value.clone());
             }
             if let Some((field, from, to)) = ranged {
                 query = query.range(field, from..to);
