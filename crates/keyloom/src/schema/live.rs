@@ -4,6 +4,7 @@
 mod reads;
 
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use super::aggregate::Aggregate;
 use super::catalog::{Catalog, CursorSecret, Generation, Generations, IndexState};
@@ -24,7 +25,13 @@ use reads::Epoch;
 const APPLY_ATTEMPTS: usize = 16;
 
 /// How often the catalog is read until it shows as a whole, where batches show cell by cell.
-const LOOKS: usize = 64;
+const LOOKS: u64 = 64;
+
+/// How long to wait before another look: at first not at all, since the rest of the batch is
+/// about to show, and then longer, since whoever writes it may have to wait for others.
+fn look_pause(look: u64) -> Duration {
+    Duration::from_millis(look.saturating_sub(8))
+}
 
 /// The most cells that one group of an aggregate is spread over.
 const CELLS_MAX: u16 = 64;
@@ -166,7 +173,10 @@ impl Live {
     /// know yet must be sure that they can see that there is one.
     async fn catalog_cell(&self) -> Result<Option<Cell>> {
         let both = [catalog_address(), self.epoch.address.clone()];
-        for _ in 0..LOOKS {
+        for look in 0..LOOKS {
+            if look > 0 {
+                tokio::time::sleep(look_pause(look)).await;
+            }
             let mut cells = self.engine.get(&self.space, &both).await?.into_iter();
             let (catalog, epoch) = (cells.next().flatten(), cells.next().flatten());
             if catalog.as_ref().map(|cell| cell.stamp) == epoch.map(|cell| cell.stamp) {
