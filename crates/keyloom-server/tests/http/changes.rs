@@ -99,9 +99,12 @@ fn pages_tell_every_commit_once_and_filters_hold() {
     let note = json!({"op": "put", "collection": "note", "key": "ana:notes:n1", "record": {}});
     let increment = json!({"op": "increment", "collection": "account", "key": id(1), "add": {"stats.moves": 2}});
     let delete = json!({"op": "delete", "collection": "account", "key": id(2)});
-    server.json("POST", "/v1/transaction", &json!({"operations": [note, increment, delete]})).expect(200);
+    server
+        .json("POST", "/v1/transaction", &json!({"operations": [note, increment, delete]}))
+        .expect(200);
     let all = logged(&server, "");
-    let changed: Vec<&Value> = all.iter().flat_map(|commit| commit["changes"].as_array().unwrap()).collect();
+    let changed: Vec<&Value> =
+        all.iter().flat_map(|commit| commit["changes"].as_array().unwrap()).collect();
     assert_eq!(changed.len(), 23);
     assert!(changed.iter().any(|change| change["became"] == "deleted"));
     assert!(changed.iter().any(|change| change["increments"]["stats.moves"] == 2));
@@ -123,7 +126,8 @@ fn wrong_questions_have_clear_answers() {
     assert_eq!(problem["type"], "/problems/log-trimmed");
     let resumed = [("accept", "text/event-stream"), ("last-event-id", "1")];
     server.send("GET", "/v1/changes", &resumed, "").expect(410);
-    for query in ["from=0", "from=x", "limit=0", "limit=1001", "limit=x", "from=999", "colour=red"] {
+    for query in ["from=0", "from=x", "limit=0", "limit=1001", "limit=x", "from=999", "colour=red"]
+    {
         assert_eq!(server.get(&format!("/v1/changes?{query}")).status, 400, "{query}");
     }
     server.get("/v1/changes?collection=nobody").expect(404);
@@ -193,11 +197,8 @@ fn a_quiet_stream_shows_life_and_how_far_it_is() {
 
 #[test]
 fn there_are_only_so_many_streams_and_a_closed_one_makes_room() {
-    let limits = Limits {
-        streams_max: 2,
-        stream_pulse: Duration::from_millis(5),
-        ..Limits::default()
-    };
+    let limits =
+        Limits { streams_max: 2, stream_pulse: Duration::from_millis(5), ..Limits::default() };
     let server = TestServer::with(SCHEMA, Config { limits, ..Config::default() });
     let one = Stream::open(&server, "", None);
     let _other = Stream::open(&server, "", None);

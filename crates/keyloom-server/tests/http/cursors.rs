@@ -14,7 +14,7 @@ fn next(answer: &Answer) -> String {
 
 #[track_caller]
 fn refused(answer: Answer) {
-    assert_eq!(answer.expect(400)["type"], "/problems/invalid-cursor");
+    assert_eq!(answer.expect(409)["type"], "/problems/invalid-cursor");
 }
 
 /// Three notes for each of two users, and three tickets.

@@ -6,7 +6,6 @@
     reason = "tests fail by panicking"
 )]
 
-mod console;
 mod access_file;
 mod auth;
 mod batch;
@@ -14,6 +13,7 @@ mod bodies;
 mod browsers;
 mod budgets;
 mod changes;
+mod console;
 mod cursors;
 mod escapes;
 mod jobs;

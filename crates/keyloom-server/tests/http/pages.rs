@@ -61,7 +61,7 @@ fn a_page_has_records_cursors_and_the_reason_why_it_ended() {
         (format!("where.requester_id=ana&order=-created_at&cursor={next}x"), "altered"),
         ("where.requester_id=ana&cursor=".to_owned(), "empty"),
     ] {
-        let problem = server.get(&format!("{ALL}/records?{query}")).expect(400);
+        let problem = server.get(&format!("{ALL}/records?{query}")).expect(409);
         assert_eq!(problem["type"], "/problems/invalid-cursor", "{why}");
     }
 }
@@ -95,7 +95,7 @@ fn ranges_unions_filters_and_orders_are_answered() {
     assert_eq!(keys["records"][0].as_object().unwrap().len(), 2, "{keys}");
     let plan = ask(&format!("{ana}&index=requester&explain=true"));
     assert!(plan["plan"].as_str().unwrap().contains("requester"), "{plan}");
-    let refused = server.get(&format!("{ALL}/records?where.number=1")).expect(400);
+    let refused = server.get(&format!("{ALL}/records?where.number=1")).expect(409);
     assert_eq!(refused["type"], "/problems/no-index");
 }
 

@@ -70,7 +70,12 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 async fn fill(store: &Store) {
     let approvals = store.documents("approval").await.unwrap();
     let people = ["ana", "bob", "chi", "dana", "eli"];
-    let reasons = ["Laptop for the new colleague", "Access to the billing system", "Travel to Lisbon", "A second screen"];
+    let reasons = [
+        "Laptop for the new colleague",
+        "Access to the billing system",
+        "Travel to Lisbon",
+        "A second screen",
+    ];
     for number in 0..63_u64 {
         let status = ["approved", "pending", "denied", "approved"][number as usize % 4];
         let record = json!({
@@ -87,10 +92,16 @@ async fn fill(store: &Store) {
     }
     let patch = json!({ "status": "approved", "decided": { "by": "chi", "remote": true } });
     approvals.update_with_retry("r001", &patch).await.unwrap();
-    approvals.update_with_retry("r001", &json!({ "reason": "Two laptops", "tags": null })).await.unwrap();
+    approvals
+        .update_with_retry("r001", &json!({ "reason": "Two laptops", "tags": null }))
+        .await
+        .unwrap();
     let flows = store.documents("flow").await.unwrap();
     flows.insert(&json!({ "flow": "orders", "title": "Orders" })).await.unwrap();
-    flows.increment("orders", [("visits", 3), ("stats.running", 7), ("stats.failed", 1)]).await.unwrap();
+    flows
+        .increment("orders", [("visits", 3), ("stats.running", 7), ("stats.failed", 1)])
+        .await
+        .unwrap();
     let notes = store.documents("note").await.unwrap();
     let posts = store.documents("post").await.unwrap();
     for user in ["ana", "bob"] {
@@ -105,7 +116,10 @@ async fn fill(store: &Store) {
 pub fn damage(store: &Store) {
     let entry = |key: &str| Address::new(Area::default_area(), key.to_owned());
     let mut batch = Batch::new(Space::main());
-    let missing = format!("approval:index:status:pending:{}:r005", 9_999_999_999_999 - (START_MS + 5 * 3_700_000));
+    let missing = format!(
+        "approval:index:status:pending:{}:r005",
+        9_999_999_999_999 - (START_MS + 5 * 3_700_000)
+    );
     batch.push(entry(&missing), None, Some(Effect::Delete));
     let dangling = "approval:index:status:denied:8239999999999:gone";
     let stamp = Stamp([0; Stamp::BYTES]);

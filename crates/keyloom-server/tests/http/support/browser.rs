@@ -62,7 +62,14 @@ impl Browser {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let profile = tempfile::tempdir().unwrap();
         let data = format!("--user-data-dir={}", profile.path().display());
-        let mut arguments = vec!["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,860", &data];
+        let mut arguments = vec![
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,860",
+            &data,
+        ];
         arguments.push("--hide-scrollbars");
         let scripts = if setup.is_scriptless { 2 } else { 1 };
         let options = json!({
@@ -73,8 +80,12 @@ impl Browser {
             "browserName": "chrome", "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
-        let mut browser =
-            Browser { driver, agent, session: format!("http://127.0.0.1:{port}/session"), _profile: profile };
+        let mut browser = Browser {
+            driver,
+            agent,
+            session: format!("http://127.0.0.1:{port}/session"),
+            _profile: profile,
+        };
         let begun = browser.post("", &wanted);
         let id = begun["sessionId"].as_str().expect("a session").to_owned();
         browser.session = format!("{}/{id}", browser.session);
@@ -87,7 +98,8 @@ impl Browser {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
         if setup.is_phone {
-            let metrics = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+            let metrics =
+                json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
             self.devtools("Emulation.setDeviceMetricsOverride", metrics);
         }
     }
@@ -149,9 +161,17 @@ impl Browser {
     pub fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
-            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .flat_map(|key| {
+                [
+                    json!({ "type": "keyDown", "value": key }),
+                    json!({ "type": "keyUp", "value": key }),
+                ]
+            })
             .collect();
-        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
+        self.post(
+            "/actions",
+            &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }),
+        );
     }
 
     /// What the browser complains about, such as a broken policy.
