@@ -90,7 +90,8 @@ impl Failure {
         };
         let detail = problem["detail"].as_str().or(problem["title"].as_str());
         let kind = problem["type"].as_str().and_then(|kind| kind.rsplit('/').next());
-        let mut failure = Failure::new(code, detail.unwrap_or("the server gave no reason"));
+        let message = broken_up(detail.unwrap_or("the server gave no reason"));
+        let mut failure = Failure::new(code, message);
         failure.kind = kind.map(str::to_owned);
         failure.hint = kind.and_then(|kind| hint_for(kind, problem));
         failure
@@ -109,6 +110,12 @@ impl Failure {
         }
         ExitCode::from(self.code)
     }
+}
+
+/// A long message with a line for each of its parts.
+fn broken_up(message: &str) -> String {
+    const ONE_LINE_MAX: usize = 120;
+    if message.len() > ONE_LINE_MAX { message.replace("; ", "\n") } else { message.to_owned() }
 }
 
 /// What helps against a problem of the server.

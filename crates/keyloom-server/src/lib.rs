@@ -18,7 +18,6 @@ mod params;
 mod path;
 mod problem;
 mod refusal;
-mod reply;
 mod serve;
 
 pub use app::App;

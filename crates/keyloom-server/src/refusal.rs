@@ -1,7 +1,6 @@
 //! Problems that the server finds by itself, where the library would find the same.
 
 use axum::http::StatusCode;
-use serde_json::Value;
 
 use crate::problem::Problem;
 
@@ -9,24 +8,6 @@ use crate::problem::Problem;
 pub(crate) fn limit_exceeded(detail: impl Into<String>) -> Problem {
     let title = "Something is larger than the limit";
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "limit-exceeded", title, detail)
-}
-
-/// A record that contradicts its own key.
-pub(crate) fn invalid_record(detail: impl Into<String>) -> Problem {
-    let title = "The record breaks its schema";
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-record", title, detail)
-}
-
-/// A condition of the request that does not hold, with the record as it is for those who may read
-/// it.
-pub(crate) fn precondition_failed(detail: impl Into<String>, current: Option<Value>) -> Problem {
-    let title = "A condition of the request does not hold";
-    let status = StatusCode::PRECONDITION_FAILED;
-    let problem = Problem::new(status, "precondition-failed", title, detail);
-    match current {
-        Some(current) => problem.with("current", current),
-        None => problem,
-    }
 }
 
 /// The server is at its limit for now.

@@ -21,7 +21,7 @@ pub(crate) struct Entries {
 const EXAMPLES: &str = "\
 Examples:
   keyloom entries approval 01kb3v4n7q9w2x5y8z1a3c5e7g
-  keyloom entries post ana:p1 --json | jq -r .key";
+  keyloom entries post ana:posts:p1 --json | jq -r .key";
 
 impl Entries {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {

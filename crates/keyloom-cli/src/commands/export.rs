@@ -126,8 +126,8 @@ fn copy(
         if read == 0 {
             return Ok(count);
         }
-        if !line.ends_with(b"\n") {
-            line.push(b'\n');
+        if let Some(problem) = problem_of(&line) {
+            return Err(Failure::of_problem(&problem));
         }
         written(sink.write_all(&line))?;
         count += 1;
@@ -135,6 +135,16 @@ fn copy(
             tell(count);
         }
     }
+}
+
+/// What an export tells when it breaks off. Lines of records that cannot be read stay: they name
+/// their record.
+fn problem_of(line: &[u8]) -> Option<Value> {
+    if !line.starts_with(b"{\"problem\"") {
+        return None;
+    }
+    let told: Value = serde_json::from_slice(line).ok()?;
+    told.get("problem").filter(|problem| problem.is_object()).cloned()
 }
 
 /// The record of the last whole line of a file. What follows it is cut off.

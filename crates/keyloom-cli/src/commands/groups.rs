@@ -44,32 +44,34 @@ impl Groups {
         }
         let target = Target::open(place)?;
         let screen = Screen::of(place);
-        self.paging.read(&target, &request, "groups", |items| print(screen, items))
+        let fields = match screen.is_for_people() {
+            true => self.fields(&target)?,
+            false => Vec::new(),
+        };
+        self.paging.read(&target, &request, "groups", |items| print(screen, &fields, items))
+    }
+
+    /// What the groups are made of, for the titles of the table.
+    fn fields(&self, target: &Target) -> Result<Vec<String>, Failure> {
+        let schema = target.value(Request::get(&["schema"]))?;
+        let declared = &schema["schema"]["collection"][&self.collection];
+        let groups = ["count", "sum"].map(|kind| &declared[kind][&self.aggregate]["group"]);
+        let fields = groups.into_iter().find_map(Value::as_array);
+        Ok(fields.into_iter().flatten().map(cell).collect())
     }
 }
 
-fn print(screen: Screen, items: &[Value]) -> Result<(), Failure> {
+fn print(screen: Screen, fields: &[String], items: &[Value]) -> Result<(), Failure> {
     if !screen.is_for_people() {
         return items.iter().try_for_each(|item| screen.json(item));
     }
-    let Some(first) = items.first() else { return Ok(()) };
-    // Values come as an object, or as a list in the declared order.
-    let fields = match &first["values"] {
-        Value::Object(members) => members.keys().cloned().collect(),
-        Value::Array(values) => (1..=values.len()).map(|place| format!("value {place}")).collect(),
-        _ => vec!["value".to_owned()],
-    };
-    let has_sum = first.get("sum").is_some();
-    let more = ["count"].into_iter().chain(has_sum.then_some("sum")).map(str::to_owned);
-    let mut table = Table::new(fields.iter().cloned().chain(more));
+    let has_sum = items.iter().any(|item| item.get("sum").is_some());
+    let more = ["count"].into_iter().chain(has_sum.then_some("sum"));
+    let mut table = Table::new(fields.iter().map(String::as_str).chain(more));
     for item in items {
-        let values: Vec<String> = match &item["values"] {
-            Value::Object(members) => members.values().map(cell).collect(),
-            Value::Array(values) => values.iter().map(cell).collect(),
-            other => vec![cell(other)],
-        };
+        let values = item["values"].as_array().into_iter().flatten().map(cell);
         let sum = has_sum.then(|| cell(&item["sum"]));
-        table.row(values.into_iter().chain([cell(&item["count"])]).chain(sum));
+        table.row(values.chain([cell(&item["count"])]).chain(sum));
     }
     screen.table(&table)
 }

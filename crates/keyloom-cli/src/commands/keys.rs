@@ -25,6 +25,9 @@ pub(crate) struct Keys {
     /// Print the next level of the tree of keys, with counts and sizes
     #[arg(long, conflicts_with_all = ["values", "limit", "cursor", "all"])]
     tree: bool,
+    /// How many keys may be counted for the tree; more are told with a plus
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    budget: usize,
     #[command(flatten)]
     paging: Paging,
 }
@@ -47,7 +50,8 @@ impl Keys {
         let target = Target::open(place)?;
         let screen = Screen::of(place);
         if self.tree {
-            return tree(screen, &self.prefix, &target.value(request)?);
+            let answer = target.value(request.param("budget", self.budget))?;
+            return tree(screen, &self.prefix, &answer);
         }
         let values = self.values;
         self.paging.read(&target, &request, "keys", |items| print(screen, items, values))

@@ -105,6 +105,8 @@ pub(super) fn print(screen: Screen, items: &[Value]) -> Result<(), Failure> {
             fields.push(name);
         }
     }
+    // The one field that is the key itself would be said twice.
+    fields.retain(|field| items.iter().any(|item| item["record"][*field] != item["key"]));
     let distance = has_distance.then_some("metres");
     let titles = std::iter::once("key").chain(distance).chain(fields.iter().copied());
     let mut table = Table::new(titles);

@@ -63,23 +63,18 @@ fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
             for (index, declared) in collection[kind].as_object().into_iter().flatten() {
                 let key = [&declared["key"], &declared["group"]];
                 let key = key.into_iter().find(|key| !key.is_null()).map(cell).unwrap_or_default();
-                let state = state(&answer["indexes"][name][index]);
+                let state = cell(&answer["indexes"][name][index]);
                 table.row([name, kind, index, &key, &state]);
             }
         }
+    }
+    for failure in answer["failures"].as_array().into_iter().flatten() {
+        note(&format!("failed: {failure}"));
     }
     if table.is_empty() {
         note("there is no schema yet: `keyloom schema --apply PATH`, or `keyloom serve`");
     }
     screen.table(&table)
-}
-
-/// The state of an index, and the reason of one that failed.
-fn state(state: &Value) -> String {
-    match state["reason"].as_str() {
-        Some(reason) => format!("{}: {reason}", cell(&state["state"])),
-        None => cell(&state["state"]),
-    }
 }
 
 fn apply(place: &Place, path: &std::path::Path) -> Result<(), Failure> {

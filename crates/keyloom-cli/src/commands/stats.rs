@@ -48,15 +48,16 @@ fn tell(screen: Screen, answer: &Value) -> Result<(), Failure> {
         }
     }
     screen.table(&table)?;
-    let mut figures = Table::new(["figure", "value", "meaning"]);
+    let mut figures = Table::new(["figure", "value"]);
     for figure in answer["figures"].as_array().into_iter().flatten() {
-        let meaning = ["meaning", "what"].into_iter().map(|name| cell(&figure[name]));
-        let meaning = meaning.collect::<Vec<_>>().join("");
-        figures.row([cell(&figure["name"]), cell(&figure["value"]), meaning]);
+        let value = match (figure["value"].as_u64(), figure["unit"].as_str()) {
+            (Some(size), Some("bytes")) => bytes(size),
+            (Some(count), Some("count") | None) => grouped(count),
+            (_, unit) => format!("{} {}", cell(&figure["value"]), unit.unwrap_or_default()),
+        };
+        figures.row([cell(&figure["name"]), value]);
     }
-    for (name, value) in answer["figures"].as_object().into_iter().flatten() {
-        figures.row([name.clone(), cell(value), String::new()]);
-    }
+    line("")?;
     screen.table(&figures)
 }
 

@@ -15,7 +15,7 @@ use crate::target::{Request, Target, runtime};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {
-    /// Begin behind this position of the log, instead of now; 0 is the oldest
+    /// Begin at this position of the log, instead of now; 1 is the first
     #[arg(long, value_name = "POSITION")]
     from: Option<String>,
     /// Only changes of this collection
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   keyloom watch --server http://127.0.0.1:7117
   keyloom watch --server http://127.0.0.1:7117 --collection approval --json | jq .changes
-  keyloom watch --from 0 --once
+  keyloom watch --once --from 1
 
 The schema must declare a [log]. A connection that breaks is taken up again where it was.";
 
@@ -67,7 +67,7 @@ impl Watch {
 
     /// Prints what the log has now.
     fn read(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
-        let mut from = self.from.clone().unwrap_or_else(|| "0".to_owned());
+        let mut from = self.from.clone().unwrap_or_else(|| "1".to_owned());
         let mut left = self.count.unwrap_or(u64::MAX);
         loop {
             let page = target.value(self.request().param("from", &from))?;
@@ -100,14 +100,15 @@ impl Watch {
             match target.stream(request) {
                 Ok(stream) => {
                     pause = Duration::from_millis(500);
-                    for event in Events::new(stream) {
-                        last = event.id.or(last);
-                        print(screen, &event.commit)?;
+                    let mut events = Events::new(stream);
+                    while let Some(commit) = events.next()? {
+                        print(screen, &commit)?;
                         left -= 1;
                         if left == 0 {
                             return Ok(());
                         }
                     }
+                    last = events.last.or(last);
                 }
                 Err(failure) if is_first || failure.code() != UNREACHABLE => return Err(failure),
                 Err(_) => {}
@@ -142,46 +143,49 @@ fn print(screen: Screen, commit: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One event of a stream.
-struct Event {
-    id: Option<String>,
-    commit: Value,
-}
-
 /// Server-sent events, as they come.
 struct Events {
     lines: BufReader<Box<dyn Read + Send>>,
+    /// The position that was told last, also by a sign of life.
+    last: Option<String>,
 }
 
 impl Events {
     fn new(stream: Box<dyn Read + Send>) -> Self {
-        Events { lines: BufReader::new(stream) }
+        Events { lines: BufReader::new(stream), last: None }
     }
-}
 
-impl Iterator for Events {
-    type Item = Event;
-
-    /// The next event with data. `None` when the stream ends or breaks.
-    fn next(&mut self) -> Option<Event> {
-        let (mut id, mut data) = (None, String::new());
+    /// The next commit; `None` when the stream ends or breaks. A problem that ends it for good is
+    /// an error.
+    fn next(&mut self) -> Result<Option<Value>, Failure> {
+        let (mut name, mut data) = (String::new(), String::new());
         loop {
             let mut text = String::new();
-            if self.lines.read_line(&mut text).ok()? == 0 {
-                return None;
+            if self.lines.read_line(&mut text).unwrap_or(0) == 0 {
+                return Ok(None);
             }
             let text = text.trim_end_matches(['\n', '\r']);
-            let (name, value) = text.split_once(':').unwrap_or((text, ""));
+            let (field, value) = text.split_once(':').unwrap_or((text, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
-            match name {
-                "id" => id = Some(value.to_owned()),
+            match field {
+                "id" => self.last = Some(value.to_owned()),
+                "event" => value.clone_into(&mut name),
                 "data" => data.push_str(value),
                 _ if !text.is_empty() || data.is_empty() => {}
-                _ => match serde_json::from_str(&data) {
-                    Ok(commit) => return Some(Event { id, commit }),
-                    Err(_) => data.clear(),
-                },
+                _ => {
+                    let told: Value = serde_json::from_str(&data).unwrap_or_default();
+                    return match name.as_str() {
+                        "problem" => ended(&told),
+                        _ => Ok(Some(told)),
+                    };
+                }
             }
         }
     }
+}
+
+/// A server that stops may come again; any other problem is the end.
+fn ended(problem: &Value) -> Result<Option<Value>, Failure> {
+    let failure = Failure::of_problem(problem);
+    if failure.code() == UNREACHABLE { Ok(None) } else { Err(failure) }
 }

@@ -65,7 +65,15 @@ impl Table {
         }
         let mark = if count < natural.len() { GAP + 1 } else { 0 };
         let room = width.saturating_sub(GAP * count.saturating_sub(1) + mark);
-        narrowed(&natural[..count], room)
+        let fitting = &natural[..count];
+        match fitting.split_first() {
+            // What comes first names the row, and is copied from it: the others give before it.
+            Some((first, others)) if *first <= room / 2 => {
+                let others = narrowed(others, room - first);
+                std::iter::once(*first).chain(others).collect()
+            }
+            _ => narrowed(fitting, room),
+        }
     }
 
     fn natural(&self, column: usize) -> usize {

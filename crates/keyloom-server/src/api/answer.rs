@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use keyloom::{Document, Stored, Version};
+use keyloom::{CollectionDeclaration, Document, Stored, Version};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -25,6 +25,23 @@ pub(super) fn text(text: impl Into<axum::body::Body>) -> Response {
 pub(super) struct RecordText {
     pub(super) version: Version,
     pub(super) text: axum::body::Bytes,
+}
+
+/// Whether a version stands for the whole text of a record. Counters are shown in a record and
+/// change without its version, so that a caller who has the version may not have the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Validator {
+    Exact,
+    WithoutCounters,
+}
+
+impl Validator {
+    pub(super) fn of(declaration: &CollectionDeclaration) -> Self {
+        match declaration.counters.is_empty() {
+            true => Validator::Exact,
+            false => Validator::WithoutCounters,
+        }
+    }
 }
 
 impl RecordText {
@@ -51,7 +68,11 @@ impl RecordText {
     }
 
     /// The answer to a read, which may depend on what the caller has.
-    pub(super) fn into_conditional(self, headers: &HeaderMap) -> Result<Response, Problem> {
+    pub(super) fn into_conditional(
+        self,
+        headers: &HeaderMap,
+        validator: Validator,
+    ) -> Result<Response, Problem> {
         let version = self.version;
         if let Some(tags) = conditions::if_match(headers)?
             && !tags.match_strongly(version)
@@ -60,7 +81,7 @@ impl RecordText {
             return Err(Problem::precondition_failed(detail).with("version", version.to_string()));
         }
         match conditions::if_none_match(headers)? {
-            Some(tags) if tags.match_weakly(version) => {
+            Some(tags) if validator == Validator::Exact && tags.match_weakly(version) => {
                 Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag(version))]).into_response())
             }
             _ => Ok(self.into_answer(StatusCode::OK)),

@@ -16,8 +16,8 @@ const PAGE_DEFAULT: usize = 20;
 
 /// A page that is asked for.
 #[derive(Debug, PartialEq)]
-pub(super) struct PageAsked {
-    pub(super) query: Query,
+pub(crate) struct PageAsked {
+    pub(crate) query: Query,
     /// Keys without records.
     pub(super) is_keys_only: bool,
     /// The plan instead of a page.
@@ -45,7 +45,7 @@ enum Operator {
 }
 
 /// Reads the parameters of a page, all of them.
-pub(super) fn page(
+pub(crate) fn page(
     mut params: Params,
     declaration: &CollectionDeclaration,
     limits: &Limits,

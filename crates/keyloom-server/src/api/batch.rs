@@ -7,6 +7,7 @@ use axum::routing::post;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
+use super::answer;
 use super::operation::{Lane, Prepared, Preparing, lanes, read_all};
 use super::transaction::{fingerprint, run};
 use crate::app::App;
@@ -14,7 +15,6 @@ use crate::body::JsonBody;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::reply;
 
 /// How many records are written at once.
 const AT_ONCE: usize = 32;
@@ -23,11 +23,11 @@ const AT_ONCE: usize = 32;
 const KEY_BYTES_MAX: usize = 255;
 
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/batch", post(answer))
+    Router::new().route("/batch", post(run_batch))
 }
 
 /// `POST /batch`
-async fn answer(
+async fn run_batch(
     State(app): State<App>,
     caller: Caller,
     params: Params,
@@ -71,7 +71,7 @@ async fn answer(
     done.sort_by_key(|(number, _)| *number);
     let results: Vec<Value> =
         done.into_iter().map(|(_, done)| done.unwrap_or_else(|problem| told(&problem))).collect();
-    Ok(reply::ok(&json!({"results": results})))
+    Ok(answer::json(&json!({"results": results})))
 }
 
 /// Does one operation, and answers as if it were alone.

@@ -12,6 +12,7 @@ use keyloom::{Error, ErrorKind, Listed, Plain, Stopped};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::answer;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::body::RawBody;
@@ -19,7 +20,6 @@ use crate::caller::{Caller, header};
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
-use crate::reply;
 
 /// How many keys a listing has unless set.
 const LISTED: usize = 100;
@@ -131,15 +131,15 @@ async fn list(app: &App, caller: &Caller, mut params: Params) -> Result<Response
         .iter()
         .map(|found| json!({"kind": "unreadable", "key": found.key, "reason": found.reason}))
         .collect();
-    let mut answer = json!({
+    let mut told = json!({
         "keys": listing.entries.iter().map(listed).collect::<Vec<Value>>(),
         "stopped": if listing.stopped == Stopped::End { "end" } else { "take" },
         "problems": problems,
     });
     if let Some(next) = listing.next {
-        answer["next"] = next.to_string().into();
+        told["next"] = next.to_string().into();
     }
-    Ok(reply::ok(&answer))
+    Ok(answer::json(&told))
 }
 
 /// Bytes that are text as such, others in Base64.

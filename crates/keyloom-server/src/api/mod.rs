@@ -28,6 +28,7 @@ mod unique;
 use axum::Router;
 use axum::middleware::from_fn;
 
+pub(crate) use asking::page as asked_page;
 pub(crate) use changes::Streams;
 
 use crate::app::App;

@@ -30,12 +30,12 @@ async fn near(
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
-    let place = (params.take_number::<f64>("lat")?, params.take_number::<f64>("lon")?);
+    let place = (finite(&mut params, "lat")?, finite(&mut params, "lon")?);
     let (Some(lat), Some(lon)) = place else {
         return Err(Problem::invalid_request("lat and lon say where, in degrees"));
     };
     let mut near = Near::new(lat, lon).take(page_size(&mut params, &app.config().limits)?);
-    if let Some(radius_m) = params.take_number::<f64>("radius_m")? {
+    if let Some(radius_m) = finite(&mut params, "radius_m")? {
         near = near.within(radius_m);
     }
     if let Some(index) = params.take("index")? {
@@ -51,4 +51,14 @@ async fn near(
     let page = collection.near_documents(&near).await?;
     let mut names = Names::new(&app, &path, &caller, &collection)?;
     Ok(answer::text(write(&page, &mut names).await?))
+}
+
+/// Takes a number that is one.
+fn finite(params: &mut Params, name: &str) -> Result<Option<f64>, Problem> {
+    match params.take_number::<f64>(name)? {
+        Some(number) if !number.is_finite() => {
+            Err(Problem::invalid_request(format!("the parameter {name} is no number")))
+        }
+        number => Ok(number),
+    }
 }

@@ -10,7 +10,7 @@ use axum::routing::{MethodRouter, get, post};
 use keyloom::{Collection, Effect, Error, ErrorKind, Version, Written};
 use serde_json::Value;
 
-use super::answer::{RecordText, with_path};
+use super::answer::{RecordText, Validator, with_path};
 use super::conditions::{Tags, if_match, if_none_match};
 use super::names::Names;
 use super::record_body::RecordBody;
@@ -48,7 +48,7 @@ async fn read(
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
-    found(&collection, key, params).await?.into_conditional(&headers)
+    found(&collection, key, params, &headers).await
 }
 
 /// `GET /owners/{owner}/records/{key}`
@@ -60,21 +60,23 @@ async fn read_of_owner(
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let key = collection.key_of_owner_named(path.get("owner"), path.get("key")).await?;
-    found(&collection, key, params).await?.into_conditional(&headers)
+    found(&collection, key, params, &headers).await
 }
 
-/// The record at a key: as it is, in a version, or at a time.
+/// The answer with the record at a key: as it is, in a version, or at a time.
 async fn found(
     collection: &Collection<Value>,
     key: Vec<Value>,
     mut params: Params,
-) -> Result<RecordText, Problem> {
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let (version, at) = (params.take("version")?, params.take("at")?);
     params.finish()?;
     let past = match (version, at) {
         (None, None) => {
             let document = collection.get_document(key).await?.ok_or_else(missing)?;
-            return RecordText::of(document);
+            let validator = Validator::of(&*collection.declaration().await?);
+            return RecordText::of(document)?.into_conditional(headers, validator);
         }
         (Some(version), None) => collection.get_version(key, version.parse::<Version>()?).await?,
         (None, Some(at)) => collection.get_as_of(key, time(&at)?).await?,
@@ -82,7 +84,8 @@ async fn found(
             return Err(Problem::invalid_request("ask for a version or for a time, not for both"));
         }
     };
-    past.as_ref().map(RecordText::of_past).ok_or_else(missing)
+    let past = past.as_ref().map(RecordText::of_past).ok_or_else(missing)?;
+    past.into_conditional(headers, Validator::Exact)
 }
 
 fn time(text: &str) -> Result<u64, Problem> {

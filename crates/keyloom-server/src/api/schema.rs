@@ -30,57 +30,41 @@ async fn schema(
 ) -> Result<Response, Problem> {
     params.finish()?;
     let store = program(&app, &path)?;
-    let schema = store.schema().await?;
-    let mut declaration = schema.declaration();
+    let mut declaration = store.schema().await?.declaration();
     declaration.collections.retain(|name, _| caller.grant.sees(name));
-    let mut keyspace = schema.keyspace();
-    keyspace.retain(|key| key.collection.as_ref().is_none_or(|name| caller.grant.sees(name)));
-    let (mut indexes, mut failures) = (Map::new(), Map::new());
+    let mut indexes = Map::new();
     for (name, collection) in &declaration.collections {
-        let states = states(&store, name, collection).await?;
-        let told = states.iter().map(|(index, state)| (index.clone(), told(state).into()));
-        indexes.insert(name.clone(), Value::Object(told.collect()));
-        // Why a build failed may name records, which not every user may read.
-        let reasons = states.into_iter().filter(|_| caller.user.is_none()).filter_map(reason);
-        let reasons: Map<String, Value> = reasons.collect();
-        if !reasons.is_empty() {
-            failures.insert(name.clone(), reasons.into());
-        }
+        indexes.insert(name.clone(), states(&store, &caller, name, collection).await?);
     }
-    let mut members = json!({ "schema": declaration, "keyspace": keyspace, "indexes": indexes });
-    if let (false, Value::Object(members)) = (failures.is_empty(), &mut members) {
-        members.insert("failures".to_owned(), failures.into());
-    }
-    Ok(answer::json(&members))
+    Ok(answer::json(&json!({ "schema": declaration, "indexes": indexes })))
 }
 
 /// The state of every index and aggregate of a collection.
 async fn states(
     store: &Store,
+    caller: &Caller,
     name: &str,
     collection: &CollectionDeclaration,
-) -> Result<Vec<(String, IndexState)>, Problem> {
+) -> Result<Value, Problem> {
     let indexes = collection.index.keys().chain(collection.unique.keys());
     let aggregates = collection.count.keys().chain(collection.sum.keys());
-    let mut states = Vec::new();
+    let mut states = Map::new();
     for index in indexes.chain(collection.geo.keys()).chain(aggregates) {
-        states.push((index.clone(), store.index_state(name, index).await?));
+        let state = store.index_state(name, index).await?;
+        states.insert(index.clone(), shown(&state, caller.user.is_none()));
     }
-    Ok(states)
+    Ok(states.into())
 }
 
-fn told(state: &IndexState) -> &'static str {
+/// Why a build failed may name records, which not every user may read.
+fn shown(state: &IndexState, may_see_reason: bool) -> Value {
     match state {
-        IndexState::Building => "building",
-        IndexState::Ready => "ready",
-        IndexState::Disabled => "disabled",
-        IndexState::Failed { .. } => "failed",
-    }
-}
-
-fn reason((index, state): (String, IndexState)) -> Option<(String, Value)> {
-    match state {
-        IndexState::Failed { reason } => Some((index, reason.into())),
-        IndexState::Building | IndexState::Ready | IndexState::Disabled => None,
+        IndexState::Building => json!({ "state": "building" }),
+        IndexState::Ready => json!({ "state": "ready" }),
+        IndexState::Disabled => json!({ "state": "disabled" }),
+        IndexState::Failed { reason } if may_see_reason => {
+            json!({ "state": "failed", "reason": reason })
+        }
+        IndexState::Failed { .. } => json!({ "state": "failed" }),
     }
 }

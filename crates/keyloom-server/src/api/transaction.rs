@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::operation::{Answered, Prepared, Preparing, apply, member, read_all};
+use super::answer;
+use super::operation::{Answered, Prepared, Preparing, apply, read_all};
+use super::template::value_at;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::reply;
 
 pub(crate) fn routes() -> Router<App> {
     Router::new().route("/transaction", post(transact))
@@ -43,7 +44,7 @@ async fn transact(
         app.metrics().operation(&done.operation.collection, done.operation.verb());
     }
     let done = run(&caller.store, &prepared, caller.key.as_deref(), print).await?;
-    Ok(reply::ok(&json!({"results": done.results})))
+    Ok(answer::json(&json!({"results": done.results})))
 }
 
 /// What a transaction did, as it is kept for its idempotency key.
@@ -149,7 +150,12 @@ impl Refused {
             Refused::Commit(error) => error,
         };
         let number = guilty(&error, prepared, written);
-        let problem = Problem::from(error);
+        // In doubt it is an operation that shows nothing.
+        let of = |shown: &&Prepared| number.map_or(!shown.may_read, |it| shown.number == it);
+        let problem = match prepared.iter().find(of) {
+            Some(prepared) => prepared.told(error),
+            None => error.into(),
+        };
         match number {
             Some(number) => problem.with("operation", number),
             None => problem,
@@ -162,7 +168,7 @@ fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usi
     let collection = error.context_value("collection")?;
     let key = error.context_value("key")?;
     let is_there = |number: &usize| {
-        prepared.get(*number).is_some_and(|found| found.operation.collection == collection)
+        prepared.iter().any(|it| it.number == *number && it.operation.collection == collection)
     };
     let written = written.list();
     let of_collection = || written.iter().filter(|(number, ..)| is_there(number));
@@ -182,7 +188,7 @@ fn has_values(answered: &Answered, error: &Error) -> bool {
     let named: Vec<(&str, &str)> = error.context().collect();
     named.windows(2).all(|pair| match pair {
         [("field", path), ("value", value)] => {
-            member(record, path).is_some_and(|found| found.to_string() == *value)
+            value_at(record, path).map(Value::to_string).as_deref() == Some(*value)
         }
         _ => true,
     })

@@ -8,7 +8,7 @@ use axum::routing::get;
 use keyloom::CollectionDeclaration;
 use serde_json::Value;
 
-use super::answer::{RecordText, with_path};
+use super::answer::{RecordText, Validator, with_path};
 use super::names::Names;
 use super::records::missing;
 use super::template::fields_of;
@@ -42,7 +42,8 @@ async fn look_up(
     let values = values_of(&declaration, index, &parts_behind_index(uri.path())?)?;
     let document = collection.get_document_by(index, values).await?.ok_or_else(missing)?;
     let own = Names::new(&app, &path, &caller, &collection)?.path(document.key()).await?;
-    let answer = RecordText::of(document)?.into_conditional(&headers)?;
+    let answer =
+        RecordText::of(document)?.into_conditional(&headers, Validator::of(&declaration))?;
     Ok(with_path(answer, header::CONTENT_LOCATION, &own))
 }
 

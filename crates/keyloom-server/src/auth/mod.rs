@@ -12,12 +12,13 @@ mod token;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::{HeaderMap, header};
+use keyloom::Timestamp;
 
 pub use self::grant::{Grant, Role, Verb};
 pub use self::token::new_token;
+pub(crate) use self::token::random_text;
 
 use self::jwt::Users;
 use self::session::Sessions;
@@ -98,5 +99,5 @@ fn bearer(credentials: &str) -> Option<&str> {
 
 /// Seconds since 1970.
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    u64::try_from(Timestamp::now().millis() / 1_000).unwrap_or(0)
 }

@@ -208,8 +208,9 @@ fn page(next: &str, reason: Option<&str>) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Sign in · Keyloom" }
+                link rel="stylesheet" href=(crate::console::style_url());
             }
-            body {
+            body.alone {
                 main {
                     h1 { "Sign in to Keyloom" }
                     @if let Some(reason) = reason { p role="alert" { (reason) } }

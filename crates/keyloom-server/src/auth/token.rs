@@ -53,7 +53,7 @@ pub fn new_token() -> (String, String) {
 
 /// 32 random bytes as text.
 #[allow(clippy::expect_used, reason = "without random bytes nothing may be made up instead")]
-pub(super) fn random_text() -> String {
+pub(crate) fn random_text() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     URL_SAFE_NO_PAD.encode(bytes)

@@ -115,7 +115,7 @@ async fn model(visit: &mut Visit) -> Result<BrowsePage, Problem> {
         notice,
         status: StatusCode::OK,
     };
-    let asked = page.question.query(declared, visit.app.config().limits.read_max);
+    let asked = page.question.query(declared, &visit.app.config().limits);
     let query = match asked {
         Ok(query) => query,
         Err(problem) => return Ok(page.refused(&problem)),

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets;
-use super::draw::logo;
+use super::draw::{logo, visible};
 use super::links::Links;
 use super::page::{Page, Place};
 
@@ -77,12 +77,15 @@ fn top(place: Place<'_>, frame: &Frame<'_>) -> Markup {
             }
             @if frame.is_admin { (search(frame)) }
             @if frame.may_act_as { (view_as(place, frame)) }
+            @if !frame.is_open && !frame.space.is_empty() {
+                form method="post" action="/console/logout" { button.quiet { "Log out" } }
+            }
             // The script shows it: without one it could do nothing.
             button.quiet #theme type="button" hidden { "Theme" }
         }
         @if let Some(user) = frame.links.user() {
             p.banner {
-                "You see and change what the user " strong.mono { (user) } " may. "
+                "You see and change what the user " strong.mono { (visible(user)) } " may. "
                 a href=(Links::new(space_of(frame), None).to(&place.path(), [])) {
                     "Stop viewing as this user"
                 }

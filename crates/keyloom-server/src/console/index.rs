@@ -11,8 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::overview::Counted;
+use super::verify;
 use super::visit::{Sent, Visit};
 use crate::auth::Verb;
+use crate::params::Params;
 use crate::problem::Problem;
 
 /// How many entries are counted, and how many values are shown.
@@ -31,8 +33,6 @@ struct IndexPage {
     declaration: Value,
     /// What only administrators see.
     inside: Option<Inside>,
-    #[serde(skip)]
-    notice: Option<String>,
 }
 
 /// What is in it.
@@ -63,25 +63,22 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 
 /// `POST /collections/{collection}/indexes/{index}/build`
 pub(super) async fn build(visit: Visit, Sent(sent): Sent) -> Response {
-    let made = match sent.and_then(|sent| sent.finish()) {
-        Ok(()) => built(&visit).await,
+    let made = match sent.and_then(Params::finish) {
+        Ok(()) => building(&visit).await,
         Err(problem) => Err(problem),
     };
     visit.go_on(made)
 }
 
-async fn built(visit: &Visit) -> Result<String, Problem> {
+/// Starts to build it. An index that is not there is told now, and not by a job that fails.
+async fn building(visit: &Visit) -> Result<String, Problem> {
     let (collection, index) = (visit.part("collection"), visit.part("index"));
-    visit.caller.admin()?.build(collection, index).await?;
-    let url = visit.links.index(collection, index);
-    let joint = if url.contains('?') { '&' } else { '?' };
-    Ok(format!("{url}{joint}notice=built"))
+    visit.caller.admin()?.index_state(collection, index).await?;
+    verify::build(visit, collection, index)
 }
 
 async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
-    let mut params = visit.take_params();
-    let notice = params.take("notice")?;
-    params.finish()?;
+    visit.take_params().finish()?;
     let (collection, declared) = visit.collection(Verb::Read).await?;
     let name = visit.part("index").to_owned();
     let store = visit.caller.admin().ok();
@@ -100,7 +97,7 @@ async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
         None => return Err(Problem::not_found("the collection has no index of that name")),
     };
     let collection = collection.name().to_owned();
-    Ok(IndexPage { collection, name, kind, template, declaration, inside, notice })
+    Ok(IndexPage { collection, name, kind, template, declaration, inside })
 }
 
 /// What the schema declares under a name.

@@ -22,6 +22,7 @@ mod record;
 mod refusal;
 mod remove;
 mod schema;
+mod verify;
 mod visit;
 
 use axum::Router;
@@ -45,6 +46,11 @@ pub(crate) fn routes() -> Router<App> {
         .merge(in_space("/console/s/{space}"))
 }
 
+/// Where the stylesheet is, for pages that stand before the console.
+pub(crate) fn style_url() -> String {
+    assets::url(&assets::STYLE)
+}
+
 /// The pages of one space. They are not nested, since a nested `/` loses its slash.
 fn in_space(root: &str) -> Router<App> {
     let at = |path: &str| format!("{root}{path}");
@@ -54,6 +60,10 @@ fn in_space(root: &str) -> Router<App> {
         .route(&at("/schema"), get(schema::page))
         .route(&at("/keys"), get(keys::page))
         .route(&at("/changes"), get(changes::page))
+        .route(&at("/verify"), get(verify::page).post(verify::verify))
+        .route(&at("/verify/{id}"), get(verify::job_page))
+        .route(&at("/verify/{id}/stop"), post(verify::stop))
+        .route(&at("/repair"), post(verify::repair))
         .route(&below("/"), get(browse::page))
         .route(&below("/indexes/{index}"), get(index::page))
         .route(&below("/indexes/{index}/build"), post(index::build))

@@ -1,5 +1,6 @@
 //! The overview: what there is, how much of it, and how the server does.
 
+mod pulse;
 mod view;
 
 use axum::response::{IntoResponse, Redirect, Response};
@@ -7,6 +8,7 @@ use keyloom::engine::Figure;
 use keyloom::{Amount, CollectionStats, StatsOptions};
 use serde::Serialize;
 
+use self::pulse::Pulse;
 use super::links::Links;
 use super::visit::Visit;
 use crate::params::Params;
@@ -25,6 +27,8 @@ struct OverviewPage {
     /// What the engine knows of itself, for administrators.
     figures: Vec<Figure>,
     is_admin: bool,
+    /// How the server does, for administrators.
+    pulse: Option<Pulse>,
 }
 
 /// One collection.
@@ -105,6 +109,7 @@ async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
         collections: collections.collect(),
         figures,
         is_admin,
+        pulse: is_admin.then(|| Pulse::of(&visit.app)),
     })
 }
 

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::draw::visible;
 use super::links::Links;
 use super::page::{Page, Place};
 use crate::problem::Problem;
@@ -58,7 +59,7 @@ impl Told {
     pub(super) fn of(problem: &Problem) -> Self {
         let json = problem.to_json();
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
-        let context = match &json["context"] {
+        let context: Vec<(String, String)> = match &json["context"] {
             Value::Object(members) => members
                 .iter()
                 .map(|(name, value)| {
@@ -71,7 +72,7 @@ impl Told {
         Told {
             kind: text("type").rsplit('/').next().unwrap_or_default().to_owned(),
             title: text("title"),
-            detail: text("detail"),
+            detail: without_context(text("detail"), &context),
             may_have_happened: json["outcome"] == "may_have_happened",
             retry: json["retry"] == true,
             context,
@@ -104,18 +105,26 @@ impl Told {
     pub(super) fn view(&self) -> Markup {
         html! {
             div.notice.bad role="alert" {
-                p { strong { (self.title) } }
-                p { (self.detail) }
+                p { strong { (self.title) } ": " (visible(&self.detail)) "." }
                 @if !self.context.is_empty() {
                     dl.facts {
                         @for (name, value) in &self.context {
-                            div { dt { (name) } dd.mono { (value) } }
+                            div { dt { (name) } dd.mono { (visible(value)) } }
                         }
                     }
                 }
                 p.muted { (self.advice()) }
             }
         }
+    }
+}
+
+/// The sentence of a detail, without what it tells of the context, which has its own place.
+fn without_context(detail: String, context: &[(String, String)]) -> String {
+    let begins = context.first().map(|(name, _)| format!("; {name}: "));
+    match begins.and_then(|begins| detail.split_once(&begins)) {
+        Some((sentence, _)) => sentence.to_owned(),
+        None => detail,
     }
 }
 

@@ -147,11 +147,11 @@ impl FromRequestParts<App> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Unvisited> {
         let mut params = Params::read(parts.uri.query().unwrap_or_default());
-        let form = wanted(&mut params, &parts.headers);
-        let shown = *form.as_ref().unwrap_or(&Form::Html);
-        let unvisited = |problem| Unvisited { problem, form: shown };
-        let form = form.map_err(unvisited)?;
-        visit(parts, app, params, form).await.map_err(unvisited)
+        let accepted = accepted(&parts.headers);
+        let form = named(&mut params).map(|named| named.unwrap_or(accepted));
+        let form = form.map_err(|problem| Unvisited { problem, form: accepted })?;
+        let visit = visit(parts, app, params, form).await;
+        visit.map_err(|problem| Unvisited { problem, form })
     }
 }
 
@@ -177,19 +177,23 @@ async fn visit(
     Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, url })
 }
 
-/// The form that is asked for: by the parameter, or else by the header.
-fn wanted(params: &mut Params, headers: &HeaderMap) -> Result<Form, Problem> {
+/// The form that the parameter asks for.
+fn named(params: &mut Params) -> Result<Option<Form>, Problem> {
     match params.take("format")?.as_deref() {
-        Some("json") => return Ok(Form::Json),
-        Some("html") => return Ok(Form::Html),
-        Some(_) => return Err(Problem::invalid_request("the format is html or json")),
-        None => {}
+        None => Ok(None),
+        Some("json") => Ok(Some(Form::Json)),
+        Some("html") => Ok(Some(Form::Html)),
+        Some(_) => Err(Problem::invalid_request("the format is html or json")),
     }
+}
+
+/// The form that the header asks for. Whoever takes everything gets the page.
+fn accepted(headers: &HeaderMap) -> Form {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let names = |media: &str| accepted.is_some_and(|accepted| accepted.contains(media));
     match names("application/json") && !names("text/html") {
-        true => Ok(Form::Json),
-        false => Ok(Form::Html),
+        true => Form::Json,
+        false => Form::Html,
     }
 }
 

@@ -1,12 +1,8 @@
 //! What every answer carries, so that browsers take it for what it is and nothing more.
 
-use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use axum::response::Response;
-use futures_util::StreamExt as _;
 
 use super::Side;
-use crate::app::App;
 
 /// An answer of the API loads nothing, runs nothing and is shown in no frame, even if somebody
 /// opens it in a browser.
@@ -37,15 +33,4 @@ pub(super) fn secure(answer: &mut HeaderMap, side: Side) {
     let lifetime = if answer.contains_key(header::ETAG) { "private, no-cache" } else { "no-store" };
     answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(lifetime));
     answer.append(header::VARY, HeaderValue::from_static("Authorization, Keyloom-Act-As, Cookie"));
-}
-
-/// A stream of events has no end of its own. It ends when the server stops, so that a shutdown
-/// does not wait for those who listen; they come back with the last id that they saw.
-pub(super) fn until_stop(response: Response, app: &App) -> Response {
-    let media = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if !media.is_some_and(|media| media.starts_with(b"text/event-stream")) {
-        return response;
-    }
-    let stopped = Box::pin(app.stopped());
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopped)))
 }

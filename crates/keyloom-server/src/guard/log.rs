@@ -10,6 +10,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 
+use crate::auth::random_text;
+
 /// The id of a request: the caller's own, or one that was made here.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -85,9 +87,11 @@ fn is_plain(id: &HeaderValue) -> bool {
 
 /// Unique in this process, and most likely among all.
 fn next_id() -> HeaderValue {
-    static PROCESS: LazyLock<u32> = LazyLock::new(|| getrandom::u32().unwrap_or_default());
+    static PROCESS: LazyLock<String> = LazyLock::new(|| {
+        random_text().chars().filter(char::is_ascii_alphanumeric).take(8).collect()
+    });
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let text = format!("{:08x}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed));
-    // Hexadecimal digits, a hyphen and digits are always a header's value.
+    let text = format!("{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed));
+    // Letters, digits and a hyphen are always a header's value.
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("-"))
 }

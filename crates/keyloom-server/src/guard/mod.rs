@@ -8,7 +8,6 @@
 //! | not too many requests at once, an answer in time | `flight.rs` |
 //! | a panic is an answer too | here |
 //! | headers that make browsers careful | `headers.rs` |
-//! | streams end when the server stops | `headers.rs` |
 
 mod flight;
 mod head;
@@ -57,11 +56,12 @@ struct Guard {
     permits: Arc<Semaphore>,
 }
 
-/// Puts the guards around the routes.
+/// Puts the guards around the routes. What they refuse is counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
-    let guard = Guard { app: app.clone(), permits };
-    routes.layer(from_fn_with_state(guard, pass)).layer(from_fn_with_state(app.clone(), measure))
+    routes
+        .layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
+        .layer(from_fn_with_state(app.clone(), measure))
 }
 
 async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
@@ -74,7 +74,6 @@ async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> R
     if let (StatusCode::UNAUTHORIZED, Some(wanted)) = (response.status(), wanted) {
         response = session::login_for(&wanted);
     }
-    let mut response = headers::until_stop(response, &guard.app);
     headers::secure(response.headers_mut(), side);
     origin::permit(guard.app.config(), response.headers_mut(), origin.as_ref());
     entry.end(&mut response);

@@ -10,6 +10,7 @@ pub(crate) use measure::measure;
 pub(crate) use probes::routes;
 pub(crate) use window::Moment;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -129,13 +130,11 @@ impl Metrics {
 }
 
 /// What is counted under this name; begins at nothing.
-fn known<K: Ord, B: Ord + ?Sized, V: Default>(
-    map: &RwLock<BTreeMap<K, Arc<V>>>,
-    name: &B,
-    own: impl Fn(&B) -> K,
-) -> Arc<V>
+fn known<K, B, V>(map: &RwLock<BTreeMap<K, Arc<V>>>, name: &B, own: impl Fn(&B) -> K) -> Arc<V>
 where
-    K: std::borrow::Borrow<B>,
+    K: Ord + Borrow<B>,
+    B: Ord + ?Sized,
+    V: Default,
 {
     let found = map.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     found.unwrap_or_else(|| {

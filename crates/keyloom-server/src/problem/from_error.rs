@@ -28,7 +28,8 @@ impl From<Error> for Problem {
             tracing::error!(error = ?error, "a request failed");
         }
         problem.fate = error.fate();
-        problem.retry = error.is_retryable();
+        // A version that is over does not come back.
+        problem.retry = error.is_retryable() && error.kind() != ErrorKind::VersionConflict;
         if problem.status == StatusCode::SERVICE_UNAVAILABLE && problem.retry {
             problem = problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

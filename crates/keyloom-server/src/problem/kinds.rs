@@ -70,6 +70,12 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("already-exists", 409, "A record with this key is there already",
         "An insert found a record at its key, and changed nothing.",
         "Choose another key, or replace the record with PUT."),
+    kind("already-running", 409, "A job of this kind is running",
+        "Only one job of a kind runs in a space at one time.",
+        "Wait for the one that runs, or stop it."),
+    kind("belongs-to-index", 409, "The key belongs to an index",
+        "Entries follow their records and are not written by themselves.",
+        "Change the record that the entry leads to."),
     kind("unique-conflict", 409, "Another record holds this unique value",
         "A unique index, or one that claims its entries, has the value already.",
         "Choose another value. The context names the index and the value; holder names the \

@@ -25,8 +25,8 @@ pub(crate) struct Problem {
     detail: String,
     fate: Fate,
     retry: bool,
-    /// Further members.
-    more: Map<String, Value>,
+    /// Further members; boxed, so that results that carry a problem stay small.
+    more: Box<Map<String, Value>>,
     headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
@@ -49,7 +49,7 @@ impl Problem {
             detail: detail.into(),
             fate: Fate::DidNotHappen,
             retry: false,
-            more: Map::new(),
+            more: Box::default(),
             headers: Vec::new(),
         }
     }
@@ -199,7 +199,7 @@ impl Problem {
             "retry": self.retry,
         });
         if let Value::Object(members) = &mut json {
-            members.extend(self.more.clone());
+            members.extend((*self.more).clone());
         }
         json
     }

@@ -26,7 +26,12 @@ fn contract() -> BTreeMap<String, u16> {
                 continue;
             };
             let Some(Ok(status)) = status.get(..3).map(str::parse) else { continue };
-            for name in types.split('`').skip(1).step_by(2).filter(|name| *name != "Allow") {
+            for name in types
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .filter(|name| *name != "Allow" && *name != "Host")
+            {
                 found.insert(name.to_owned(), status);
             }
         }

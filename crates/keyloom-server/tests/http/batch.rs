@@ -1,5 +1,6 @@
 //! Many independent operations in one round trip.
 
+use keyloom_server::Config;
 use serde_json::{Value, json};
 
 use crate::support::TestServer;
@@ -46,7 +47,10 @@ fn each_operation_has_its_own_answer() {
 
 #[test]
 fn writes_to_one_record_happen_in_the_order_of_the_list() {
-    let server = TestServer::start(SCHEMA);
+    // In a folder commits take their time, so that operations do run side by side.
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("file:{}", folder.path().display());
+    let server = TestServer::on(&address, SCHEMA, Config::default());
     let mut operations = Vec::new();
     for step in 0..50 {
         for record in 0..4 {

@@ -220,7 +220,9 @@ fn there_are_only_so_many_streams_and_a_closed_one_makes_room() {
 fn a_stream_ends_with_the_server_and_says_so() {
     let server = TestServer::start(SCHEMA);
     let mut stream = Stream::open(&server, "", None);
-    drop(server);
+    put(&server, 1, 1);
+    assert_eq!(stream.event().unwrap().event, "commit");
+    server.stop();
     let event = stream.event().unwrap();
     assert_eq!(event.event, "problem");
     assert_eq!(serde_json::from_str::<Value>(&event.data).unwrap()["type"], "/problems/closed");

@@ -26,6 +26,7 @@ mod paths;
 mod people;
 mod problems;
 mod records;
+mod rights;
 mod schemas;
 mod secrets;
 mod shutdown;

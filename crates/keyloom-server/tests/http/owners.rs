@@ -165,3 +165,49 @@ fn a_unique_value_that_somebody_hides_is_not_told() {
     assert_eq!(problem["context"]["value"], "x@y");
     by(&server, "bob", "GET", "/account/unique/email/x%40y", None).expect(404);
 }
+
+#[test]
+fn unique_values_counts_and_groups_imply_the_owner() {
+    let server = TestServer::start(
+        r#"
+        [collection.task]
+        key = "user:{owner}:task:{n}"
+        access = "owned"
+        owner = "owner"
+        fields = { owner = "text", n = "integer", rank = "integer", state = "text" }
+        [collection.task.unique.rank]
+        key = "user:{owner}:rank:{rank}"
+        [collection.task.index.state]
+        key = "user:{owner}:state:{state}:{n}"
+        [collection.task.count.states]
+        group = ["owner", "state"]
+        "#,
+    );
+    for (user, n, state) in
+        [("ana", 1, "open"), ("ana", 2, "open"), ("ana", 3, "done"), ("bob", 4, "open")]
+    {
+        let task = json!({ "n": n, "rank": n * 10, "state": state });
+        by(&server, user, "POST", "/task/records", Some(task)).expect(201);
+    }
+    assert_eq!(by(&server, "ana", "GET", "/task/unique/rank/20", None).expect(200)["n"], 2);
+    by(&server, "ana", "GET", "/task/unique/rank/40", None).expect(404);
+    by(&server, "ana", "GET", "/task/unique/rank/x", None).expect(400);
+    assert_eq!(server.get("/v1/collections/task/unique/rank/bob/40").expect(200)["n"], 4);
+    assert_eq!(
+        by(&server, "ana", "GET", "/task/count?where.state=open", None).expect(200)["count"],
+        2
+    );
+    assert_eq!(by(&server, "bob", "GET", "/task/count?scan=true", None).expect(200)["count"], 1);
+    let groups = by(&server, "ana", "GET", "/task/groups/states?top=1", None).expect(200);
+    assert_eq!(groups["groups"], json!([{ "values": ["ana", "open"], "count": 2 }]));
+    by(&server, "ana", "GET", "/task/groups/states?within.owner=bob", None).expect(403);
+    let page =
+        by(&server, "ana", "GET", "/task/records?where.state=open&limit=1", None).expect(200);
+    let stolen =
+        format!("/task/records?where.state=open&limit=1&cursor={}", page["next"].as_str().unwrap());
+    by(&server, "bob", "GET", &stolen, None).expect(400);
+    assert_eq!(
+        by(&server, "ana", "GET", &stolen, None).expect(200)["records"][0]["record"]["n"],
+        2
+    );
+}

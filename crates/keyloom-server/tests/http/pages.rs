@@ -272,6 +272,7 @@ fn places_come_nearest_first_with_their_distance() {
         "lat=0&lon=x",
         "lat=91&lon=0",
         "lat=0&lon=NaN",
+        "lat=0&lon=0&radius_m=inf",
         "lat=0&lon=0&radius_m=-1",
         "lat=0&lon=0&radius=5",
     ] {

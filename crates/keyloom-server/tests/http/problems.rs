@@ -30,7 +30,8 @@ fn unknown_paths_and_methods_are_problems() {
         assert_eq!(answer.expect(405)["type"], "/problems/method-not-allowed", "{method} {path}");
         let mut allow: Vec<&str> = answer.header("allow").unwrap().split(',').collect();
         let mut wanted: Vec<&str> = allowed.split(',').collect();
-        (allow.sort_unstable(), wanted.sort_unstable());
+        allow.sort_unstable();
+        wanted.sort_unstable();
         assert_eq!(allow, wanted, "{method} {path}");
     }
 }

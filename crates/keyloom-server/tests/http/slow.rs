@@ -1,6 +1,6 @@
 //! Callers who take their time, on purpose or not.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -26,6 +26,12 @@ fn patient(change: impl FnOnce(&mut Limits)) -> TestServer {
     };
     change(&mut limits);
     TestServer::with(SCHEMA, Config { limits, ..Config::default() })
+}
+
+/// Whether a connection, on which nothing is to be read, stays open for the time of its timeout.
+fn is_open(stream: &mut TcpStream) -> bool {
+    let read = stream.read(&mut [0; 1]);
+    read.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
 #[test]
@@ -61,11 +67,11 @@ fn a_head_that_does_not_arrive_in_time_ends_the_connection() {
     stuck.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
     // One that always sends a little is no better.
     let mut dripping = server.connect();
+    dripping.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
     let mut sent = 0;
-    while dripping.write_all(b"x").is_ok() {
+    while dripping.write_all(b"x").is_ok() && is_open(&mut dripping) {
         sent += 1;
         assert!(sent < 10_000, "the connection is still open");
-        std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(read_rest(&mut silent), "");
     assert_eq!(read_rest(&mut stuck), "");
@@ -84,7 +90,9 @@ fn a_later_head_has_the_same_clock_and_idleness_another() {
     let mut stream = server.connect();
     answered(&mut stream);
     // It may wait longer than a head may take.
-    std::thread::sleep(SHORT * 2);
+    stream.set_read_timeout(Some(SHORT * 2)).unwrap();
+    assert!(is_open(&mut stream));
+    stream.set_read_timeout(None).unwrap();
     answered(&mut stream);
     stream.write_all(b"GET / HT").unwrap();
     assert_eq!(read_rest(&mut stream), "");

@@ -144,7 +144,7 @@ fn a_refused_operation_is_named_and_nothing_is_written() {
         let problem = transact(&server, json!([first, operation])).expect(status);
         assert_eq!(problem["type"], format!("/problems/{kind}"), "{operation}: {problem}");
         assert_eq!(problem["operation"], 1, "{operation}: {problem}");
-        assert_eq!(problem.get("current").is_some(), has_current, "{operation}: {problem}");
+        assert_eq!(problem["current"]["record"].is_object(), has_current, "{operation}: {problem}");
         assert_eq!(problem["outcome"], "did_not_happen");
         let again = transact(
             &server,

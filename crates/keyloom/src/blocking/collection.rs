@@ -16,6 +16,7 @@ use crate::query::{
     Counted, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Page, Query,
 };
 use crate::record::{Document, Version};
+use crate::schema::CollectionDeclaration;
 use crate::store::{KeyFields, Leased, OwnedKey, Stored};
 use crate::write::{Retry, Written};
 
@@ -62,6 +63,7 @@ impl<T> Collection<T> {
     }
 
     waits! { "Collection":
+        fn declaration(&self) -> Result<Arc<CollectionDeclaration>>;
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
         fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;

@@ -78,7 +78,8 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 61] = [
+pub const METHODS: [&str; 62] = [
+    "declaration",
     "increment",
     "increment_many",
     "counted",
@@ -345,6 +346,7 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "get" => of.get(sent.key()).await.told(),
         "get_document" => of.get_document(sent.key()).await.told(),
         "get_many" => of.get_many([sent.key(), sent.key(), vec![json!("n1")]]).await.told(),
+        "declaration" => of.declaration().await.told(),
         "name_of" => of.name_of(&sent.word).await.told(),
         "key_named" => of.key_named(&sent.word).await.told(),
         "key_of_owner_named" => of.key_of_owner_named(&sent.other, &sent.word).await.told(),

@@ -112,8 +112,9 @@ fn flatten(
 async fn insert(store: &Store, item: Item, number: u64) -> Result<Option<Item>, Failure> {
     let (collection, record) = item;
     let documents = store.documents(collection).await?;
-    let is_decided =
-        collection == "approval" && number.is_multiple_of(DECIDED_EVERY) && record["status"] != "pending";
+    let is_decided = collection == "approval"
+        && number.is_multiple_of(DECIDED_EVERY)
+        && record["status"] != "pending";
     let mut first = record.clone();
     if is_decided {
         first["status"] = json!("pending");

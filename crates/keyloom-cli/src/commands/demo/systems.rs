@@ -216,7 +216,7 @@ fn location(dice: &mut Dice, number: u64) -> Value {
     };
     let (lat, lng) = (near(lat), near(lng));
     let name = format!("{city} {}", dice.one(&PLACES));
-    json!({ "id": format!("l{number}"), "name": name, "lat": lat, "lng": lng })
+    json!({ "id": format!("l{number}"), "name": name, "position": { "lat": lat, "lng": lng } })
 }
 
 /// Users, tags, reputations and votes.

@@ -16,6 +16,8 @@ use crate::output::note;
 pub(super) struct State {
     /// What is imported how, so that a file is not resumed as something else.
     settings: Value,
+    /// What tells this import apart from others.
+    id: String,
     /// How many bytes of the input are done.
     pub(super) bytes: u64,
     /// How many lines of it.
@@ -74,6 +76,19 @@ impl Journal {
         self.state.lines = lines;
         self.state.written += written;
         self.state.failed = self.failed_before + failed;
+        self.save()
+    }
+
+    /// Remembers that the import has begun, and gives its id.
+    pub(super) fn begin(&mut self) -> Result<String, Failure> {
+        if self.state.id.is_empty() {
+            self.state.id = keyloom::Id::new().to_string();
+        }
+        self.save()?;
+        Ok(self.state.id.clone())
+    }
+
+    fn save(&self) -> Result<(), Failure> {
         let Some(path) = &self.path else { return Ok(()) };
         let text = serde_json::to_vec(&self.state).unwrap_or_default();
         // Written beside and renamed, so that whoever resumes finds the old or the new one.

@@ -81,10 +81,11 @@ impl Import {
             Some(size) => Progress::bytes(size, "importing"),
             None => Progress::spinner("importing"),
         };
+        let id = journal.begin()?;
         while let Some(chunk) = chunks.next()? {
             let (first, end) = (chunk.first_line, chunk.end);
             let answer = target
-                .value(self.request(chunk))
+                .value(self.request(&id, chunk))
                 .map_err(|failure| journal.interrupted(failure))?;
             let written = answer["written"].as_u64().unwrap_or(0);
             for error in answer["errors"].as_array().into_iter().flatten() {
@@ -100,11 +101,16 @@ impl Import {
         self.tell(place, written, failed, &report)
     }
 
-    fn request(&self, chunk: Chunk) -> Request {
-        Request::new(Method::POST, &["admin", "import"])
+    fn request(&self, id: &str, chunk: Chunk) -> Request {
+        let request = Request::new(Method::POST, &["admin", "import"])
             .param_if("collection", self.collection.as_ref())
             .param("mode", self.mode_name())
-            .body("application/x-ndjson", chunk.bytes)
+            .body("application/x-ndjson", chunk.bytes);
+        match self.mode {
+            Mode::Put => request,
+            // A piece that is sent again, since its answer was lost, inserts nothing twice.
+            Mode::Insert => request.header("idempotency-key", format!("{id}-{}", chunk.first_line)),
+        }
     }
 
     fn mode_name(&self) -> &'static str {

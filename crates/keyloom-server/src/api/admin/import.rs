@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use super::line::{Collections, Import, Mode};
 use super::lines::{Line, Lines};
+use crate::api::answer;
 use crate::api::operation::{Lane, lanes};
 use crate::app::App;
 use crate::body::refuse_encodings;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::{refusal, reply};
+use crate::refusal;
 
 /// How many errors are told. All are counted.
 const ERRORS_MAX: usize = 1_000;
@@ -83,7 +84,7 @@ async fn import(
         () = app.stopped() => Err(refusal::stopping()),
     };
     match end {
-        Ok(()) => Ok(reply::json(StatusCode::OK, &report.to_json())),
+        Ok(()) => Ok(answer::json(&report.to_json())),
         Err(problem) => Err(problem
             .with("lines", report.lines)
             .with("written", report.written)

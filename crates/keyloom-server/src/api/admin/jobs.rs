@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use keyloom::Store;
 use serde_json::{Value, json};
 
+use crate::api::answer;
 use crate::api::operation::Members;
 use crate::app::App;
 use crate::body::{JsonBody, RawBody};
@@ -19,7 +20,6 @@ use crate::jobs::{Job, Outcome, build, repair, verify};
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
-use crate::reply;
 
 pub(crate) fn routes() -> Router<App> {
     Router::new()
@@ -89,7 +89,7 @@ async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<
     params.finish()?;
     let jobs = app.jobs().of_space(store.space_name());
     let jobs: Vec<Value> = jobs.iter().map(|job| job.to_json()).collect();
-    Ok(reply::ok(&json!({"jobs": jobs})))
+    Ok(answer::json(&json!({"jobs": jobs})))
 }
 
 /// `GET /admin/jobs/{id}`
@@ -100,7 +100,7 @@ async fn show(
     params: Params,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    Ok(reply::ok(&found(&app, &caller, &path)?.to_json()))
+    Ok(answer::json(&found(&app, &caller, &path)?.to_json()))
 }
 
 /// `DELETE /admin/jobs/{id}`
@@ -113,7 +113,7 @@ async fn stop(
     params.finish()?;
     let job = found(&app, &caller, &path)?;
     job.stop().await;
-    Ok(reply::ok(&job.to_json()))
+    Ok(answer::json(&job.to_json()))
 }
 
 fn found(app: &App, caller: &Caller, path: &PathParts) -> Result<Arc<Job>, Problem> {
@@ -136,22 +136,21 @@ where
     let store = caller.admin()?;
     match app.jobs().start(app, store, kind, request, work) {
         Ok(job) => {
-            let mut answer = reply::json(StatusCode::ACCEPTED, &job.to_json());
-            answer.headers_mut().insert(header::LOCATION, location(caller, &job)?);
-            Ok(answer)
+            let mut accepted = answer::json(&job.to_json());
+            *accepted.status_mut() = StatusCode::ACCEPTED;
+            Ok(answer::with_path(accepted, header::LOCATION, &location(caller, &job)))
         }
         Err(running) => {
-            let title = "A job of this kind runs already";
+            let title = "A job of this kind is running";
             let detail = format!("wait for the {kind} that runs in this space, or stop it");
-            Err(Problem::new(StatusCode::CONFLICT, "already-running", title, detail)
-                .with("job", running.id.to_string())
-                .with_header(header::LOCATION, location(caller, &running)?))
+            let problem = Problem::new(StatusCode::CONFLICT, "already-running", title, detail)
+                .with("job", running.id.to_string());
+            let refused = problem.into_response();
+            Ok(answer::with_path(refused, header::LOCATION, &location(caller, &running)))
         }
     }
 }
 
-fn location(caller: &Caller, job: &Job) -> Result<HeaderValue, Problem> {
-    let path = format!("{}/v1/admin/jobs/{}", caller.base, job.id);
-    // What comes before is percent-encoded.
-    HeaderValue::from_str(&path).map_err(|_| Problem::invalid_request("the space has no path"))
+fn location(caller: &Caller, job: &Job) -> String {
+    format!("{}/v1/admin/jobs/{}", caller.base, job.id)
 }

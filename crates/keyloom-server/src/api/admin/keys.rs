@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyloom::{Branch, BranchOptions, RawKey, RawKind, RawList};
 use serde_json::{Value, json};
 
+use crate::api::answer;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::config::Limits;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::reply;
 
 /// How many keys a page has unless set.
 const PAGE: usize = 100;
@@ -45,11 +45,11 @@ async fn keys(
     }
     params.finish()?;
     let page = store.raw_keys()?.list(&list).await?;
-    let mut answer = json!({"keys": page.keys.iter().map(key).collect::<Vec<Value>>()});
+    let mut told = json!({"keys": page.keys.iter().map(key).collect::<Vec<Value>>()});
     if let Some(next) = page.next {
-        answer["next"] = next.to_string().into();
+        told["next"] = next.to_string().into();
     }
-    Ok(reply::ok(&answer))
+    Ok(answer::json(&told))
 }
 
 /// `GET /admin/branches`
@@ -72,7 +72,7 @@ async fn branches(
     params.finish()?;
     let found = store.raw_keys()?.branches(&area, &prefix, &options).await?;
     let branches: Vec<Value> = found.branches.iter().map(branch).collect();
-    Ok(reply::ok(&json!({"branches": branches, "more": found.more})))
+    Ok(answer::json(&json!({"branches": branches, "more": found.more})))
 }
 
 fn key(raw: &RawKey) -> Value {

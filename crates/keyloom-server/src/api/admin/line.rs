@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use keyloom::{CollectionDeclaration, Error, ErrorKind, Store, Transaction};
 use serde_json::{Map, Value};
 
-use crate::api::operation::{key_fields, member, remove_member, with_key_fields};
+use crate::api::operation::remove_member;
+use crate::api::template::{fields_of, take_key, value_at};
 use crate::api::transaction::fingerprint;
 use crate::problem::Problem;
 
@@ -14,7 +15,8 @@ pub(super) struct Collections(HashMap<String, Fields>);
 
 /// The fields of a collection that an import treats apart.
 struct Fields {
-    key: Vec<String>,
+    /// The template of the key.
+    key: String,
     /// Paths of counters, and of families of them, which end in `.*`.
     counters: Vec<String>,
 }
@@ -42,7 +44,7 @@ impl Collections {
     pub(super) async fn of(store: &Store) -> Result<Self, Problem> {
         let declared = store.schema().await?.declaration().collections;
         let fields = |declared: CollectionDeclaration| Fields {
-            key: key_fields(&declared.key),
+            key: declared.key,
             counters: declared.counters.into_keys().collect(),
         };
         Ok(Collections(declared.into_iter().map(|(name, found)| (name, fields(found))).collect()))
@@ -83,10 +85,11 @@ impl Collections {
         let fields = self.fields(&name)?;
         if let Some(key) = key {
             let key = store.documents(&name).await?.key_named(&key).await?;
-            record = with_key_fields(record, &fields.key, &key)?;
+            take_key(&mut record, &fields.key, &key)?;
         }
         let counters = fields.take_counters(&mut record);
-        let values = fields.key.iter().map(|path| member(&record, path).cloned());
+        let paths = fields_of(&fields.key).into_iter();
+        let values = paths.map(|path| value_at(&record, path).cloned());
         let key = values.collect::<Option<Vec<Value>>>();
         Ok(Import { collection: name, record, counters, key, print })
     }
@@ -99,33 +102,25 @@ impl Fields {
         for name in &self.counters {
             match name.strip_suffix(".*") {
                 None => {
-                    if let Some(value) = member(record, name).and_then(Value::as_i64) {
+                    if let Some(value) = value_at(record, name).and_then(Value::as_i64) {
                         remove_member(record, name);
                         taken.push((name.clone(), value));
                     }
                 }
                 Some(family) => {
-                    let Some(Value::Object(members)) = remove_member(record, family) else {
-                        continue;
-                    };
-                    let is_all = members.values().all(Value::is_i64);
-                    match is_all {
-                        true => taken.extend(members.into_iter().filter_map(|(last, value)| {
+                    let members = value_at(record, family).and_then(Value::as_object);
+                    let Some(members) = members.cloned() else { continue };
+                    if members.values().all(Value::is_i64) {
+                        remove_member(record, family);
+                        let named = |(last, value): (String, Value)| {
                             Some((format!("{family}.{last}"), value.as_i64()?))
-                        })),
-                        false => put_back(record, family, members),
+                        };
+                        taken.extend(members.into_iter().filter_map(named));
                     }
                 }
             }
         }
         taken
-    }
-}
-
-fn put_back(record: &mut Value, path: &str, members: Map<String, Value>) {
-    let fields = [path.to_owned()];
-    if let Ok(whole) = with_key_fields(record.take(), &fields, &[members.into()]) {
-        *record = whole;
     }
 }
 
@@ -204,7 +199,7 @@ impl Import {
         let now = Value::Object(now);
         let mut deltas = Vec::new();
         for (name, wanted) in &self.counters {
-            let there = member(&now, name).and_then(Value::as_i64).unwrap_or(0);
+            let there = value_at(&now, name).and_then(Value::as_i64).unwrap_or(0);
             let delta = wanted.checked_sub(there).ok_or_else(|| {
                 let message = "the counter is too far from its value for one addition";
                 Error::new(ErrorKind::OutOfBounds, message).with("counter", name)

@@ -8,13 +8,13 @@ use keyloom::{Amount, CollectionStats, IndexShare, IndexState, IndexStats, Stats
 use serde_json::{Value, json};
 
 use super::keys::budget;
+use crate::api::answer;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::metrics::Moment;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
-use crate::reply;
 
 /// How many keys of each collection and index are counted unless set.
 const COUNTED: usize = 10_000;
@@ -37,7 +37,7 @@ async fn stats(
     let collection = params.take("collection")?;
     params.finish()?;
     let stats = store.stats(&StatsOptions { keys_max, collection }).await?;
-    Ok(reply::ok(&json!({
+    Ok(answer::json(&json!({
         "engine": stats.engine,
         "is_persistent": stats.is_persistent,
         "collections": stats.collections.iter().map(collection_stats).collect::<Vec<Value>>(),
@@ -54,7 +54,7 @@ async fn rates(
     caller.admin()?;
     params.finish()?;
     let moments: Vec<Value> = app.metrics().moments().iter().map(moment).collect();
-    Ok(reply::ok(&json!({"step_s": Moment::STEP.as_secs(), "moments": moments})))
+    Ok(answer::json(&json!({"step_s": Moment::STEP.as_secs(), "moments": moments})))
 }
 
 fn moment(moment: &Moment) -> Value {
@@ -80,7 +80,7 @@ async fn distribution(
     let (collection, index) = (path.get("collection"), path.get("index"));
     let found = store.distribution(collection, index, segments, budget).await?;
     let shares: Vec<Value> = found.shares.iter().map(share).collect();
-    Ok(reply::ok(&json!({"shares": shares, "is_exact": found.is_exact})))
+    Ok(answer::json(&json!({"shares": shares, "is_exact": found.is_exact})))
 }
 
 fn collection_stats(stats: &CollectionStats) -> Value {

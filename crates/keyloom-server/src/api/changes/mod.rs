@@ -11,13 +11,13 @@ use axum::routing::get;
 use keyloom::{Changes, Logged, Position, Store};
 use serde_json::{Value, json};
 
+use crate::api::answer;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::{Caller, header};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
-use crate::reply;
 use told::commit;
 
 pub(crate) use stream::Streams;
@@ -89,7 +89,7 @@ async fn page(
         commits.into_iter().filter_map(|logged| wanted.of(logged)).map(commit).collect();
     let (next, oldest) = (next.to_string(), bounds.oldest.to_string());
     let page = json!({"commits": commits, "next": next, "oldest": oldest, "is_end": is_end});
-    Ok(reply::ok(&page))
+    Ok(answer::json(&page))
 }
 
 impl Wanted {

@@ -1,7 +1,7 @@
 //! Operations happen: within a transaction, or one by itself.
 
 use keyloom::{Effect, ErrorKind, Stored, Transaction, TransactionCollection, Version, Written};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::guard::broken;
 use super::{Action, Answered, Guard, Prepared, PutOnly};
@@ -87,7 +87,7 @@ async fn put(
         }
         PutOnly::IfAbsent => match records.get(prepared.key.clone()).await? {
             Some(found) => {
-                Err(failed(prepared, "a record with this key is there already", Some(found.value)))
+                Err(failed(prepared, "a record with this key is there already", Some(found)))
             }
             None => Ok(records.upsert(record).await?),
         },
@@ -110,23 +110,30 @@ fn hold(
     };
     if exists == Some(false) {
         let detail = "a record with this key is there";
-        return Err(failed(prepared, detail, Some(found.value)));
+        return Err(failed(prepared, detail, Some(found)));
     }
     if version.is_some_and(|version| version != found.version) {
         let detail = "the record is in another version";
-        return Err(failed(prepared, detail, Some(found.value)));
+        return Err(failed(prepared, detail, Some(found)));
     }
     match broken(guard, &found.value) {
         None => Ok(()),
         Some(field) => {
             let detail = format!("the field {field} has another value");
-            Err(failed(prepared, &detail, Some(found.value)))
+            Err(failed(prepared, &detail, Some(found)))
         }
     }
 }
 
-fn failed(prepared: &Prepared, detail: &str, current: Option<Value>) -> Problem {
-    refusal::precondition_failed(detail, current.filter(|_| prepared.may_read))
+/// A condition that does not hold, with the record as it is for those who may read it.
+fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<Value>>) -> Problem {
+    let problem = Problem::precondition_failed(detail);
+    match current.filter(|_| prepared.may_read) {
+        Some(Stored { version, value, .. }) => {
+            problem.with("current", json!({"version": version.to_string(), "record": value}))
+        }
+        None => problem,
+    }
 }
 
 /// The refusal of a write that asked for a version: a record that is not there does not have it.
@@ -134,15 +141,20 @@ fn unmatched(prepared: &Prepared, error: keyloom::Error, version: Option<Version
     if version.is_some() && error.kind() == ErrorKind::NotFound {
         return failed(prepared, "there is no record with this key", None);
     }
-    let current = error.current().filter(|_| prepared.may_read).and_then(|now| now.json().ok());
-    let problem = Problem::from(error);
-    match current {
-        Some(current) => problem.with("current", current),
-        None => problem,
-    }
+    prepared.told(error)
 }
 
 impl Prepared {
+    /// An error of the store. What is in the way is told to those who may read it.
+    pub(crate) fn told(&self, error: keyloom::Error) -> Problem {
+        match error.kind() {
+            ErrorKind::VersionConflict | ErrorKind::UniqueConflict if !self.may_read => {
+                keyloom::Error::new(error.kind(), error.message()).into()
+            }
+            _ => error.into(),
+        }
+    }
+
     /// Whether the operation is best done without a transaction: additions then answer the new
     /// values, and records that cannot be read can be deleted.
     pub(crate) fn is_direct(&self) -> bool {

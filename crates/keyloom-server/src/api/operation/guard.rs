@@ -3,22 +3,16 @@
 use serde_json::Value;
 
 use super::Guard;
-use super::fields::member;
+use crate::api::template::{is_same, value_at};
 
 /// The first field that does not have its value. `null` also stands for a field that is not
 /// there, and numbers are compared by what they are worth.
 pub(super) fn broken<'g>(guard: &'g Guard, record: &Value) -> Option<&'g str> {
     let holds = |path: &str, wanted: &Value| {
-        let found = member(record, path).unwrap_or(&Value::Null);
-        found == wanted || is_same_number(found, wanted)
+        let found = value_at(record, path).unwrap_or(&Value::Null);
+        is_same(found, wanted)
     };
     guard.iter().find(|(path, wanted)| !holds(path, wanted)).map(|(path, _)| path.as_str())
-}
-
-/// A whole number may be written with a fraction by another program. Two whole numbers are never
-/// compared as doubles, which would blur large ones.
-fn is_same_number(one: &Value, other: &Value) -> bool {
-    (one.is_f64() || other.is_f64()) && one.as_f64().is_some() && one.as_f64() == other.as_f64()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod prepare;
 
 pub(crate) use answer::Answered;
 pub(crate) use apply::apply;
-pub(crate) use fields::{key_fields, member, remove_member, with_key_fields};
+pub(crate) use fields::remove_member;
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use parse::{Members, read_all};
 pub(crate) use prepare::{Prepared, Preparing};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use keyloom::{Collection, SchemaDeclaration};
 use serde_json::Value;
 
-use super::fields::{key_fields, member, with_key_fields};
 use super::{Action, Operation};
+use crate::api::template::{fields_of, take_key, value_at};
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::problem::Problem;
@@ -21,8 +21,8 @@ pub(crate) struct Prepared {
     pub(crate) key: Vec<Value>,
     /// Whether the caller may read what they write.
     pub(crate) may_read: bool,
-    /// The paths of the fields of the record's key.
-    key_fields: Vec<String>,
+    /// The template of the record's key.
+    template: String,
 }
 
 /// What is known of the collections while operations are prepared.
@@ -58,16 +58,16 @@ impl<'c> Preparing<'c> {
         let verb = operation.verb();
         let collection = self.collection(verb, &operation.collection).await?;
         let declared = self.schema.collections.get(&operation.collection);
-        let key_fields = declared.map(|declared| key_fields(&declared.key)).unwrap_or_default();
+        let template = declared.map(|declared| declared.key.clone()).unwrap_or_default();
         let key = match operation.key() {
             Some(key) => collection.key_named(key).await?,
             None => Vec::new(),
         };
         if let Action::Put { record, .. } = &mut operation.action {
-            *record = with_key_fields(record.take(), &key_fields, &key)?;
+            take_key(record, &template, &key)?;
         }
         let may_read = self.caller.grant.allows(Verb::Read, &operation.collection);
-        Ok(Prepared { number, operation, collection, key, may_read, key_fields })
+        Ok(Prepared { number, operation, collection, key, may_read, template })
     }
 
     async fn collection(&mut self, verb: Verb, name: &str) -> Result<Collection<Value>, Problem> {
@@ -87,8 +87,8 @@ impl Prepared {
     pub(crate) fn subject(&self) -> Option<String> {
         let key: Vec<&Value> = match &self.operation.action {
             Action::Insert { record } => {
-                let fields = self.key_fields.iter();
-                fields.map(|path| member(record, path)).collect::<Option<_>>()?
+                let fields = fields_of(&self.template).into_iter();
+                fields.map(|path| value_at(record, path)).collect::<Option<_>>()?
             }
             _ => self.key.iter().collect(),
         };

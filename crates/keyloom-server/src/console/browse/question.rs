@@ -1,11 +1,10 @@
 //! What a visitor asks of a collection, as the form and its links say it.
 
-use std::ops::Bound;
-
-use keyloom::{CollectionDeclaration, DateTime, FieldType, Order, Query, Test};
+use keyloom::{CollectionDeclaration, Query};
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::api;
+use crate::config::Limits;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -105,63 +104,20 @@ impl Question {
         self.conditions.iter().find(is_it).map(|said| said.value.as_str())
     }
 
-    /// The question as the library takes it.
+    /// The question as the library takes it, read as the API reads it.
     pub(super) fn query(
         &self,
         declared: &CollectionDeclaration,
-        read_max: usize,
+        limits: &Limits,
     ) -> Result<Query, Problem> {
-        let mut query = Query::new().take(self.limit);
-        match &self.index {
-            Some(index) => query = query.index(index),
-            // Pages of all records, by their keys, are cheap: they end where the page ends.
-            None if self.conditions.is_empty() => query = query.scan(),
-            None => {}
+        let mut text = form_urlencoded::Serializer::new(String::new());
+        text.extend_pairs(self.params(self.cursor.as_deref()));
+        // Pages of all records, by their keys, are cheap: they end where the page ends.
+        if self.index.is_none() && self.conditions.is_empty() {
+            text.append_pair("scan", "true");
         }
-        let mut range: Option<(&str, Bound<Value>, Bound<Value>)> = None;
-        for Said { field, comparison, value: text } in &self.conditions {
-            if *comparison == "prefix" {
-                query = query.starts_with(field, text);
-                continue;
-            }
-            let value = typed(declared, field, text)?;
-            let (lower, upper) = match *comparison {
-                "gt" => (Some(Bound::Excluded(value)), None),
-                "gte" => (Some(Bound::Included(value)), None),
-                "lt" => (None, Some(Bound::Excluded(value))),
-                "lte" => (None, Some(Bound::Included(value))),
-                _ => {
-                    query = query.equal(field, value);
-                    continue;
-                }
-            };
-            let (known, low, high) =
-                range.take().unwrap_or((field, Bound::Unbounded, Bound::Unbounded));
-            if known != field {
-                let detail = "one field may have a range; say the others as filters";
-                return Err(Problem::invalid_request(detail));
-            }
-            range = Some((field, lower.unwrap_or(low), upper.unwrap_or(high)));
-        }
-        if let Some((field, lower, upper)) = range {
-            query = query.range::<Value>(field, (lower, upper));
-        }
-        for said in &self.filters {
-            query = query.filter(&said.field, said.test(declared)?);
-        }
-        if !self.filters.is_empty() {
-            query = query.limit(read_max);
-        }
-        if let Some(order) = &self.order {
-            query = match order.strip_prefix('-') {
-                Some(field) => query.order(field, Order::Descending),
-                None => query.order(order, Order::Ascending),
-            };
-        }
-        Ok(match &self.cursor {
-            Some(cursor) => query.from_cursor(cursor),
-            None => query,
-        })
+        let asked = api::asked_page(Params::read(&text.finish()), declared, limits)?;
+        Ok(asked.query)
     }
 }
 
@@ -200,54 +156,6 @@ impl Said {
     pub(super) fn sign(&self) -> &'static str {
         let is_it = |(ending, _): &&(&str, &str)| ending.trim_start_matches('.') == self.comparison;
         COMPARISONS.iter().find(is_it).map_or("=", |(_, sign)| sign)
-    }
-
-    fn test(&self, declared: &CollectionDeclaration) -> Result<Test, Problem> {
-        let value = typed(declared, &self.field, &self.value)?;
-        match self.comparison {
-            "" => Ok(Test::Equals(value)),
-            "gt" => Ok(Test::Greater(value)),
-            "gte" => Ok(Test::AtLeast(value)),
-            "lt" => Ok(Test::Less(value)),
-            "lte" => Ok(Test::AtMost(value)),
-            _ => Err(Problem::invalid_request("a filter compares by =, gt, gte, lt or lte")),
-        }
-    }
-}
-
-/// A value as the declared type of its field.
-fn typed(declared: &CollectionDeclaration, field: &str, text: &str) -> Result<Value, Problem> {
-    let refused =
-        |wanted: &str| Problem::invalid_request(format!("{field} is {wanted}")).with("value", text);
-    let Some(declaration) = declared.fields.get(field) else { return Ok(guessed(text)) };
-    match declaration.field_type {
-        FieldType::Integer { .. } => {
-            text.parse::<i64>().map(Value::from).map_err(|_| refused("a whole number"))
-        }
-        FieldType::Float => {
-            let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-            number.map(Value::from).ok_or_else(|| refused("a number"))
-        }
-        FieldType::Boolean => {
-            text.parse::<bool>().map(Value::from).map_err(|_| refused("true or false"))
-        }
-        FieldType::Timestamp => timestamp(text).map(Value::from).ok_or_else(|| {
-            refused("a time in milliseconds since 1970, or such as 2026-01-31T12:00:00.000Z")
-        }),
-        _ => Ok(Value::from(text)),
-    }
-}
-
-fn timestamp(text: &str) -> Option<i64> {
-    let parsed = || text.parse::<DateTime>().ok().map(|time| time.timestamp().millis());
-    text.parse::<i64>().ok().or_else(parsed)
-}
-
-/// A value of a field that is not declared: JSON if it is a single value, otherwise text.
-fn guessed(text: &str) -> Value {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) if !value.is_object() && !value.is_array() => value,
-        _ => Value::from(text),
     }
 }
 

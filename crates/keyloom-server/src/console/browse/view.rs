@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{Answer, BrowsePage, Row};
-use crate::console::declared::at;
+use crate::console::declared::{at, fields};
 use crate::console::draw::{count, crumbs, json_line, key, template, time, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{Page, Place};
@@ -44,28 +44,26 @@ impl Page for BrowsePage {
             @if self.notice.as_deref() == Some("deleted") {
                 p.notice.good role="status" { "The record was deleted." }
             }
-            div.split {
-                section aria-label="Question" { (self.form(links)) }
+            div.browse {
+                (self.form(links))
+                section.answer aria-labelledby="records" {
+                    h2 #records { "Records" }
+                    @if let Some(problem) = &self.problem { (problem.view()) }
+                    @match &self.answer {
+                        Some(answer) => (self.answered(answer, links)),
+                        None if self.problem.is_none() => div.empty {
+                            p { "Say at least the first value of the index, then " strong { "Show" } "." }
+                        },
+                        None => {}
+                    }
+                }
                 aside aria-labelledby="plan" {
                     h2 #plan { "Plan" }
                     @match &self.plan {
                         Some(plan) => pre.plan tabindex="0" { (visible(plan)) },
                         None => p.muted { "There is no plan for what is asked so far." },
                     }
-                    @if let Some(index) = &self.question.index {
-                        p { a href=(links.index(&self.collection, index)) { "About the index " (index) } }
-                    }
-                }
-            }
-            @if let Some(problem) = &self.problem { (problem.view()) }
-            section aria-labelledby="records" {
-                h2 #records { "Records" }
-                @match &self.answer {
-                    Some(answer) => (self.answered(answer, links)),
-                    None if self.problem.is_none() => div.empty {
-                        p { "Say at least the first value of the index, then " strong { "Show" } "." }
-                    },
-                    None => {}
+                    (self.about(links))
                 }
             }
         }
@@ -73,6 +71,30 @@ impl Page for BrowsePage {
 }
 
 impl BrowsePage {
+    /// The ways to the pages of indexes, counts and sums.
+    fn about(&self, links: &Links) -> Markup {
+        let declared = &self.declared;
+        let indexes =
+            declared.index.keys().chain(declared.unique.keys()).chain(declared.geo.keys());
+        let aggregates = declared.count.keys().chain(declared.sum.keys());
+        let list = |names: Vec<&String>, heading: &str| {
+            html! {
+                @if !names.is_empty() {
+                    h2 { (heading) }
+                    ul.inline {
+                        @for name in names {
+                            li { a href=(links.index(&self.collection, name)) { (name) } }
+                        }
+                    }
+                }
+            }
+        };
+        html! {
+            (list(indexes.collect(), "Indexes"))
+            (list(aggregates.collect(), "Counts and sums"))
+        }
+    }
+
     fn answered(&self, answer: &Answer, links: &Links) -> Markup {
         html! {
             @for trouble in &answer.problems {
@@ -87,7 +109,7 @@ impl BrowsePage {
                                 th scope="col" { "Key" }
                                 @if !self.question.keys_only {
                                     @for column in &self.columns { th scope="col" { (column) } }
-                                    th scope="col" { "Record" }
+                                    th scope="col" { "Other fields" }
                                 }
                             }
                         }
@@ -135,10 +157,19 @@ impl BrowsePage {
                 }
                 @if let Some(record) = &row.record {
                     @for column in &self.columns { td { (self.cell(column, at(record, column))) } }
-                    td.mono.value { (json_line(record, RECORD_CHARS_MAX)) }
+                    td.mono.value { (json_line(&self.rest(record), RECORD_CHARS_MAX)) }
                 }
             }
         }
+    }
+
+    /// What of a record has no column, nor stands in its key.
+    fn rest(&self, record: &Value) -> Value {
+        let in_key = fields(&self.template).map(|(path, _)| path);
+        let shown: Vec<&str> = self.columns.iter().map(String::as_str).chain(in_key).collect();
+        let Value::Object(members) = record else { return record.clone() };
+        let left = members.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
+        Value::Object(left.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     fn cell(&self, column: &str, value: Option<&Value>) -> Markup {

@@ -27,9 +27,6 @@ impl Page for IndexPage {
                 (&self.name, None),
             ]))
             h1 { (self.heading()) " " (self.name) }
-            @if self.notice.as_deref() == Some("built") {
-                p.notice.good role="status" { "The index was built and is ready." }
-            }
             @if let Some(source) = &self.template { p.lead { (template(source)) } }
             @if self.kind == "own" {
                 p.lead { "Keyloom keeps this index itself: the ends of records that expire." }
@@ -92,7 +89,7 @@ impl IndexPage {
                 @else { "Entries by the first value of the key, most first." }
                 @if !inside.is_exact { " There is more than is shown." }
             }
-            div.scroll {
+            div.scroll.fit {
                 table {
                     thead {
                         tr {

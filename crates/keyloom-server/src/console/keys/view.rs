@@ -96,7 +96,7 @@ impl KeysPage {
                 h2 #below {
                     @if self.prefix.is_empty() { "The first level" } @else { "Below " (key(&self.prefix)) }
                 }
-                div.scroll {
+                div.scroll.fit {
                     table.tree {
                         thead {
                             tr {

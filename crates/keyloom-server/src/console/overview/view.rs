@@ -22,7 +22,10 @@ impl Page for OverviewPage {
     fn view(&self, links: &Links) -> Markup {
         html! {
             h1 { "Space " (self.space) }
-            div.tiles { (self.tiles()) }
+            div.tiles {
+                (self.tiles())
+                @if let Some(pulse) = &self.pulse { (pulse.view()) }
+            }
             section aria-labelledby="collections" {
                 h2 #collections { "Collections" }
                 @if self.collections.is_empty() { (no_schema()) }

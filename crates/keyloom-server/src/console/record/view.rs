@@ -129,7 +129,7 @@ impl RecordPage {
                     @if let Some(family) = found.counter_families.first() {
                         p.row {
                             label for="counter-name" { "Another" }
-                            input #counter-name name="name" placeholder={ (family) "…" } size="14"
+                            input #counter-name name="name" placeholder={ (family) "name" } size="14"
                                 autocomplete="off";
                             label for="counter-amount" { "add" }
                             input #counter-amount name="amount" size="6" inputmode="numeric"

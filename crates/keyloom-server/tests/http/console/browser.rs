@@ -1,31 +1,253 @@
 //! The console in a browser, as a person would use it.
 
-use super::fixture;
+use serde_json::json;
+
+use super::fixture::{self, block_on, stored};
+use crate::support::TestServer;
 use crate::support::browser::{Browser, Setup};
 
-#[test]
-fn screenshots() {
-    if !Browser::is_there() {
-        return;
+/// How often a person looks for something before they give up.
+const LOOKS: usize = 1_000;
+
+/// A person with a browser in front of a server.
+struct Person {
+    server: TestServer,
+    browser: Browser,
+}
+
+impl Person {
+    /// Nobody where there is no browser.
+    fn with(setup: Setup) -> Option<Self> {
+        Browser::is_there()
+            .then(|| Person { server: fixture::server(), browser: Browser::start(setup) })
     }
-    let server = fixture::server();
-    fixture::damage(&server.store);
-    let browser = Browser::start(Setup::default());
-    let at = |path: &str| format!("http://{}{path}", server.address);
-    for (name, path) in [
-        ("overview", "/"),
-        ("collection", "/console/collections/approval/?index=requester&where.requester_id=ana"),
-        ("record", "/console/collections/approval/record?key=r001"),
-        ("edit", "/console/collections/approval/record/edit?key=r001"),
-        ("flow", "/console/collections/flow/record?key=orders"),
-        ("keys", "/console/keys?prefix=approval:index:"),
-        ("index", "/console/collections/approval/indexes/status"),
-        ("schema", "/console/schema"),
-        ("changes", "/console/changes"),
-        ("missing", "/console/collections/approval/record?key=zzz"),
-    ] {
-        browser.open(&at(path));
-        browser.picture(name);
-        assert_eq!(browser.complaints(), Vec::<String>::new(), "{path}");
+
+    fn open(&self, path: &str) {
+        self.browser.open(&format!("http://{}{path}", self.server.address));
+    }
+
+    /// A picture of the page, which must not be broken.
+    fn look(&self, name: &str) {
+        assert_eq!(self.browser.complaints(), Vec::<String>::new(), "{name}");
+        let widths = self.browser.run(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+        );
+        assert_eq!(widths[0], widths[1], "{name} scrolls sideways");
+        self.browser.picture(name);
+    }
+
+    /// Looks until the page shows this; keys that were pressed may still lead somewhere.
+    #[track_caller]
+    fn sees(&self, text: &str) {
+        for _ in 0..LOOKS {
+            if self.browser.shown().contains(text) {
+                return;
+            }
+        }
+        panic!("no {text:?} on {}: {}", self.browser.url(), self.browser.shown());
+    }
+
+    /// Waits for a job to be over, by looking at its page as a person does.
+    fn waits_for(&self, text: &str) {
+        for _ in 0..LOOKS {
+            if self.browser.shown().contains(text) {
+                return;
+            }
+            self.browser.open(&self.browser.url());
+        }
+        panic!("{text:?} never came: {}", self.browser.shown());
+    }
+
+    /// From the overview to a record, by an index.
+    fn finds_a_record(&self, has_script: bool) {
+        self.open("/");
+        self.sees("Space main");
+        self.browser.find("table a[href*='/collections/approval/']").click();
+        self.browser.find("#index option[value='requester']").click();
+        if !has_script {
+            self.browser.button("Choose").click();
+        }
+        self.browser.find("[name='where.requester_id']").fill("bob");
+        self.browser.find("#order option[value='created_at']").click();
+        self.browser.button("Show").click();
+        self.sees("index approval.requester");
+        self.browser.link("r001").click();
+        self.sees("Every key that it owns");
+        self.sees("approval:index:requester:bob:8239996299999:r001");
+        self.sees("revision 3");
+    }
+
+    /// Edits the record while somebody else does.
+    fn edits_with_a_conflict(&self) {
+        let (browser, store) = (&self.browser, &self.server.store);
+        browser.link("Edit").click();
+        let text = browser.find("#text").property("value");
+        let text = text.as_str().unwrap().replace("\"EUR\"", "\"USD\"");
+        let approvals = block_on(store.documents("approval")).unwrap();
+        block_on(approvals.update_with_retry("r001", &json!({ "reason": "Three laptops" })))
+            .unwrap();
+        browser.find("#text").fill(&text);
+        browser.button("Save").click();
+        self.sees("Somebody else changed this record while you did.");
+        assert_eq!(stored(store, "approval", "r001").unwrap()["amount"]["currency"], "EUR");
     }
 }
+
+#[test]
+fn a_person_finds_edits_verifies_and_repairs() {
+    let Some(person) = Person::with(Setup::default()) else { return };
+    let (browser, store) = (&person.browser, &person.server.store);
+    person.finds_a_record(true);
+    person.look("record");
+
+    person.edits_with_a_conflict();
+    person.look("conflict");
+    browser.button("Save both").click();
+    person.sees("The record was saved.");
+    let saved = stored(store, "approval", "r001").unwrap();
+    assert_eq!(saved["reason"], "Three laptops");
+    assert_eq!(saved["amount"]["currency"], "USD");
+
+    // The slash leads to the search from anywhere, and the search to the tree of keys.
+    browser.press("/");
+    browser.press("approval:\u{e007}");
+    person.sees("Below approval:");
+    browser.link("index:").click();
+    browser.link("requester:").click();
+    person.sees("bob:");
+    person.look("keys");
+
+    fixture::damage(store);
+    browser.link("Verify").click();
+    browser.button("Verify the space").click();
+    person.waits_for("dangling");
+    person.sees("missing");
+    person.look("findings");
+    browser.button("See what a repair would do").click();
+    person.waits_for("Would be mended");
+    assert!(!block_on(store.verify()).unwrap().is_clean());
+    browser.button("Repair now").click();
+    person.waits_for("2 faults were mended.");
+    assert!(block_on(store.verify()).unwrap().is_clean());
+    person.look("repaired");
+}
+
+#[test]
+fn everything_works_without_scripts() {
+    let Some(person) = Person::with(Setup { is_scriptless: true, ..Setup::default() }) else {
+        return;
+    };
+    let browser = &person.browser;
+    person.finds_a_record(false);
+    assert_eq!(browser.count("html.scripted"), 0, "scripts are off");
+    person.edits_with_a_conflict();
+    browser.button("Save yours over theirs").click();
+    person.sees("The record was saved.");
+    let saved = stored(&person.server.store, "approval", "r001").unwrap();
+    assert_eq!(saved["reason"], "Two laptops");
+    assert_eq!(saved["amount"]["currency"], "USD");
+
+    person.open("/console/collections/flow/record?key=orders");
+    browser.find("[name='add.visits']").fill("39");
+    browser.button("Add to counters").click();
+    person.sees("The counters were changed.");
+    assert_eq!(stored(&person.server.store, "flow", "orders").unwrap()["visits"], 42);
+
+    browser.link("Delete…").click();
+    browser.button("Delete the record").click();
+    person.sees("The record was deleted.");
+    person.sees("There are no records yet.");
+    browser.link("New record").click();
+    browser.find("#text").fill("{\"flow\": \"returns\"}");
+    browser.button("Insert").click();
+    person.sees("The record was made.");
+    assert!(stored(&person.server.store, "flow", "returns").is_some());
+
+    person.open("/console/verify");
+    browser.button("Verify the space").click();
+    person.waits_for("Everything fits.");
+    person.look("scriptless");
+}
+
+/// The pages that are looked at in every light and width.
+const VIEWS: [(&str, &str); 11] = [
+    ("overview", "/console/"),
+    ("collection", "/console/collections/approval/?index=requester&where.requester_id=ana"),
+    ("record", "/console/collections/approval/record?key=r001"),
+    ("counters", "/console/collections/flow/record?key=orders"),
+    ("edit", "/console/collections/approval/record/edit?key=r001"),
+    ("keys", "/console/keys?prefix=approval:record:r001"),
+    ("index", "/console/collections/approval/indexes/status"),
+    ("schema", "/console/schema"),
+    ("changes", "/console/changes"),
+    ("user", "/console/collections/note/?as=ana"),
+    ("missing", "/console/collections/approval/record?key=none"),
+];
+
+#[test]
+fn pages_fit_a_phone() {
+    let Some(person) = Person::with(Setup { is_phone: true, ..Setup::default() }) else { return };
+    for (name, path) in VIEWS {
+        person.open(path);
+        person.look(&format!("phone-{name}"));
+    }
+}
+
+#[test]
+fn pages_can_be_read_in_the_light_and_in_the_dark() {
+    for (light, is_dark) in [("light", false), ("dark", true)] {
+        let Some(person) = Person::with(Setup { is_dark, ..Setup::default() }) else { return };
+        for (name, path) in VIEWS {
+            person.open(path);
+            person.look(&format!("{light}-{name}"));
+            let faint = person.browser.run(CONTRAST);
+            assert_eq!(faint, json!([]), "{light} {name}");
+        }
+    }
+}
+
+#[test]
+fn the_theme_can_be_chosen_and_stays() {
+    let Some(person) = Person::with(Setup::default()) else { return };
+    let ground = || person.browser.run("return getComputedStyle(document.body).backgroundColor");
+    person.open("/console/");
+    let light = ground();
+    person.browser.button("Theme: auto").click();
+    person.browser.button("Theme: light").click();
+    let dark = ground();
+    assert_ne!(light, dark);
+    person.open("/console/schema");
+    assert_eq!(ground(), dark);
+}
+
+/// Every text whose contrast with its ground is below 4.5 to 1. Colours are read from a canvas,
+/// which knows every way of writing them.
+const CONTRAST: &str = r#"
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = 1;
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    const over = (grounds) => {
+        context.globalCompositeOperation = "source-over";
+        context.clearRect(0, 0, 1, 1);
+        for (const colour of grounds) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+        return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (rgb) => {
+        const [r, g, b] = rgb.map((c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const faint = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode());) {
+        const element = node.parentElement;
+        if (!node.data.trim() || !element.checkVisibility() || element.closest(".unseen, .skip, option, datalist, script")) continue;
+        const grounds = [];
+        for (let at = element; at; at = at.parentElement) grounds.unshift(getComputedStyle(at).backgroundColor);
+        const ground = over(grounds);
+        const text = over([...grounds, getComputedStyle(element).color]);
+        const [low, high] = [light(ground), light(text)].sort((a, b) => a - b);
+        const ratio = (high + 0.05) / (low + 0.05);
+        if (ratio < 4.5) faint.push([node.data.trim().slice(0, 40), element.className, ratio.toFixed(2)]);
+    }
+    return faint;
+"#;

@@ -138,10 +138,12 @@ impl Browser {
         found.as_array().unwrap().len()
     }
 
-    /// All text that the page shows.
-    #[track_caller]
-    pub fn text(&self) -> String {
-        self.find("body").text()
+    /// All text that the page shows now; nothing between two pages.
+    pub fn shown(&self) -> String {
+        let body = self.post("/element", &json!({ "using": "css selector", "value": "body" }));
+        let Some(id) = body[ELEMENT].as_str() else { return String::new() };
+        let text = self.get(&format!("/element/{id}/text"));
+        text.as_str().unwrap_or_default().to_owned()
     }
 
     #[track_caller]
@@ -220,12 +222,6 @@ impl Part<'_> {
     pub fn click(&self) {
         let failed = self.post("click", &json!({}));
         assert!(failed.is_null(), "{failed}");
-    }
-
-    /// The text that it shows.
-    pub fn text(&self) -> String {
-        let text = self.browser.get(&format!("/element/{}/text", self.id));
-        text.as_str().unwrap_or_default().to_owned()
     }
 
     /// What a property of it is now, such as `value`.

@@ -1,0 +1,19 @@
+//! The command as a person or a script uses it: the real binary, in empty folders.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod check;
+mod damage;
+mod demo;
+mod golden;
+mod guide;
+mod screens;
+mod serve;
+mod support;
+mod transfer;
+mod watch;
+mod wrong_input;

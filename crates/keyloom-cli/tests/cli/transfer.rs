@@ -1,0 +1,177 @@
+//! `keyloom import` and `keyloom export`.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::support::{SCHEMA, Sandbox};
+
+fn notes(count: usize) -> String {
+    (0..count).fold(String::new(), |mut text, number| {
+        let line = format!(r#"{{"userId":"ana","noteId":"n{number:05}","text":"note {number}"}}"#);
+        writeln!(text, "{line}").unwrap();
+        text
+    })
+}
+
+#[test]
+fn what_is_exported_is_imported_as_it_was() {
+    let from = Sandbox::empty();
+    from.run(&["demo", "--no-serve", "--records", "300", "--store", "file:./keyloom-data"])
+        .expect(0);
+    let exported = from.run(&["export"]).expect(0);
+    let to = Sandbox::empty();
+    to.write("schema.json", from.run(&["schema", "--json"]).expect(0).out);
+    to.run(&["schema", "--apply", "schema.json"]).expect(0);
+    let done = to.run_with(&["import", "-"], &[], &exported.out).expect(0).value();
+    assert_eq!(done["written"], exported.lines().len());
+    let records = |sandbox: &Sandbox| {
+        let lines = sandbox.run(&["export"]).expect(0).lines();
+        lines
+            .into_iter()
+            .map(|mut line| {
+                line.as_object_mut().unwrap().remove("version");
+                line
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(records(&from), records(&to));
+    to.run(&["verify"]).expect(0);
+    // Again, nothing changes.
+    to.run_with(&["import", "-"], &[], &exported.out).expect(0);
+    assert_eq!(records(&from), records(&to));
+}
+
+#[test]
+fn lines_that_fail_are_told_by_their_numbers_and_do_not_stop_the_others() {
+    let sandbox = Sandbox::with_store();
+    let mut text = notes(2500);
+    text.insert_str(0, "not json\n");
+    text.push_str("{\"userId\":7,\"noteId\":\"x\"}\n\n{\"userId\":\"ana\"}\n");
+    sandbox.write("notes.jsonl", &text);
+    let ran = sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(3);
+    assert_eq!(ran.value(), serde_json::json!({ "written": 2500, "failed": 3 }));
+    let report = sandbox.read("notes.jsonl.errors.jsonl");
+    let lines: Vec<u64> = report
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["line"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(lines, [1, 2502, 2504]);
+    assert!(
+        ran.err.contains("line 2502: ") && ran.err.contains("notes.jsonl.errors.jsonl"),
+        "{}",
+        ran.err
+    );
+    // Nothing is left to resume, and a second import says nothing of the first.
+    assert!(!sandbox.names().contains(&"notes.jsonl.progress.json".to_owned()));
+    sandbox.write("notes.jsonl", notes(3));
+    sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(0);
+    assert!(!sandbox.names().contains(&"notes.jsonl.errors.jsonl".to_owned()));
+}
+
+/// Passes connections on to a server, and cuts the answer to the request of that number off.
+fn cutting_proxy(server: &str, cut: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = server.trim_start_matches("http://").to_owned();
+    let seen = AtomicUsize::new(0);
+    std::thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            let upstream = TcpStream::connect(&server).unwrap();
+            while let Some(request) = read_message(&client) {
+                (&upstream).write_all(&request).unwrap();
+                let Some(answer) = read_message(&upstream) else { break };
+                if seen.fetch_add(1, Ordering::SeqCst) == cut {
+                    break;
+                }
+                (&client).write_all(&answer).unwrap();
+            }
+        }
+    });
+    address
+}
+
+/// One message with a length, as it came.
+fn read_message(stream: &TcpStream) -> Option<Vec<u8>> {
+    let mut reader = BufReader::with_capacity(1, stream);
+    let mut message = Vec::new();
+    let mut length = 0;
+    loop {
+        let start = message.len();
+        if reader.read_until(b'\n', &mut message).ok()? == 0 {
+            return None;
+        }
+        let line = String::from_utf8_lossy(&message[start..]).to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let start = message.len();
+    message.resize(start + length, 0);
+    reader.read_exact(&mut message[start..]).ok()?;
+    Some(message)
+}
+
+#[test]
+fn an_import_whose_answer_is_lost_is_resumed_and_inserts_nothing_twice() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("keyloom.toml", SCHEMA);
+    let served = sandbox.serve(&["--store", "memory:"]);
+    // Records whose ids the store makes: written twice, they would be there twice.
+    let line = r#"{"requester_id":"ana","approver_id":"ben","created_at":1700000000000,"status":"pending"}"#;
+    sandbox.write("approvals.jsonl", format!("{line}\n").repeat(2200));
+    let proxy = cutting_proxy(&served.url, 1);
+    let import = ["import", "approvals.jsonl", "--collection", "approval", "--mode", "insert"];
+    let cut = sandbox.run(&[&import[..], &["--server", &proxy]].concat()).expect(6);
+    assert!(cut.err.contains("after line 1000") && cut.err.contains("--resume"), "{}", cut.err);
+    assert!(sandbox.names().contains(&"approvals.jsonl.progress.json".to_owned()));
+    let other = ["import", "approvals.jsonl", "--resume", "--server", &served.url];
+    sandbox.run(&other).expect(2);
+    let resumed =
+        sandbox.run(&[&import[..], &["--resume", "--server", &served.url]].concat()).expect(0);
+    assert_eq!(resumed.value()["written"], 2200);
+    let count = sandbox.run(&["count", "approval", "status=pending", "--server", &served.url]);
+    assert_eq!(count.expect(0).value()["count"], 2200);
+    assert!(!sandbox.names().contains(&"approvals.jsonl.progress.json".to_owned()));
+}
+
+#[test]
+fn an_export_that_broke_off_is_resumed() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", notes(300));
+    sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(0);
+    sandbox.run(&["put", "flow", "daily", "{}"]).expect(0);
+    let whole = sandbox.run(&["export"]).expect(0).out;
+    for cut in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 5, whole.len()] {
+        sandbox.write("backup.jsonl", &whole[..cut]);
+        sandbox.run(&["export", "--output", "backup.jsonl", "--resume"]).expect(0);
+        assert_eq!(sandbox.read("backup.jsonl"), whole, "cut at {cut}");
+    }
+    sandbox.write("backup.jsonl", "something else\n");
+    sandbox.run(&["export", "--output", "backup.jsonl", "--resume"]).expect(3);
+    assert_eq!(sandbox.read("backup.jsonl"), "something else\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_an_export_quietly() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", notes(3000));
+    sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(0);
+    let mut command = sandbox.command(&["export"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

@@ -1,0 +1,91 @@
+//! How the server does: rates and latencies of the last minutes.
+
+use maud::{Markup, html};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::console::draw::{duration, line};
+
+/// The last minutes in steps, oldest first.
+#[derive(Serialize)]
+pub(super) struct Pulse {
+    pub(super) uptime_s: u64,
+    requests_per_second: Vec<f64>,
+    errors_per_second: Vec<f64>,
+    /// What half of the requests took at most, in microseconds; nothing where there were none.
+    p50_us: Vec<Option<u64>>,
+    /// What 99 of 100 requests took at most.
+    p99_us: Vec<Option<u64>>,
+}
+
+impl Pulse {
+    /// What the server has counted.
+    pub(super) fn of(app: &App) -> Self {
+        let moments = app.metrics().moments();
+        Pulse {
+            uptime_s: app.metrics().uptime().as_secs(),
+            requests_per_second: moments.iter().map(|it| it.requests_per_second).collect(),
+            errors_per_second: moments.iter().map(|it| it.errors_per_second).collect(),
+            p50_us: moments.iter().map(|it| it.p50_us).collect(),
+            p99_us: moments.iter().map(|it| it.p99_us).collect(),
+        }
+    }
+
+    /// Tiles with plots.
+    pub(super) fn view(&self) -> Markup {
+        // Without requests there is no latency; the line then goes on as it was.
+        let level = |values: &[Option<u64>]| -> Vec<f64> {
+            let mut last = 0;
+            let mut carry = |value: &Option<u64>| {
+                last = value.unwrap_or(last);
+                last as f64
+            };
+            values.iter().map(&mut carry).collect()
+        };
+        html! {
+            div.tile { span.name { "Up for" } strong { (duration(self.uptime_s)) } }
+            (plotted("Requests a second", over(&self.requests_per_second), rate))
+            (plotted("Latency, median", &level(&self.p50_us), micros))
+            (plotted("Latency, 99th percentile", &level(&self.p99_us), micros))
+            (plotted("Server errors a second", over(&self.errors_per_second), rate))
+        }
+    }
+}
+
+/// The steps that are over: a rate of the last one would be too low.
+fn over(values: &[f64]) -> &[f64] {
+    values.split_last().map_or(values, |(_, over)| over)
+}
+
+/// One plot, with its newest and its largest value in words.
+fn plotted(name: &str, values: &[f64], told: fn(f64) -> String) -> Markup {
+    let newest = values.last().copied().unwrap_or_default();
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let label =
+        format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest));
+    html! {
+        div.tile {
+            span.name { (name) }
+            strong { (told(newest)) }
+            (line(values, &label))
+            span.muted { "at most " (told(largest)) " in 5 min" }
+        }
+    }
+}
+
+fn rate(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value < 10.0 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    }
+}
+
+fn micros(value: f64) -> String {
+    match value {
+        0.0 => "–".to_owned(),
+        value if value < 1_000.0 => format!("{value:.0} µs"),
+        value if value < 1_000_000.0 => format!("{:.1} ms", value / 1_000.0),
+        value => format!("{:.1} s", value / 1_000_000.0),
+    }
+}

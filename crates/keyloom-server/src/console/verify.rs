@@ -1,0 +1,200 @@
+//! Verifications, repairs and builds: started, watched, and what they found.
+
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::visit::{Sent, Visit};
+use crate::jobs::{self, Job};
+use crate::params::Params;
+use crate::problem::Problem;
+
+/// The page of all jobs of a space.
+#[derive(Serialize)]
+struct VerifyPage {
+    jobs: Vec<JobTold>,
+}
+
+/// The page of one job.
+#[derive(Serialize)]
+struct JobPage {
+    job: JobTold,
+}
+
+/// A job as it tells of itself.
+#[derive(Deserialize, Serialize)]
+struct JobTold {
+    id: String,
+    kind: String,
+    state: String,
+    request: Value,
+    started_at: u64,
+    took_ms: u64,
+    progress: ProgressTold,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<ResultTold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Value>,
+}
+
+/// How far it is.
+#[derive(Deserialize, Serialize)]
+struct ProgressTold {
+    records: u64,
+    entries: u64,
+    findings: u64,
+}
+
+/// What came of it. Each kind of job has some of these.
+#[derive(Deserialize, Serialize)]
+struct ResultTold {
+    #[serde(default)]
+    records: u64,
+    #[serde(default)]
+    entries: u64,
+    #[serde(default)]
+    unsettled: u64,
+    /// Of verifications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<FindingTold>>,
+    /// Of repairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mended: Option<Vec<FindingTold>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mended_counts: Option<BTreeMap<String, u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Vec<FindingTold>>,
+    /// Of builds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    put: Option<u64>,
+}
+
+/// Something that is wrong.
+#[derive(Deserialize, Serialize)]
+struct FindingTold {
+    kind: String,
+    collection: Option<String>,
+    index: Option<String>,
+    area: String,
+    key: String,
+    reason: String,
+}
+
+/// `GET /verify`
+pub(super) async fn page(mut visit: Visit) -> Response {
+    let made = all(&mut visit);
+    visit.answer(made)
+}
+
+/// `GET /verify/{id}`
+pub(super) async fn job_page(mut visit: Visit) -> Response {
+    let made = one(&mut visit);
+    visit.answer(made)
+}
+
+/// `POST /verify`
+pub(super) async fn verify(visit: Visit, Sent(sent): Sent) -> Response {
+    let made = sent.and_then(Params::finish).and_then(|()| verifying(&visit));
+    visit.go_on(made)
+}
+
+/// `POST /repair`, with `dry_run`.
+pub(super) async fn repair(visit: Visit, Sent(sent): Sent) -> Response {
+    let made = sent.and_then(|sent| repairing(&visit, sent));
+    visit.go_on(made)
+}
+
+/// `POST /verify/{id}/stop`
+pub(super) async fn stop(visit: Visit, Sent(sent): Sent) -> Response {
+    let found = sent.and_then(Params::finish).and_then(|()| found(&visit));
+    let made = match found {
+        Ok(job) => {
+            job.stop().await;
+            Ok(url(&visit, &job))
+        }
+        Err(problem) => Err(problem),
+    };
+    visit.go_on(made)
+}
+
+fn all(visit: &mut Visit) -> Result<VerifyPage, Problem> {
+    visit.take_params().finish()?;
+    let space = visit.caller.admin()?.space_name();
+    let jobs = visit.app.jobs().of_space(space);
+    let jobs = jobs.iter().map(|job| JobTold::of(job)).collect::<Result<_, Problem>>()?;
+    Ok(VerifyPage { jobs })
+}
+
+fn one(visit: &mut Visit) -> Result<JobPage, Problem> {
+    visit.take_params().finish()?;
+    Ok(JobPage { job: JobTold::of(&*found(visit)?)? })
+}
+
+fn found(visit: &Visit) -> Result<Arc<Job>, Problem> {
+    let job = visit.app.jobs().get(visit.caller.admin()?.space_name(), visit.part("id"));
+    job.ok_or_else(|| Problem::not_found("there is no such job; older ones make way for newer"))
+}
+
+fn verifying(visit: &Visit) -> Result<String, Problem> {
+    let store = visit.caller.admin()?;
+    let job = visit.app.jobs().start(&visit.app, store, "verify", Value::Null, jobs::verify);
+    Ok(url(visit, &job.unwrap_or_else(|running| running)))
+}
+
+fn repairing(visit: &Visit, mut sent: Params) -> Result<String, Problem> {
+    let is_dry = sent.take_flag("dry_run")?;
+    sent.finish()?;
+    let store = visit.caller.admin()?;
+    let request = json!({ "dry_run": is_dry });
+    let work = move |store, job| jobs::repair(store, job, is_dry);
+    let job = visit.app.jobs().start(&visit.app, store, "repair", request, work);
+    Ok(url(visit, &job.unwrap_or_else(|running| running)))
+}
+
+/// Builds an index or an aggregate, and gives the page of that job.
+pub(super) fn build(visit: &Visit, collection: &str, index: &str) -> Result<String, Problem> {
+    let store = visit.caller.admin()?;
+    let request = json!({ "collection": collection, "index": index });
+    let (collection, index) = (collection.to_owned(), index.to_owned());
+    let work = move |store, job| jobs::build(store, job, collection, index);
+    let job = visit.app.jobs().start(&visit.app, store, "build", request, work);
+    Ok(url(visit, &job.unwrap_or_else(|running| running)))
+}
+
+/// The page of a job.
+fn url(visit: &Visit, job: &Job) -> String {
+    visit.links.to(&format!("/verify/{}", job.id), [])
+}
+
+impl ResultTold {
+    /// How many faults were mended, those included that are not listed.
+    fn mended_total(&self) -> u64 {
+        self.mended_counts.iter().flat_map(BTreeMap::values).sum()
+    }
+}
+
+impl JobTold {
+    fn of(job: &Job) -> Result<Self, Problem> {
+        serde_json::from_value(job.to_json()).map_err(|error| {
+            tracing::error!(%error, "a job tells of itself in an unknown way");
+            Problem::from(keyloom::Error::new(
+                keyloom::ErrorKind::Internal,
+                "the job tells of itself in a way that the console does not know",
+            ))
+        })
+    }
+
+    fn is_running(&self) -> bool {
+        self.state == "running"
+    }
+
+    /// Whether nothing was to be written.
+    fn is_dry(&self) -> bool {
+        self.request["dry_run"] == true
+    }
+}
