@@ -306,7 +306,7 @@ fn import(schema: &SchemaDeclaration) -> Value {
         .parameters(choice("collection", names, "the collection of all lines"))
         .parameters(choice("mode", ["insert", "put"], "`insert` unless set"))
         .parameters([in_query("from_line", line, "the first line to write, from 1")])
-        .body("text/plain", json!({ "type": "string" }))
+        .optional_body("text/plain", json!({ "type": "string" }))
         .answer("200", json_answer("What was done", report))
         .build()
 }

@@ -20,9 +20,9 @@ pub(super) fn paths(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Va
         let one = || vec![in_path("key", json!({ "type": "string", "minLength": 1 }), "the key")];
         let base64 = || {
             // Two, three or four letters for one, two or three bytes; unused bits are zero.
-            let pattern = "^(?:[A-Za-z0-9_-]{4})*\
-                 (?:[A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048])?=*$";
-            let schema = json!({ "type": "string", "minLength": 2, "pattern": pattern });
+            let pattern = "^(?:(?:[A-Za-z0-9_-]{4})+\
+                 |(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]))=*$";
+            let schema = json!({ "type": "string", "pattern": pattern });
             vec![required(in_query("key_base64", schema, "the key, in Base64 for URLs"))]
         };
         paths.extend(object([
