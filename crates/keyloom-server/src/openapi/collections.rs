@@ -210,7 +210,7 @@ fn unique(
     let value = |field: &String| {
         let declared = collection.fields.get(field);
         let schema =
-            declared.map_or(json!({ "type": "string" }), |it| fields::field(&it.field_type));
+            declared.map_or(json!({ "type": "string" }), |it| fields::asked(&it.field_type));
         in_path(&part(field), schema, "the unique value")
     };
     let found = record_answer("The record", &format!("{name}.stored"));
@@ -218,7 +218,7 @@ fn unique(
         .parameters(fields.iter().map(value))
         .answer("200", with_header(found, "Content-Location", "its own URL"))
         .answer("304", empty("It has not changed"))
-        .answers([("404", "NotFound")]);
+        .answers([("404", "NotFound"), ("409", "Unanswerable")]);
     (path, operation.build())
 }
 

@@ -179,7 +179,7 @@ pub(super) fn groups(
 
 /// `GET /near`
 pub(super) fn near(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Value {
-    let radius = json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 20_100_000 });
+    let radius = json!({ "type": "number", "exclusiveMinimum": 0, "maximum": f64::MAX });
     let index = choice("index", collection.geo.keys().cloned(), "by this index");
     let index = index.map(|one| if collection.geo.len() > 1 { required(one) } else { one });
     Operation::new(format!("{name}.near"), "Records around a place")

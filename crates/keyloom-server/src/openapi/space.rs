@@ -162,8 +162,10 @@ fn get(key: Vec<Value>) -> Value {
 fn put(id: &str, key: Vec<Value>) -> Value {
     let bytes = json!({ "type": "string", "format": "binary" });
     Operation::new(id, "Put bytes at a key; at the key of a record, the record")
+        .about(
+            "`area=`: in another area. What begins like the key of a record and is none is refused.",
+        )
         .parameters(key)
-        .parameters([area()])
         .optional_body("application/octet-stream", bytes)
         .answer("204", empty("It is there"))
         .answers([("409", "Conflict"), ("422", "Invalid")])
