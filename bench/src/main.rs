@@ -10,12 +10,12 @@ mod system;
 mod workload;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
 use harness::{Contestant, Measured, Stage, Task};
-use options::Options;
+use options::{Asked, Options};
 use report::{Compare, Row};
 use rivals::{keyloom::Keyloom, raw_fjall::RawFjall, sqlite::Sqlite};
 use workload::Spread;
@@ -30,13 +30,36 @@ const WARMING_ROUND: usize = 1_000;
 /// Reads of a round on cold files: few, since every read warms them.
 const READS_COLD: usize = 500;
 
-fn main() -> Result<()> {
-    let options = Options::read(std::env::args().skip(1))?;
+/// What the process returns for a command line that it does not understand.
+const WRONG_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let options = match Options::read(std::env::args().skip(1)) {
+        Ok(Asked::Run(options)) => options,
+        Ok(Asked::Help) => {
+            print!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("{error:#}; --help tells what there is");
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    match run_all(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_all(options: &Options) -> Result<()> {
     let (folder, is_ours) = match &options.folder {
         Some(folder) => (folder.clone(), false),
         None => (std::env::temp_dir().join(format!("keyloom-bench-{}", std::process::id())), true),
     };
-    let outcome = options.sizes.iter().try_for_each(|&size| run(&options, &folder, size));
+    let outcome = options.sizes.iter().try_for_each(|&size| run(options, &folder, size));
     if is_ours {
         std::fs::remove_dir_all(&folder)?;
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub const HELP: &str = "\
 Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
@@ -24,6 +24,11 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
 pub const WORKLOADS: [&str; 9] =
     ["load", "list", "lookup", "mixed", "insert", "update", "increment", "cold", "sizes"];
 
+pub const RIVALS: [&str; 4] = ["keyloom", "counted", "sqlite", "fjall"];
+
+const TAKE_VALUES: [&str; 8] =
+    ["--n", "--only", "--rivals", "--rounds", "--reads", "--seconds", "--cache-mib", "--folder"];
+
 pub struct Options {
     pub sizes: Vec<u64>,
     pub only: Vec<String>,
@@ -38,8 +43,15 @@ pub struct Options {
     pub memory: bool,
 }
 
+/// What the command line asks for.
+pub enum Asked {
+    Help,
+    Run(Options),
+}
+
 impl Options {
-    pub fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+    /// Reads the command line. An error says in one line what is wrong with it.
+    pub fn read(mut arguments: impl Iterator<Item = String>) -> Result<Asked> {
         let mut options = Options {
             sizes: vec![100_000],
             only: WORKLOADS.map(String::from).into(),
@@ -56,36 +68,97 @@ impl Options {
                 options.memory = true;
                 continue;
             }
-            if name == "--help" {
-                bail!("{HELP}");
+            if name == "--help" || name == "-h" {
+                return Ok(Asked::Help);
             }
+            ensure!(TAKE_VALUES.contains(&name.as_str()), "{name} is not an option");
             let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
-            let list = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
-            match name.as_str() {
-                "--n" => {
-                    options.sizes = value
-                        .split(',')
-                        .map(|number| number.replace('_', "").parse())
-                        .collect::<Result<_, _>>()?;
-                }
-                "--only" => options.only = list(),
-                "--rivals" => options.rivals = list(),
-                "--rounds" => options.rounds = value.parse()?,
-                "--reads" => options.reads = value.parse()?,
-                "--seconds" => options.time = Duration::from_secs_f64(value.parse()?),
-                "--cache-mib" => options.cache_bytes = value.parse::<u64>()? << 20,
-                "--folder" => options.folder = Some(value.into()),
-                _ => bail!("{name} is not an option\n\n{HELP}"),
+            options.set(&name, &value).with_context(|| format!("{name} cannot be {value}"))?;
+        }
+        Ok(Asked::Run(options))
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let list = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
+        match name {
+            "--n" => {
+                let numbers = value.split(',').map(|number| number.replace('_', "").parse());
+                self.sizes = numbers.collect::<Result<_, _>>()?;
             }
+            "--only" => self.only = known(list(), &WORKLOADS, "a workload")?,
+            "--rivals" => self.rivals = known(list(), &RIVALS, "a rival")?,
+            "--rounds" => self.rounds = value.parse()?,
+            "--reads" => self.reads = value.parse()?,
+            "--seconds" => self.time = Duration::try_from_secs_f64(value.parse()?)?,
+            "--cache-mib" => {
+                let mib: u64 = value.parse()?;
+                self.cache_bytes = mib.checked_mul(1 << 20).context("more than there can be")?;
+            }
+            "--folder" => self.folder = Some(value.into()),
+            _ => bail!("not an option"),
         }
-        if let Some(unknown) = options.only.iter().find(|name| !WORKLOADS.contains(&name.as_str()))
-        {
-            bail!("{unknown} is not a workload\n\n{HELP}");
-        }
-        Ok(options)
+        Ok(())
     }
 
     pub fn wants(&self, workload: &str) -> bool {
         self.only.iter().any(|name| name == workload)
+    }
+}
+
+/// The names, if all are among those that there are.
+fn known(names: Vec<String>, all: &[&str], what: &str) -> Result<Vec<String>> {
+    match names.iter().find(|name| !all.contains(&name.as_str())) {
+        Some(unknown) => bail!("{unknown} is not {what}; there are {}", all.join(", ")),
+        None => Ok(names),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Asked> {
+        Options::read(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let Ok(Asked::Run(options)) = read("--n 10_000,5 --only list --rivals sqlite --reads 7")
+        else {
+            panic!("it is in order")
+        };
+        assert_eq!((options.sizes, options.reads), (vec![10_000, 5], 7));
+        assert_eq!((options.only, options.rivals), (vec!["list".into()], vec!["sqlite".into()]));
+    }
+
+    #[test]
+    fn help_is_no_error() {
+        for line in ["--help", "-h", "--n 5 --help"] {
+            assert!(matches!(read(line), Ok(Asked::Help)), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        for (line, said) in [
+            ("--fast", "--fast is not an option"),
+            ("--n", "--n needs a value"),
+            ("--n many", "--n cannot be many: invalid digit found in string"),
+            (
+                "--seconds -1",
+                "--seconds cannot be -1: cannot convert float seconds to Duration: value is negative",
+            ),
+            (
+                "--only sleep",
+                "--only cannot be sleep: sleep is not a workload; there are load, list, lookup, mixed, insert, update, increment, cold, sizes",
+            ),
+            (
+                "--rivals rust",
+                "--rivals cannot be rust: rust is not a rival; there are keyloom, counted, sqlite, fjall",
+            ),
+        ] {
+            let error = read(line).err().expect(line);
+            assert_eq!(format!("{error:#}"), said);
+        }
     }
 }

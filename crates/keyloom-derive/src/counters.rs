@@ -1,10 +1,11 @@
 //! `#[counter]`, on the struct with a path, or on a field of the struct.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, DeriveInput, Ident, LitStr, Meta, Result};
+use syn::spanned::Spanned;
+use syn::{Attribute, DeriveInput, Ident, LitStr, Meta, Result, Type};
 
 use crate::attributes::unknown;
 use crate::fields::{Fields, named_fields};
@@ -15,6 +16,8 @@ use crate::literals::{comma, signed};
 pub(crate) struct Counter {
     path: LitStr,
     bounds: Bounds,
+    /// The type that shows it, if it is that of a field.
+    rust_type: Option<Type>,
 }
 
 #[derive(Default)]
@@ -29,7 +32,11 @@ impl Counter {
     pub(crate) fn read_all(input: &DeriveInput, fields: &Fields) -> Result<Vec<Self>> {
         let mut all: Vec<Self> = Vec::new();
         for attribute in own(&input.attrs) {
-            all.push(attribute.parse_args()?);
+            let mut counter: Counter = attribute.parse_args()?;
+            // What a longer path leads to cannot be seen from here.
+            let whole = fields.of_struct.iter().find(|field| field.name == counter.path.value());
+            counter.rust_type = whole.map(|field| field.rust_type.clone());
+            all.push(counter);
         }
         for field in named_fields(input) {
             let Some(ident) = &field.ident else { continue };
@@ -45,7 +52,7 @@ impl Counter {
                     _ => attribute.parse_args()?,
                 };
                 let path = LitStr::new(&found.name, ident.unraw().span());
-                all.push(Counter { path, bounds });
+                all.push(Counter { path, bounds, rust_type: Some(field.ty.clone()) });
             }
         }
         for (place, counter) in all.iter().enumerate() {
@@ -59,13 +66,17 @@ impl Counter {
 
     /// The statement that declares it on a variable `collection`.
     pub(crate) fn declaration(&self) -> TokenStream {
-        let Counter { path, bounds: Bounds { min, max } } = self;
+        let Counter { path, bounds: Bounds { min, max }, rust_type } = self;
         let bound = |bound: &Option<i64>| match bound {
             Some(number) => quote!(::std::option::Option::Some(#number)),
             None => quote!(::std::option::Option::None),
         };
         let (min, max) = (bound(min), bound(max));
+        let checked = rust_type.iter().map(|rust_type| {
+            quote_spanned!(rust_type.span() => ::keyloom::typed::expect_counter::<#rust_type>();)
+        });
         quote! {
+            #(#checked)*
             collection.counters.insert(
                 ::std::string::String::from(#path),
                 ::keyloom::CounterDeclaration { min: #min, max: #max },
@@ -92,7 +103,7 @@ impl Parse for Counter {
             syn::Error::new(error.span(), message)
         })?;
         comma(input)?;
-        Ok(Counter { path, bounds: input.parse()? })
+        Ok(Counter { path, bounds: input.parse()?, rust_type: None })
     }
 }
 

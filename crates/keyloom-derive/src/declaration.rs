@@ -24,10 +24,12 @@ pub(crate) fn expand(record: &Record) -> Result<TokenStream> {
     let area = record.attribute.area.iter();
     let (access, owner) = (record.attribute.access.iter(), record.attribute.owner.iter());
     let expires_at = record.attribute.expires_at.iter();
+    let end = record.end.iter().map(crate::expiry::checked);
     let body = record.attribute.body.iter();
     let history = record.attribute.history.iter().map(history);
     Ok(quote! {
         #(#history)*
+        #(#end)*
         #(collection.area = ::std::string::String::from(#area);)*
         #(collection.access = ::std::option::Option::Some(::keyloom::Access::#access);)*
         #(collection.owner = ::std::option::Option::Some(::std::string::String::from(#owner));)*

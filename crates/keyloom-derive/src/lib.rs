@@ -12,6 +12,7 @@ mod attributes;
 mod choice;
 mod counters;
 mod declaration;
+mod expiry;
 mod fields;
 mod key;
 mod literals;

@@ -2,21 +2,22 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Result};
+use syn::{DeriveInput, Result, Type};
 
 use crate::aggregates::AggregateAttribute;
 use crate::attributes::{IndexAttribute, RecordAttribute};
 use crate::counters::Counter;
 use crate::fields::Fields;
-use crate::key::Path;
 use crate::names::snake_case;
 use crate::templates::Template;
-use crate::{declaration, ways};
+use crate::{declaration, expiry, ways};
 
 /// Everything that the struct says.
 pub(crate) struct Record<'i> {
     pub(crate) input: &'i DeriveInput,
     pub(crate) attribute: RecordAttribute,
+    /// The type of the field by which records expire, where it decides what that field is.
+    pub(crate) end: Option<Type>,
     pub(crate) fields: Fields,
     /// The template of the record's key.
     pub(crate) key: Template,
@@ -42,13 +43,11 @@ impl<'i> Record<'i> {
             .map(|index| Ok((Template::read(&index.key, &fields)?, index)))
             .map(|read: Result<_>| read.map(|(template, index)| (index, template)))
             .collect::<Result<_>>()?;
-        if let Some(expires_at) = &attribute.expires_at {
-            let path = Path::parse(&expires_at.value())
-                .map_err(|reason| syn::Error::new(expires_at.span(), reason))?;
-            fields.resolve(&path, expires_at.span())?;
-        }
+        let end =
+            attribute.expires_at.as_ref().map(|path| expiry::end(path, &fields)).transpose()?;
         let counters = Counter::read_all(input, &fields)?;
-        Ok(Record { input, attribute, fields, key, indexes, aggregates, counters })
+        let end = end.flatten();
+        Ok(Record { input, attribute, end, fields, key, indexes, aggregates, counters })
     }
 }
 

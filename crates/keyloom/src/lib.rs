@@ -10,6 +10,7 @@ mod index;
 mod json;
 mod key;
 mod keyspace;
+mod lease;
 mod log;
 mod purge;
 mod query;
@@ -30,20 +31,24 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
-pub use due::{Due, DueItem, Lease, SweepOptions, Sweeper, SweeperReport, Swept, SweptCollection};
+pub use due::{
+    Due, DueItem, Lease, MaintainOptions, Maintained, Maintainer, MaintainerReport, SweepOptions,
+    Swept, SweptCollection,
+};
 pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, SweptGroups, Verification,
-    VerifiedChunk, Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
+    Verifier, VerifyOptions,
 };
 pub use json::read_json;
 pub use keyspace::{KeyPattern, keyspace_markdown};
+pub use log::Trimmed;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
-    Counted, Cursor, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Order, Page,
-    Problem, ProblemKind, Query, Stopped,
+    Counted, Cursor, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Order,
+    Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
 pub use record::{Document, Version};
 pub use schema::{
@@ -57,7 +62,7 @@ pub use store::{
     Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
     OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed, StatsOptions,
-    Store, StoreStats, Stored, TransactionCollection, Trimmed, Watch, WatchOptions,
+    Store, StoreStats, Stored, TransactionCollection, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

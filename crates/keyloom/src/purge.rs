@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::engine::{
-    Address, Batch, Condition, Direction, Effect, EngineExt, Outcome, Range, Row, successor,
+    Address, Batch, Cause, Condition, Direction, Effect, EngineExt, Outcome, Range, Row, successor,
 };
 use crate::error::Result;
 use crate::schema::Loaded;
@@ -43,13 +43,30 @@ pub struct Purged {
 /// A cell that goes, if this still holds for it.
 pub(crate) type Removal = (Address, Option<Condition>);
 
-/// Walks over the ranges in this order. `judge` is given the place of the range and some of its
-/// cells, and says which of them go.
+/// Whether work that goes on in the background is still wanted.
+pub(crate) type GoesOn<'g> = &'g (dyn Fn() -> bool + Send + Sync);
+
+/// Says which cells go. A trait, since no bound can say that the future of an async closure may be
+/// sent to another thread.
+pub(crate) trait Judge: Sync {
+    /// Those of these cells, of the range at this place, that go.
+    fn removals(
+        &self,
+        session: &Session,
+        loaded: &Loaded,
+        place: usize,
+        rows: &[Row],
+    ) -> impl Future<Output = Result<Vec<Removal>>> + Send;
+}
+
+/// Walks over the ranges in this order, until everything was looked at, the limit is reached, or it
+/// is told to stop.
 pub(crate) async fn purge(
     session: &Session,
     options: &PurgeOptions,
+    goes_on: GoesOn<'_>,
     ranges: &[Range],
-    judge: impl AsyncFn(usize, &Loaded, &[Row]) -> Result<Vec<Removal>>,
+    judge: &impl Judge,
 ) -> Result<Purged> {
     let mut purged = Purged::default();
     let mut from = options.from.clone();
@@ -57,7 +74,8 @@ pub(crate) async fn purge(
         let Some(mut left) = left_of(range, from.as_ref()) else { continue };
         from = None;
         loop {
-            if purged.read >= u64::try_from(options.cells_max).unwrap_or(u64::MAX) {
+            let most = u64::try_from(options.cells_max).unwrap_or(u64::MAX);
+            if purged.read >= most || !goes_on() {
                 purged.next = Some(left.start);
                 return Ok(purged);
             }
@@ -65,7 +83,7 @@ pub(crate) async fn purge(
             let (engine, space) = (&session.engine, &session.space);
             let stretch = engine.scan_one(space, &left, CHUNK_CELLS, Direction::Forward).await?;
             let Some(last) = stretch.rows.last() else { break };
-            let removals = judge(place, &loaded, &stretch.rows).await?;
+            let removals = judge.removals(session, &loaded, place, &stretch.rows).await?;
             let Some(removed) = remove(session, &loaded, removals).await? else { continue };
             purged.read += stretch.rows.len() as u64;
             purged.removed += removed;
@@ -87,21 +105,49 @@ fn left_of(range: &Range, from: Option<&Bytes>) -> Option<Range> {
     }
 }
 
-/// Removes cells under the schema that they were judged by, and tells how many; `None` when that,
-/// or one of them, changed, so that they must be judged again.
+/// Removes cells under the schema that they were judged by, and tells how many; `None` when that
+/// changed, so that they must be judged again. A cell that changed is in use, and stays.
 async fn remove(session: &Session, loaded: &Loaded, removals: Vec<Removal>) -> Result<Option<u64>> {
-    let removed = removals.len() as u64;
+    let mut removed = 0;
     // Not every engine takes a whole chunk at once.
     let most = session.engine.capabilities().batch_entries_max.max(1);
     for part in removals.chunks(most) {
-        let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.space.clone()) };
-        for (address, condition) in part {
-            batch.push(address.clone(), *condition, Some(Effect::Delete));
-        }
-        if let Outcome::Rejected(_) = session.commit(loaded, batch, || session.note()).await? {
-            session.reload().await?;
-            return Ok(None);
+        match commit(session, loaded, part).await? {
+            Done::Yes => removed += part.len() as u64,
+            Done::StaleSchema => return Ok(None),
+            // One of them changed, which says nothing of the others.
+            Done::No => {
+                for one in part {
+                    match commit(session, loaded, std::slice::from_ref(one)).await? {
+                        Done::Yes => removed += 1,
+                        Done::StaleSchema => return Ok(None),
+                        Done::No => {}
+                    }
+                }
+            }
         }
     }
     Ok(Some(removed))
+}
+
+/// What became of a batch of removals.
+enum Done {
+    Yes,
+    No,
+    StaleSchema,
+}
+
+async fn commit(session: &Session, loaded: &Loaded, removals: &[Removal]) -> Result<Done> {
+    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.space.clone()) };
+    for (address, condition) in removals {
+        batch.push(address.clone(), *condition, Some(Effect::Delete));
+    }
+    match session.commit(loaded, batch, || session.note()).await? {
+        Outcome::Committed(_) => Ok(Done::Yes),
+        Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
+            session.reload().await?;
+            Ok(Done::StaleSchema)
+        }
+        Outcome::Rejected(_) => Ok(Done::No),
+    }
 }

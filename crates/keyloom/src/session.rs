@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
 use crate::record::now_ms;
-use crate::schema::{Applied, Collection, Live, Schema, Warning, lookalikes};
+use crate::schema::{Applied, Collection, Live, Loaded, Schema, Warning, lookalikes};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
@@ -129,6 +129,13 @@ impl Session {
         Err(Error::new(ErrorKind::Contention, "the schema kept changing during a write"))
     }
 
+    /// Whether a write was refused by a schema that another process has changed since. A commit is
+    /// told by its fence; a refusal makes none, and so asks before it is pronounced.
+    pub(crate) async fn is_outdated(&self, known: &Arc<Loaded>, refusal: &Error) -> bool {
+        judges_by_schema(refusal)
+            && self.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, known))
+    }
+
     /// The space as it is, for what only the program itself may do.
     pub(crate) fn program(&self) -> Result<&Arc<Live>> {
         match self.actor {
@@ -153,6 +160,21 @@ impl Session {
             lookalikes(collection, record).iter().for_each(|warning| listener.tell(warning));
         }
     }
+}
+
+/// Whether an error may be a judgement by the schema, and not by what is in the store.
+fn judges_by_schema(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidArgument
+            | ErrorKind::InvalidKey
+            | ErrorKind::InvalidRecord
+            | ErrorKind::InvalidQuery
+            | ErrorKind::IllegalTransition
+            | ErrorKind::Forbidden
+            | ErrorKind::LimitExceeded
+            | ErrorKind::Corrupt
+    )
 }
 
 /// How many different warnings are told. The names in records may be without end.

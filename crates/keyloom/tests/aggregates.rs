@@ -15,7 +15,7 @@ use aggregate_support::{
     Clients, Dice, TEXTS, adding, assert_clean, assert_exact, engines, own, plant, schema,
 };
 use keyloom::engine::{Effect, Engine, Memory, Metered, Space, Stamp};
-use keyloom::{ErrorKind, GroupQuery, IndexState, Order, Query, Store};
+use keyloom::{ErrorKind, GroupQuery, IndexState, Order, PurgeOptions, Query, Store};
 use serde_json::{Value, json};
 
 async fn store() -> Store {
@@ -158,19 +158,19 @@ async fn the_largest_groups_are_told_within_a_budget() {
         let status = if n % 3 == 0 { "done" } else { "queued" };
         runs.insert(&run(&flow, &n.to_string(), status, -n)).await.unwrap();
     }
-    let by_sum = runs.top_groups(&GroupQuery::new("seconds_by_flow"), 2).await.unwrap();
+    let by_sum = runs.top_groups(&GroupQuery::new("seconds_by_flow"), 2).await.unwrap().groups;
     let shown: Vec<(&Value, Option<i64>)> =
         by_sum.iter().map(|group| (&group.values[0], group.sum)).collect();
     assert_eq!(shown, [(&json!("f0"), Some(-60)), (&json!("f1"), Some(-65))]);
-    let by_count = runs.top_groups(&GroupQuery::new("by_status"), 5).await.unwrap();
+    let by_count = runs.top_groups(&GroupQuery::new("by_status"), 5).await.unwrap().groups;
     let counts: Vec<i64> = by_count.iter().map(|group| group.count).collect();
     assert_eq!(counts, [20, 10]);
-    assert_eq!(runs.top_groups(&GroupQuery::new("by_status"), 0).await.unwrap(), []);
+    assert_eq!(runs.top_groups(&GroupQuery::new("by_status"), 0).await.unwrap().groups, []);
     let tight = GroupQuery::new("seconds_by_flow").limit(5);
     let error = runs.top_groups(&tight, 1).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LimitExceeded);
-    assert_eq!(runs.top_groups(&tight.clone().limit(6), 1).await.unwrap().len(), 1);
-    assert_eq!(runs.top_groups(&tight.within("f3"), 9).await.unwrap().len(), 1);
+    assert_eq!(runs.top_groups(&tight.clone().limit(6), 1).await.unwrap().groups.len(), 1);
+    assert_eq!(runs.top_groups(&tight.within("f3"), 9).await.unwrap().groups.len(), 1);
 }
 
 #[tokio::test]
@@ -298,10 +298,10 @@ async fn empty_groups_are_not_shown_and_are_swept() {
         let statuses = runs.groups(&GroupQuery::new("by_status")).await.unwrap().groups;
         assert_eq!(statuses.len(), 1, "ten with a sum of zero are not nothing");
         let full = own(&store, "aggregate:").await.len();
-        let swept = store.sweep_groups().await.unwrap();
-        assert!(swept.empty >= 2);
-        assert_eq!(own(&store, "aggregate:").await.len() as u64, full as u64 - swept.empty);
-        assert_eq!(store.sweep_groups().await.unwrap().empty, 0);
+        let purged = store.purge_groups(&PurgeOptions::default()).await.unwrap();
+        assert!(purged.removed >= 2);
+        assert_eq!(own(&store, "aggregate:").await.len() as u64, full as u64 - purged.removed);
+        assert_eq!(store.purge_groups(&PurgeOptions::default()).await.unwrap().removed, 0);
         assert_exact(&store).await;
         assert_clean(&store).await;
     }
@@ -329,7 +329,7 @@ async fn sweeping_beside_writers_loses_nothing() {
             })
             .collect();
         while writers.iter().any(|writer| !writer.is_finished()) {
-            store.sweep_groups().await.unwrap();
+            store.purge_groups(&PurgeOptions::default()).await.unwrap();
             tokio::task::yield_now().await;
         }
         for writer in writers {
@@ -435,7 +435,7 @@ async fn a_reader_with_an_old_schema_reads_the_new_numbers() {
     first.recount("run", "by_status").await.unwrap();
     assert_eq!(others.groups(&GroupQuery::new("by_status")).await.unwrap().groups.len(), 1);
     first.recount("run", "by_status").await.unwrap();
-    assert_eq!(others.top_groups(&GroupQuery::new("by_status"), 3).await.unwrap().len(), 1);
+    assert_eq!(others.top_groups(&GroupQuery::new("by_status"), 3).await.unwrap().groups.len(), 1);
     let catalog = keyloom::engine::Address::new(keyloom::engine::Area::own(), "catalog");
     let cell = first.engine().get(&Space::main(), &[catalog]).await.unwrap().remove(0).unwrap();
     let catalog: Value = serde_json::from_slice(cell.bytes().unwrap()).unwrap();

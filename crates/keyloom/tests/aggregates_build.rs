@@ -23,7 +23,7 @@ use keyloom::engine::{
     Address, Batch, Capabilities, Cell, CommitFault, Direction, Engine, Memory, Outcome, Range,
     Row, Space, Stretch, Torn, Unreliable,
 };
-use keyloom::{ErrorKind, IndexState, Result, Schema, Store};
+use keyloom::{ErrorKind, IndexState, PurgeOptions, Result, Schema, Store};
 use serde_json::{Value, json};
 
 /// A store with records from before, and every aggregate building.
@@ -126,7 +126,7 @@ async fn with_writers(engine: Arc<dyn Engine>, acts: u64) {
         writer.await.unwrap();
     }
     // Where batches show cell by cell, a mark may have shown after all others were removed.
-    store.sweep_groups().await.unwrap();
+    store.purge_groups(&PurgeOptions::default()).await.unwrap();
     assert_settled(&store).await;
 }
 
@@ -232,7 +232,7 @@ async fn a_builder_may_die_at_every_step() {
             assert!(deaths >= 3, "{deaths}");
             build_all(&store).await.unwrap();
             // Whoever died while sweeping left marks behind.
-            store.sweep_groups().await.unwrap();
+            store.purge_groups(&PurgeOptions::default()).await.unwrap();
             assert_settled(&store).await;
         }
     }
@@ -259,7 +259,7 @@ async fn a_builder_may_be_left_in_doubt_at_every_step() {
         }
         assert!(failures >= 2, "{failures}");
         build_all(&store).await.unwrap();
-        store.sweep_groups().await.unwrap();
+        store.purge_groups(&PurgeOptions::default()).await.unwrap();
         assert_settled(&store).await;
     }
 }

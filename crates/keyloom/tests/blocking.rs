@@ -260,6 +260,7 @@ fn what_expires_and_what_is_due_waits_too() {
         expires_at = "ends"
         fields = { id = "text", at = "timestamp", ends = "timestamp" }
         index.due = { key = "job-due:{at}:{id}" }
+        count.all = { group = [] }
     "#;
     let store = Store::open("memory:").unwrap();
     store.apply(&Schema::from_toml(schema).unwrap()).unwrap();
@@ -268,6 +269,8 @@ fn what_expires_and_what_is_due_waits_too() {
     jobs.insert(&json!({ "id": "due", "at": 1 })).unwrap();
     assert!(jobs.get("over").unwrap().is_none());
     assert_eq!(jobs.count_entries(&Query::new().scan()).unwrap().swept_until, Some(2));
+    let all = jobs.group("all", ()).unwrap();
+    assert_eq!((all.count, all.swept_until), (2, Some(2)));
     assert_eq!(store.sweep(&SweepOptions::default()).unwrap().records, 1);
     let (due, hour) = (Due::new("due").take(9), Duration::from_secs(3_600));
     let mut leased = jobs.lease(&due, "w", hour).unwrap();

@@ -133,7 +133,7 @@ async fn an_older_program_obeys_counters_that_it_does_not_know() {
         let read = other.documents("flow").await.unwrap().get("f").await.unwrap().unwrap();
         assert_eq!(read.value, json!({ "id": "f", "x": 1, "new": 0, "stats": { "old": 1 } }));
         // Bounds hold from the next increment on.
-        let bounded = NEW.replace("min = 0", "max = 1");
+        let bounded = NEW.replace("min = 0", "min = -9, max = 1");
         other.apply(&Schema::from_toml(&format!("{OLD}{bounded}")).unwrap()).await.unwrap();
         let error = flows.increment("f", [("stats.old", 1)]).await.unwrap_err();
         assert_eq!((error.kind(), error.context_value("max")), (ErrorKind::OutOfBounds, Some("1")));

@@ -6,18 +6,21 @@
     reason = "tests fail by panicking"
 )]
 
+mod index_support;
 mod time_support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use index_support::Meddled;
 use keyloom::engine::{Area, Engine, Memory};
 use keyloom::{
-    Collection, Due, DueItem, Error, ErrorKind, Leased, Result, Store, Stored, SweepOptions,
+    Collection, Due, DueItem, Error, ErrorKind, FindingKind, Leased, RepairOptions, Result, Store,
+    Stored, SweepOptions,
 };
 use serde_json::{Value, json};
-use time_support::{START, Subject, keys_of};
+use time_support::{START, Subject, keys_of, plant};
 
 const SCHEMA: &str = r#"
 [collection.run]
@@ -319,4 +322,85 @@ async fn what_lies_in_the_place_of_a_lease_keeps_nobody_from_the_work() {
     assert_eq!(names(&runs.lease(&due, "w2", MINUTE).await.unwrap()), ["r1/payment"]);
     time_support::plant(&engine, Area::own(), "lease:nobody", "{}").await;
     assert_eq!(subject.store.sweep(&SweepOptions::default()).await.unwrap().leases, 1);
+}
+
+/// The cell of a lease on an entry.
+fn cell_of(collection: &str, index: &str, entry: &str, until: u64) -> (String, String) {
+    use sha2::{Digest, Sha256};
+    let hash: String =
+        Sha256::digest(entry.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let value = json!({ "entry": entry, "owner": "w", "until": until });
+    (format!("lease:{collection}:{index}:{hash}"), value.to_string())
+}
+
+#[tokio::test]
+async fn verify_tells_of_leases_that_are_none_or_belong_to_nothing() {
+    for subject in Subject::all(SCHEMA).await {
+        let runs = runs(&subject.store).await;
+        runs.insert(&run("r1", &[("payment", 0)])).await.unwrap();
+        let held = runs.lease(&Due::new("due"), "w", MINUTE).await.unwrap();
+        let gone = format!("flow:index:due:{START}:f:r2:mail");
+        let there = held.items[0].lease.entry().to_owned();
+        let now = subject.clock.now();
+        let sound = [
+            // It has not run out: its worker may be about to finish.
+            cell_of("run", "due", &gone, now + 1),
+            // Nor has this one, of another collection.
+            cell_of("job", "late", "job-late:x", now + 5),
+        ];
+        for (key, value) in &sound {
+            plant(subject.store.engine(), Area::own(), key, value).await;
+        }
+        subject.assert_sound().await;
+        let (dangling, ran_out) = cell_of("run", "due", &format!("{gone}2"), now);
+        let (misplaced, of_another) = (cell_of("run", "due", "other", 0).0, ran_out.clone());
+        let (no_index, _) = cell_of("run", "none", &there, now);
+        let (no_collection, _) = cell_of("none", "due", &there, now);
+        let faults = [
+            (dangling, ran_out.clone(), FindingKind::Dangling),
+            (misplaced, of_another, FindingKind::Unknown),
+            (no_index, ran_out.clone(), FindingKind::Unknown),
+            (no_collection, ran_out.clone(), FindingKind::Unknown),
+            ("lease:run".to_owned(), ran_out, FindingKind::Unknown),
+            (cell_of("run", "due", "rubbish", 0).0, "{".to_owned(), FindingKind::Unreadable),
+        ];
+        for (key, value, kind) in faults {
+            plant(subject.store.engine(), Area::own(), &key, &value).await;
+            let found = subject.store.verify().await.unwrap().findings;
+            assert_eq!(found.len(), 1, "{}: {found:?}", subject.name);
+            assert_eq!((found[0].kind, &found[0].key), (kind, &key));
+            let dry = RepairOptions { dry_run: true, ..RepairOptions::default() };
+            for options in [dry, RepairOptions::default()] {
+                let repair = subject.store.repair(&options).await.unwrap();
+                assert_eq!((&repair.mended, &repair.left), (&found, &vec![]), "{key}");
+            }
+            subject.assert_sound().await;
+        }
+        let leases = subject.keys_of(Area::own()).await;
+        let leases = leases.iter().filter(|key| key.starts_with("lease:")).count();
+        assert_eq!(leases, 3, "those that are sound are let be");
+        finish(&subject.store, &held.items[0]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_repair_leaves_a_lease_that_is_given_out_meanwhile() {
+    let memory: Arc<dyn Engine> = Arc::new(Memory::new());
+    let meddled = Arc::new(Meddled::new(memory));
+    let subject = Subject::on("meddled", meddled.clone(), SCHEMA).await;
+    let entry = format!("flow:index:due:{START}:f:r1:mail");
+    let (key, ran_out) = cell_of("run", "due", &entry, START);
+    plant(subject.store.engine(), Area::own(), &key, &ran_out).await;
+    assert_eq!(subject.store.verify().await.unwrap().counts.dangling, 1);
+    // The work comes back right before the mend, and a worker has it.
+    let other = subject.store.clone();
+    meddled.before_next_commit(async move {
+        let runs = runs(&other).await;
+        runs.insert(&run("r1", &[("mail", 0)])).await.unwrap();
+        let leased = runs.lease(&Due::new("due"), "w2", MINUTE).await.unwrap();
+        assert_eq!(names(&leased), ["r1/mail"]);
+    });
+    let repair = subject.store.repair(&RepairOptions::default()).await.unwrap();
+    assert_eq!((repair.mended, repair.left), (vec![], vec![]));
+    assert!(subject.keys_of(Area::own()).await.contains(&key));
 }

@@ -182,8 +182,8 @@ async fn a_write_with_a_key_is_answered_alike_also_when_records_made_way() {
     let memory = Memory::new();
     let batches_of =
         |batch_entries_max| Capabilities { batch_entries_max, ..memory.capabilities().clone() };
-    assert!(Schema::from_toml(SCHEMA).unwrap().check_against(&batches_of(9)).is_err());
-    let capabilities = batches_of(10);
+    assert!(Schema::from_toml(SCHEMA).unwrap().check_against(&batches_of(10)).is_err());
+    let capabilities = batches_of(11);
     let small = Arc::new(Small(memory, capabilities));
     writes_over_expired(&Subject::on("small", small, SCHEMA).await).await;
 }

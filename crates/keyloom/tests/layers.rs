@@ -43,6 +43,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("purge",    "purge"),
     // What records were: its cells and their bounds.
     ("history",  "history"),
+    // Who has which work: the cells of leases.
+    ("lease",    "lease"),
     // Records with their counters, as they are read.
     ("counted",  "counted"),
     ("write",    "write"),
@@ -97,10 +99,10 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &[
         "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
-        "due/lease.rs", "schema/aggregate.rs",
+        "lease.rs", "schema/aggregate.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
-    ("tokio",       &["engine/", "write/retry.rs", "query/page.rs", "due/sweeper.rs", "blocking"]),
+    ("tokio",       &["engine/", "write/retry.rs", "query/reader.rs", "due/maintainer.rs", "blocking"]),
 ];
 
 #[test]

@@ -13,7 +13,6 @@ mod time_support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use index_support::{Dice, Meddled};
 use keyloom::engine::{Area, Capabilities, CommitFault, Engine, Memory, Torn, Unreliable};
@@ -153,8 +152,8 @@ async fn small_batches_are_enough() {
         "key = \"token-index:tag:{tags.*}:{id}\"\nmax = 2",
     );
     let memory = Memory::new();
-    // One record, and two e-mails, two tags twice and two ends: the worst replacement.
-    let capabilities = Capabilities { batch_entries_max: 10, ..memory.capabilities().clone() };
+    // One record twice, two e-mails, two tags twice, two ends and a key: the worst move.
+    let capabilities = Capabilities { batch_entries_max: 11, ..memory.capabilities().clone() };
     let subject = Subject::on("small", Arc::new(Small(memory, capabilities)), &schema).await;
     let tokens = tokens(&subject.store).await;
     tokens.insert(&token("a", "a@x", 10)).await.unwrap();
@@ -219,39 +218,6 @@ async fn entries_of_the_index_over_the_ends_are_verified_and_repaired() {
     subject.store.repair(&RepairOptions::default()).await.unwrap();
     subject.assert_sound().await;
     assert_eq!(subject.keys().await.len(), 3 * 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_sweeper_sweeps_until_it_is_stopped() {
-    let subject = five_of_eight(Arc::new(Memory::new())).await;
-    let pause = Duration::from_secs(3_600);
-    let mut sweeper = subject.store.sweep_every(pause, SweepOptions::default()).unwrap();
-    let report = sweeper.next_pass().await;
-    assert_eq!((report.passes, report.records, report.failures), (1, 5, 0));
-    subject.clock.pass(1);
-    assert_eq!(sweeper.next_pass().await.records, 6);
-    subject.clock.pass(100);
-    let report = sweeper.stop().await;
-    assert_eq!((report.passes, report.records), (2, 6), "nothing after it was stopped");
-    assert_eq!(subject.keys().await.len(), 2 * 5);
-    // Dropping one stops it too, and a closed store does not end one.
-    let dropped = subject.store.sweep_every(pause, SweepOptions::default()).unwrap();
-    drop(dropped);
-    let unreliable = Arc::new(Unreliable::new(Arc::new(Memory::new()), 1, 0.0));
-    let failing = five_of_eight(unreliable.clone()).await;
-    unreliable.script([CommitFault::Refused]);
-    let mut sweeper = failing.store.sweep_every(pause, SweepOptions::default()).unwrap();
-    let report = sweeper.next_pass().await;
-    assert_eq!((report.failures, report.records), (1, 0));
-    assert!(report.last_failure.is_some());
-    assert_eq!(sweeper.next_pass().await.records, 5, "the next pass tries again");
-}
-
-#[test]
-fn a_sweeper_needs_a_runtime() {
-    let store = Store::on(Arc::new(Memory::new()));
-    let refused = store.sweep_every(Duration::from_secs(1), SweepOptions::default());
-    assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 /// What the store should hold: each id with its e-mail and its end.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use keyloom::engine::{Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space};
-use keyloom::{Collection, Error, ErrorKind, Fate, Query, Retry, Schema, Store};
+use keyloom::{Collection, Error, ErrorKind, Fate, Query, Retry, Schema, Store, Transaction};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = r#"
@@ -528,5 +528,36 @@ async fn a_conflict_tells_the_program_what_is_in_the_way() {
             assert_eq!(late.kind(), ErrorKind::VersionConflict);
             assert_eq!((late.current(), late.holder()), (Some(&now), None));
         }
+    }
+}
+
+/// While a unique index is being built, records from before may share a value. All of them can go
+/// at once, and with them the entry of the one that has it.
+#[tokio::test]
+async fn records_that_share_a_value_of_a_building_index_go_together() {
+    for subject in Subject::all().await {
+        let accounts = subject.accounts().await;
+        for id in ["x", "y", "z"] {
+            accounts.insert(&json!({ "id": id, "tax": "same" })).await.unwrap();
+        }
+        let unique = "[collection.account]\nkey = \"account:{id}\"\n\
+                      fields = { id = \"text\", tax = \"text\" }\n\
+                      unique.tax = { key = \"tax:{tax}\" }";
+        subject.store.apply(&Schema::from_toml(unique).unwrap()).await.unwrap();
+        // The second gets the entry, and comes neither first nor last below.
+        accounts.upsert(&json!({ "id": "y", "tax": "same", "free": 1 })).await.unwrap();
+        let removal = subject.store.transaction(|transaction: Transaction| async move {
+            let accounts = transaction.documents("account")?;
+            for id in ["x", "y", "z"] {
+                assert!(accounts.delete(id).await?);
+            }
+            Ok::<_, Error>(())
+        });
+        removal.await.unwrap();
+        subject.store.build("account", "tax").await.unwrap();
+        let verification = subject.store.verify().await.unwrap();
+        assert!(verification.is_clean(), "{:?}", verification.findings);
+        assert!(accounts.get_by("tax", "same").await.unwrap().is_none());
+        accounts.insert(&json!({ "id": "w", "tax": "same" })).await.unwrap();
     }
 }

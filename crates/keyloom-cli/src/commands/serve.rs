@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use keyloom::{Schema, Store, SweepOptions};
+use keyloom::{MaintainOptions, Schema, Store};
 use keyloom_server::{App, Authority, Config, Limits};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -85,8 +85,8 @@ Applies the schema, builds new indexes in the background, and serves until it is
 Ctrl-C or SIGTERM: then requests that have begun may end, and nothing acknowledged is lost.
 A second Ctrl-C does not wait. In a pipe it prints its URLs as one JSON line.";
 
-/// How long the sweeper pauses between two passes.
-const SWEEP_PAUSE: Duration = Duration::from_secs(60);
+/// How long maintenance pauses between two passes.
+const PAUSE: Duration = Duration::from_secs(60);
 
 impl Serve {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
@@ -110,7 +110,9 @@ impl Serve {
                 false => drop(runtime.spawn(build(in_space.clone(), collection, index))),
             }
         }
-        prepared.serve(&runtime, store, Screen::of(place), |announced| {
+        let mut spaces = vec!["main", &place.space];
+        spaces.dedup();
+        prepared.serve(&runtime, store, &spaces, Screen::of(place), |announced| {
             announced.tell(&format!("store {address}"))
         })
     }
@@ -190,11 +192,13 @@ impl Listening {
 }
 
 impl Prepared {
-    /// Serves until a signal says stop.
+    /// Serves until a signal says stop. The spaces that are named are maintained:
+    /// what has expired and what is kept long enough goes.
     pub(super) fn serve(
         self,
         runtime: &Runtime,
         store: Store,
+        spaces: &[&str],
         screen: Screen,
         announce: impl FnOnce(Announced) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -205,7 +209,10 @@ impl Prepared {
             .with_ansi(screen.is_colored())
             .init();
         runtime.block_on(async {
-            let sweeper = store.sweep_every(SWEEP_PAUSE, SweepOptions::default())?;
+            let maintainers = spaces
+                .iter()
+                .map(|name| store.space(name)?.maintain_every(PAUSE, MaintainOptions::default()))
+                .collect::<Result<Vec<_>, _>>()?;
             let app = App::new(store.clone(), config);
             let server =
                 keyloom_server::serve(app, address).await.map_err(|error| unbound(address, &error))?;
@@ -217,7 +224,9 @@ impl Prepared {
                 served = server.run(async { stop.await; note("stopping; Ctrl-C again does not wait") }) => served,
                 () = at_once => Ok(()),
             };
-            sweeper.stop().await;
+            for maintainer in maintainers {
+                maintainer.stop().await;
+            }
             store.close().await?;
             served.map_err(|error| Failure::new(FAILED, format!("the server failed: {error}")))
         })

@@ -57,14 +57,16 @@ mod tests {
 
     #[test]
     fn json_stays_the_same_json() {
-        for code in (0..=0x10_ffff).filter_map(char::from_u32) {
+        // Every hidden character, and a sample of the others.
+        let letters = (0..=0x10_ffff).filter_map(char::from_u32);
+        for code in
+            letters.filter(|letter| is_hidden(*letter) || u32::from(*letter).is_multiple_of(97))
+        {
             let value = serde_json::json!({ "text": format!("a{code}b") });
             let shown = visible_json(&value.to_string());
             assert!(!shown.chars().any(is_hidden), "{shown:?}");
-            if is_hidden(code) {
-                let read: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
-                assert_eq!(read, value);
-            }
+            let read: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
+            assert_eq!(read, value);
         }
     }
 }

@@ -89,7 +89,7 @@ fn another_program_at_the_url_is_told() {
         for status in answers {
             let (mut stream, _) = listener.accept().unwrap();
             let mut head = [0; 1024];
-            stream.read(&mut head).unwrap();
+            assert!(stream.read(&mut head).unwrap() > 0);
             let body = "<html>\u{1b}[2J</html>";
             let length = body.len();
             write!(stream, "HTTP/1.1 {status}\r\ncontent-type: text/html\r\nlocation: /x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();

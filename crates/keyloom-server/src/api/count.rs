@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use keyloom::{Access, CollectionDeclaration, Group, GroupQuery};
+use keyloom::{Access, CollectionDeclaration, Cursor, Group, GroupQuery};
 use serde_json::{Map, Value, json};
 
 use super::{answer, asking};
@@ -58,8 +58,8 @@ async fn groups(
     if let Some(top) = top {
         let top = asking::within("top", 1, limits.page_max, top)?;
         params.finish()?;
-        let groups = collection.top_groups(&query, top).await?;
-        return Ok(answer::json(&json!({ "groups": shown(&groups) })));
+        let top = collection.top_groups(&query, top).await?;
+        return Ok(answer::json(&told(&top.groups, None, top.swept_until)));
     }
     query = query.take(asking::page_size(&mut params, limits)?);
     if let Some(cursor) = params.take("cursor")? {
@@ -67,11 +67,18 @@ async fn groups(
     }
     params.finish()?;
     let page = collection.groups(&query).await?;
-    let mut members = Map::from_iter([("groups".to_owned(), shown(&page.groups))]);
-    if let Some(next) = page.next {
+    Ok(answer::json(&told(&page.groups, page.next, page.swept_until)))
+}
+
+fn told(groups: &[Group], next: Option<Cursor>, swept_until: Option<u64>) -> Value {
+    let mut members = Map::from_iter([("groups".to_owned(), shown(groups))]);
+    if let Some(next) = next {
         members.insert("next".to_owned(), next.to_string().into());
     }
-    Ok(answer::json(&members.into()))
+    if let Some(moment) = swept_until {
+        members.insert("swept_until".to_owned(), moment.into());
+    }
+    members.into()
 }
 
 fn shown(groups: &[Group]) -> Value {

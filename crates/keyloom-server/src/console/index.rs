@@ -153,7 +153,9 @@ async fn groups(
 ) -> Result<Inside, Problem> {
     let state = store.index_state(collection.name(), name).await?;
     let groups = match state {
-        IndexState::Ready => collection.top_groups(&GroupQuery::new(name), SHARES_MAX).await?,
+        IndexState::Ready => {
+            collection.top_groups(&GroupQuery::new(name), SHARES_MAX).await?.groups
+        }
         _ => Vec::new(),
     };
     let is_exact = groups.len() < SHARES_MAX;

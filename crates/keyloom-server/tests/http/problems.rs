@@ -14,7 +14,8 @@ const SCHEMA: &str = r#"
 #[test]
 fn unknown_paths_and_methods_are_problems() {
     let server = TestServer::start(SCHEMA);
-    for path in ["/", "/v1", "/v1/nothing", "/v1/collections/item", "/v1/collections/item/nothing"]
+    for path in
+        ["/nothing", "/v1", "/v1/nothing", "/v1/collections/item", "/v1/collections/item/nothing"]
     {
         let answer = server.get(path);
         assert_eq!(answer.expect(404)["type"], "/problems/not-found", "{path}");

@@ -13,7 +13,7 @@ use super::waits;
 use crate::due::Due;
 use crate::error::Result;
 use crate::query::{
-    Counted, Group, GroupPage, GroupQuery, HistoryEntry, Near, Nearby, Page, Query,
+    Counted, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Page, Query, TopGroups,
 };
 use crate::record::{Document, Version};
 use crate::schema::CollectionDeclaration;
@@ -82,8 +82,9 @@ impl<T> Collection<T> {
             -> Result<Leased<Document>>;
         fn counted(&self, aggregate: &str, group: impl KeyFields) -> Result<i64>;
         fn summed(&self, aggregate: &str, group: impl KeyFields) -> Result<i64>;
+        fn group(&self, aggregate: &str, group: impl KeyFields) -> Result<GroupTotal>;
         fn groups(&self, query: &GroupQuery) -> Result<GroupPage>;
-        fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<Vec<Group>>;
+        fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<TopGroups>;
         fn min(&self, query: &Query, field: &str) -> Result<Option<Value>>;
         fn max(&self, query: &Query, field: &str) -> Result<Option<Value>>;
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;

@@ -13,15 +13,14 @@ use super::runtime::Runtime;
 use super::transaction::{Transaction, Turn};
 use super::waits;
 use super::watch::Watch;
-use crate::due::{SweepOptions, Swept};
+use crate::due::{MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, SweptGroups, Verification, VerifyOptions};
+use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::log::Trimmed;
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema, Warning};
-use crate::store::{
-    Changes, Distribution, Replayed, StatsOptions, StoreStats, Trimmed, WatchOptions,
-};
+use crate::store::{Changes, Distribution, Replayed, StatsOptions, StoreStats, WatchOptions};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
 
@@ -84,7 +83,7 @@ impl Store {
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
         fn recount(&self, collection: &str, aggregate: &str) -> Result<Built>;
-        fn sweep_groups(&self) -> Result<SweptGroups>;
+        fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged>;
         fn disable(&self, collection: &str, index: &str) -> Result<()>;
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
@@ -93,6 +92,7 @@ impl Store {
         fn log_bounds(&self) -> Result<LogBounds>;
         fn trim_log(&self) -> Result<Trimmed>;
         fn sweep(&self, options: &SweepOptions) -> Result<Swept>;
+        fn maintain(&self, options: &MaintainOptions) -> Result<Maintained>;
         fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged>;
         fn purge_history(&self, options: &PurgeOptions) -> Result<Purged>;
         fn increment_many(&self, increments: impl IntoIterator<Item = Increment>)

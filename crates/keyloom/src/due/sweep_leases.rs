@@ -4,9 +4,9 @@
 //! changed the record outside of the lease, leaves the lease's cell behind. It harms nobody, and
 //! goes when it has run out and its entry is no more.
 
-use super::lease::{self, Content};
 use crate::engine::{Address, Batch, Condition, Direction, Effect, EngineExt, Outcome, Row};
 use crate::error::Result;
+use crate::lease::{self, Content};
 use crate::schema::Loaded;
 use crate::session::Session;
 
@@ -44,7 +44,7 @@ async fn gone(session: &Session, loaded: &Loaded, rows: Vec<Row>, now: u64) -> R
     for row in rows {
         match Content::of(&row.cell) {
             Some(content) if content.until > now => {}
-            Some(content) => match entry(loaded, &row.key, content) {
+            Some(content) => match lease::entry(&loaded.schema, &row.key, &content) {
                 Some(address) => ran_out.push((row, address)),
                 None => gone.push(row),
             },
@@ -59,13 +59,6 @@ async fn gone(session: &Session, loaded: &Loaded, rows: Vec<Row>, now: u64) -> R
         gone.extend(without.map(|((row, _), _)| row));
     }
     Ok(gone)
-}
-
-/// Where the entry of a lease lies; `None` when the schema knows no such index.
-fn entry(loaded: &Loaded, key: &[u8], content: Content) -> Option<Address> {
-    let (collection, index) = lease::place(key)?;
-    let index = loaded.schema.collections.get(collection)?.indexes.get(index)?;
-    Some(Address::new(index.area.clone(), content.entry))
 }
 
 /// Removes leases together, or each by itself if one of them changed meanwhile.

@@ -12,10 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::lease::{self, Content, Lease};
+use super::lease::{Lease, check_worker, until};
 use crate::engine::{Address, Batch, Cell, Condition, Direction, EngineExt, Outcome, Range, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
+use crate::lease::{self, Content};
 use crate::query::has_entry;
 use crate::record::{Document, Version, random_fraction};
 use crate::schema::{Collection, Index, Loaded, MomentForm, record_key_of};
@@ -101,14 +102,14 @@ pub(crate) async fn take(
 ) -> Result<Vec<DueItem<Document>>> {
     // A lease says what a worker does for all users.
     session.program()?;
-    lease::check_worker(worker)?;
+    check_worker(worker)?;
     if !(1..=TAKE_MAX).contains(&due.take) {
         return Err(Error::new(ErrorKind::InvalidQuery, "a worker takes 1 to 1000 items at once")
             .with("take", due.take));
     }
     let now = session.now();
     let plan = session.decide(|loaded| Plan::new(loaded, name, due, now)).await?;
-    let until = lease::until(now, duration)?;
+    let until = until(now, duration)?;
     Taker { session, plan, now, until, worker, waiting: VecDeque::new() }.run(due.take).await
 }
 

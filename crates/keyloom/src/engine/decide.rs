@@ -109,7 +109,10 @@ fn add(entry: usize, found: Option<&Cell>, additions: &[Addition]) -> Result<Int
         if min.is_some_and(|min| sum < min) || max.is_some_and(|max| sum > max) {
             return Err(Cause::Bound { entry, name: name.clone() });
         }
-        sums.insert(name.clone(), sum);
+        match sums.get_mut(name) {
+            Some(value) => *value = sum,
+            None => drop(sums.insert(name.clone(), sum)),
+        }
     }
     if integers_bytes(&sums) > VALUE_BYTES_MAX {
         return Err(Cause::TooLarge { entry });

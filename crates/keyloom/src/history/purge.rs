@@ -9,7 +9,7 @@ use super::keys::{all_traces, all_versions, trace_of, version_address, version_o
 use super::past::Past;
 use crate::engine::{Address, Area, Cell, Row};
 use crate::error::Result;
-use crate::purge::{PurgeOptions, Purged, purge};
+use crate::purge::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 use crate::record::Version;
 use crate::schema::{HistoryDeclaration, Loaded};
 use crate::session::Session;
@@ -17,17 +17,33 @@ use crate::session::Session;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Removes what is over. No cell of a history ever changes, so that nothing has to hold for it.
-pub(crate) async fn purge_history(session: &Session, options: &PurgeOptions) -> Result<Purged> {
+pub(crate) async fn purge_history(
+    session: &Session,
+    options: &PurgeOptions,
+    goes_on: GoesOn<'_>,
+) -> Result<Purged> {
     // Versions go first: a trace ends with the version that it leads to.
     let ranges = [all_versions(), all_traces()];
-    purge(session, options, &ranges, async |place, loaded, rows| {
+    purge(session, options, goes_on, &ranges, &Over).await
+}
+
+/// What no bound keeps.
+struct Over;
+
+impl Judge for Over {
+    async fn removals(
+        &self,
+        session: &Session,
+        loaded: &Loaded,
+        place: usize,
+        rows: &[Row],
+    ) -> Result<Vec<Removal>> {
         let gone = match place {
             0 => versions_to_remove(session, loaded, rows).await?,
             _ => traces_to_remove(session, loaded, rows),
         };
         Ok(gone.into_iter().map(|address| (address, None)).collect())
-    })
-    .await
+    }
 }
 
 /// The versions among these rows that no bound keeps.
@@ -36,12 +52,13 @@ async fn versions_to_remove(
     loaded: &Loaded,
     rows: &[Row],
 ) -> Result<Vec<Address>> {
-    let judged: Vec<(&Row, &str, Version, HistoryDeclaration)> = rows
+    let judged: Vec<Judged<'_>> = rows
         .iter()
-        .filter_map(|row| {
+        .enumerate()
+        .filter_map(|(place, row)| {
             let (name, version) = version_of(&row.key)?;
             let bounds = loaded.schema.collections.get(name)?.history?;
-            Some((row, name, version, bounds))
+            Some(Judged { row, next: rows.get(place + 1), name, version, bounds })
         })
         .collect();
     let later = |name: &str, version: Version, by: usize| {
@@ -50,7 +67,7 @@ async fn versions_to_remove(
     };
     // The next version ends this one; the one that is a full count later pushes it out.
     let mut asked: Vec<Address> = Vec::new();
-    for (_, name, version, bounds) in &judged {
+    for Judged { name, version, bounds, .. } in &judged {
         asked.extend(later(name, *version, 1));
         asked.extend(bounds.versions.and_then(|count| later(name, *version, count)));
     }
@@ -58,24 +75,45 @@ async fn versions_to_remove(
     asked.dedup();
     let cells = found(session, asked).await?;
     let now = session.now();
-    let goes = |row: &Row, name: &str, version: Version, bounds: HistoryDeclaration| {
+    let goes = |judged: &Judged<'_>| {
+        let Judged { row, name, version, bounds, .. } = *judged;
         let is_counted_out = bounds
             .versions
             .and_then(|count| later(name, version, count))
             .is_some_and(|address| cells.contains_key(&address));
         let ended = match Past::from_cell(&row.cell) {
             Some(past) if past.kind.is_end() => Some(past.at),
-            _ => later(name, version, 1)
-                .and_then(|address| Some(Past::from_cell(cells.get(&address)?)?.at)),
+            _ => {
+                let following = later(name, version, 1).and_then(|address| cells.get(&address));
+                // One that could not be read may be gone.
+                let following = following.or_else(|| Some(&judged.later()?.cell));
+                following.and_then(Past::from_cell).map(|past| past.at)
+            }
         };
         let is_aged_out =
             bounds.days.zip(ended).is_some_and(|(days, ended)| is_over(ended, days, now));
         is_counted_out || is_aged_out
     };
-    let gone = judged
-        .into_iter()
-        .filter(|(row, name, version, bounds)| goes(row, name, *version, *bounds));
-    Ok(gone.map(|(row, ..)| own_address(row)).collect())
+    Ok(judged.iter().filter(|judged| goes(judged)).map(|judged| own_address(judged.row)).collect())
+}
+
+/// One version of a record, and what is needed to judge it.
+struct Judged<'r> {
+    row: &'r Row,
+    /// The row after it.
+    next: Option<&'r Row>,
+    name: &'r str,
+    version: Version,
+    bounds: HistoryDeclaration,
+}
+
+impl<'r> Judged<'r> {
+    /// The row after it, if that is a later version of the same record.
+    fn later(&self) -> Option<&'r Row> {
+        let (name, version) = version_of(&self.next?.key)?;
+        let is_same = name == self.name && version.is_same_incarnation(self.version);
+        self.next.filter(|_| is_same)
+    }
 }
 
 /// The traces among these rows that were left before anything that days keep. A count of

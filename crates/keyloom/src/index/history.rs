@@ -3,10 +3,16 @@
 use serde_json::Value;
 
 use super::finding::{Finding, FindingKind};
-use crate::engine::{Address, Area, Cell, Row, ShowKey};
-use crate::history::{Past, Trace, trace_address, trace_of, version_address, version_of};
+use crate::engine::{Address, Area, Cell, Direction, EngineExt, Row, ShowKey};
+use crate::error::Result;
+use crate::history::{
+    Past, Trace, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
+};
 use crate::record::Version;
-use crate::schema::Loaded;
+use crate::schema::{Live, Loaded};
+
+/// How many traces are looked at together.
+const TRACES: usize = 64;
 
 /// The cells that tell whether the cell of a row is right, itself first.
 pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {
@@ -26,8 +32,49 @@ pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {
     vec![own, version_address(name, next), holder]
 }
 
+/// The witnesses of a version that seems to be lost. Versions between it and what leads to it may
+/// be gone, because they could not be read: any later version of the same record will do, and any
+/// trace that it left later under the key.
+pub(super) async fn search(
+    live: &Live,
+    row: &Row,
+    mut witnesses: Vec<Address>,
+) -> Result<Vec<Address>> {
+    let Some(((name, version), past)) = version_of(&row.key).zip(Past::from_cell(&row.cell)) else {
+        return Ok(witnesses);
+    };
+    let [_, next, holder] = &mut witnesses[..] else { return Ok(witnesses) };
+    let later = versions_of(name, version, version.revision().saturating_add(1), u64::MAX);
+    let found = live.engine.scan_one(&live.space, &later, 1, Direction::Forward).await?;
+    if let Some(found) = found.rows.first() {
+        *next = Address::new(Area::own(), found.key.clone());
+        return Ok(witnesses);
+    }
+    let mut traces = traces_of(name, past.key.as_bytes(), None);
+    while !traces.is_empty() {
+        let stretch =
+            live.engine.scan_one(&live.space, &traces, TRACES, Direction::Forward).await?;
+        for found in &stretch.rows {
+            if trace_of(&found.key).is_some_and(|(_, trace)| {
+                trace.version.is_same_incarnation(version) && trace.version > version
+            }) {
+                *holder = Address::new(Area::own(), found.key.clone());
+                return Ok(witnesses);
+            }
+        }
+        let Some(last) = stretch.rows.last().filter(|_| stretch.more) else { break };
+        traces = traces.after(&last.key, Direction::Forward);
+    }
+    Ok(witnesses)
+}
+
 /// What is wrong with a cell, given it and its other witnesses; `None` when nothing is.
-pub(super) fn judge(loaded: &Loaded, key: &[u8], cells: &[Option<Cell>]) -> Option<Finding> {
+pub(super) fn judge(
+    loaded: &Loaded,
+    witnesses: &[Address],
+    cells: &[Option<Cell>],
+) -> Option<Finding> {
+    let key = &witnesses.first()?.key;
     let cell = cells.first()?.as_ref()?;
     let name = version_of(key).map(|(name, _)| name).or_else(|| Some(trace_of(key)?.0));
     let keeps = |name: &str| loaded.schema.collections.get(name)?.history;
@@ -37,7 +84,7 @@ pub(super) fn judge(loaded: &Loaded, key: &[u8], cells: &[Option<Cell>]) -> Opti
         (FindingKind::Unreadable, "the cell of a history cannot be read")
     } else {
         let (_, version) = version_of(key)?;
-        (FindingKind::Dangling, lost(version, cell, cells.get(1..)?)?)
+        (FindingKind::Dangling, lost(version, cell, witnesses.get(2)?, cells.get(1..)?)?)
     };
     Some(Finding {
         kind,
@@ -61,12 +108,21 @@ fn is_readable(key: &[u8], cell: &Cell) -> bool {
     }
 }
 
-/// Why no key leads to a version: the last of its record is followed by nothing, is not the
+/// Why no key leads to a version: the last of its record is followed by nothing, is not of the
 /// record that is there, and left no trace.
-fn lost(version: Version, cell: &Cell, others: &[Option<Cell>]) -> Option<&'static str> {
+fn lost(
+    version: Version,
+    cell: &Cell,
+    holder_address: &Address,
+    others: &[Option<Cell>],
+) -> Option<&'static str> {
     let [next, holder] = others else { return None };
     let is_end = Past::from_cell(cell)?.kind.is_end();
-    let is_held = |holder: &Cell| is_end || Version::from_stamp(holder.stamp) == version;
+    let is_trace = holder_address.area == Area::own() && trace_of(&holder_address.key).is_some();
+    let is_held = |holder: &Cell| {
+        let record = Version::from_stamp(holder.stamp);
+        is_trace || (record.is_same_incarnation(version) && record >= version)
+    };
     if next.is_some() || holder.as_ref().is_some_and(is_held) {
         return None;
     }

@@ -1,17 +1,18 @@
 //! Verifies a store and mends what it finds, while writers go on.
 
-use std::sync::Arc;
-
 use super::aggregates::{self, Purpose};
+use super::discard::discard;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::group::Group;
 use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
 use super::pair::Pair;
 use super::suspect::Suspect;
-use super::verify::{Fault, Subject, Verifier, VerifyOptions};
+use super::verification::VerifyOptions;
+use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::{Aggregate, Live};
+use crate::session::Session;
 
 /// How a store is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +30,8 @@ pub struct Repair {
     pub mended: Vec<Finding>,
     /// How many faults of each kind were mended.
     pub mended_counts: FindingCounts,
-    /// The first faults that were left: unreadable and unknown keys, values that two records
-    /// claim, and what writers kept changing.
+    /// The first faults that were left: records and entries that cannot be read, keys of no
+    /// template, values that two records claim, and what writers kept changing.
     pub left: Vec<Finding>,
     /// How many faults of each kind were left.
     pub left_counts: FindingCounts,
@@ -52,8 +53,9 @@ enum Fate {
     StaleSchema,
 }
 
-pub(crate) async fn repair(live: &Arc<Live>, options: &RepairOptions) -> Result<Repair> {
-    let mut verifier = Verifier::new(live, &options.verify).await?;
+pub(crate) async fn repair(session: &Session, options: &RepairOptions) -> Result<Repair> {
+    let live = session.program()?;
+    let mut verifier = Verifier::new(session, &options.verify).await?;
     let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
     let findings_max = options.verify.findings_max;
     let (mut mended, mut left) = (Tally::default(), Tally::default());
@@ -208,11 +210,12 @@ async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<F
             mender.mend(pair, hand).await?
         }
         Suspect::Counters(counters) => verifier.renewed(counters).mend(&mender, hand).await?,
-        Suspect::Nameless { .. }
-        | Suspect::Record { .. }
-        | Suspect::History { .. }
-        | Suspect::Idempotency { .. }
-        | Suspect::Stray { .. } => return Ok(Fate::Left(String::new())),
+        Suspect::History { .. } | Suspect::Idempotency { .. } | Suspect::Lease { .. } => {
+            discard(&mender, suspect, hand).await?
+        }
+        Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => {
+            return Ok(Fate::Left(String::new()));
+        }
     };
     Ok(match mended {
         Mended::Sound => Fate::Gone,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
-use super::{history, idempotency};
+use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
 use crate::write::read_record;
@@ -27,6 +27,8 @@ pub(super) enum Suspect {
     History { witnesses: Vec<Address> },
     /// The cell of an idempotency key that may not be one.
     Idempotency { address: Address },
+    /// A lease that may not be one, or belong to nothing at this moment.
+    Lease { witnesses: Vec<Address>, now: u64 },
     /// Counters that may belong to no record, or have names that are not declared.
     Counters(CounterCell),
     /// A key that belongs to no template; near this one.
@@ -42,6 +44,7 @@ impl Suspect {
             | Suspect::Record { .. }
             | Suspect::History { .. }
             | Suspect::Idempotency { .. }
+            | Suspect::Lease { .. }
             | Suspect::Counters(_)
             | Suspect::Stray { .. } => None,
         }
@@ -59,7 +62,7 @@ impl Suspect {
             Suspect::Record { collection, key } => {
                 vec![Address::new(collection.area.clone(), key.clone())]
             }
-            Suspect::History { witnesses } => witnesses.clone(),
+            Suspect::History { witnesses } | Suspect::Lease { witnesses, .. } => witnesses.clone(),
             Suspect::Idempotency { address } => vec![address.clone()],
             Suspect::Counters(counters) => counters.addresses(),
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
@@ -88,9 +91,8 @@ impl Suspect {
                 })
             }
             Suspect::Record { collection, key } => unfit(loaded, collection, key, &at(0)?),
-            Suspect::History { witnesses } => {
-                history::judge(loaded, &witnesses.first()?.key, cells)
-            }
+            Suspect::History { witnesses } => history::judge(loaded, witnesses, cells),
+            Suspect::Lease { witnesses, now } => lease::judge(loaded, *now, witnesses, cells),
             Suspect::Idempotency { address } => idempotency::judge(&address.key, &at(0)?),
             Suspect::Counters(counters) => counters.judge(cells),
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {

@@ -10,76 +10,26 @@ use bytes::Bytes;
 
 use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
-use super::finding::{Finding, FindingCounts, Tally};
+use super::finding::{Finding, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
-use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
-use super::suspect::{Suspect, complete_indexes};
-use super::{history, idempotency};
+use super::sorted::{Half, Sorted};
+use super::suspect::Suspect;
+use super::verification::{Verification, VerifiedChunk, VerifyOptions};
+use super::{history, idempotency, lease};
 use crate::engine::{
     Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, Stamp, successor,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
-use crate::schema::{Aggregate, Collection, Index, Live, Loaded};
-use crate::write::{Image, Retry, entry_value, read_record};
+use crate::lease::range as lease_range;
+use crate::schema::{Aggregate, Live, Loaded};
+use crate::session::Session;
+use crate::write::Retry;
 
 /// How often a chunk is read again because the schema changed meanwhile.
 const RESTARTS: usize = 16;
-
-/// How a store is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VerifyOptions {
-    /// How many findings are kept. All are counted.
-    pub findings_max: usize,
-    /// How many keys are read at once.
-    pub chunk_keys: usize,
-}
-
-impl Default for VerifyOptions {
-    fn default() -> Self {
-        VerifyOptions { findings_max: 1_000, chunk_keys: 256 }
-    }
-}
-
-/// What a verification found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verification {
-    /// The first findings, by area and key.
-    pub findings: Vec<Finding>,
-    /// How many findings there are of each kind.
-    pub counts: FindingCounts,
-    /// How many records were looked at.
-    pub records: u64,
-    /// How many index entries were looked at, without those of disabled and failed indexes.
-    pub entries: u64,
-    /// How many suspicions could neither be confirmed nor dismissed, because writers changed the
-    /// record each time that it was looked at; never on an engine that reads snapshots. And how
-    /// many groups of aggregates could not be compared, because writers changed them all the
-    /// time.
-    pub unsettled: u64,
-}
-
-impl Verification {
-    /// Whether nothing is wrong.
-    pub fn is_clean(&self) -> bool {
-        self.counts.total() == 0
-    }
-}
-
-/// What a chunk of keys gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifiedChunk {
-    /// What is wrong, each confirmed.
-    pub findings: Vec<Finding>,
-    /// How many records were looked at.
-    pub records: u64,
-    /// How many index entries were looked at.
-    pub entries: u64,
-    /// How many suspicions could neither be confirmed nor dismissed.
-    pub unsettled: u64,
-}
 
 /// Verifies a store chunk by chunk, in bounded memory.
 pub struct Verifier {
@@ -91,6 +41,8 @@ pub struct Verifier {
     /// How far the aggregates are done, once all keys of templates are.
     tallied: Tallied,
     chunk_keys: usize,
+    /// When it began, by the store's clock.
+    now: u64,
 }
 
 /// How far a walk over areas and keys has come.
@@ -136,7 +88,8 @@ pub(super) struct Examined {
 }
 
 impl Verifier {
-    pub(crate) async fn new(live: &Arc<Live>, options: &VerifyOptions) -> Result<Self> {
+    pub(crate) async fn new(session: &Session, options: &VerifyOptions) -> Result<Self> {
+        let live = session.program()?;
         let loaded = live.reload().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
         let chunk_keys = options.chunk_keys.max(1);
@@ -147,6 +100,7 @@ impl Verifier {
             done: None,
             tallied: Tallied::Nothing,
             chunk_keys,
+            now: session.now(),
         })
     }
 
@@ -258,7 +212,7 @@ impl Verifier {
     fn left(&self) -> Option<Range> {
         let mut ranges = self.keyspace.ranges();
         // No declared area sorts after Keyloom's own, and of its words `expiry` is before these.
-        ranges.extend([history_range(), idempotency_range()]);
+        ranges.extend([history_range(), idempotency_range(), lease_range()]);
         let Some(done) = &self.done else { return ranges.into_iter().next() };
         ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
             std::cmp::Ordering::Less => None,
@@ -277,7 +231,7 @@ impl Verifier {
         for row in rows {
             self.sort(area, row, &mut sorted);
         }
-        let Sorted { halves, counters, mut suspects, .. } = sorted;
+        let Sorted { halves, counters, histories, mut suspects, .. } = sorted;
         let mut addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
         let records = |counters: &CounterCell| counters.addresses().into_iter().skip(1);
         addresses.extend(counters.iter().flat_map(|(counters, _)| records(counters)));
@@ -293,6 +247,7 @@ impl Verifier {
         }
         suspects
             .extend(halves.into_iter().zip(others).filter_map(|(half, other)| half.suspect(other)));
+        suspects.extend(self.suspect_histories(histories).await?);
         let examined =
             Examined { records: sorted.records, entries: sorted.entries, ..Examined::default() };
         self.confirm(suspects, examined).await
@@ -300,10 +255,19 @@ impl Verifier {
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
         // The rest of Keyloom's own area are entries, of the index over the ends of records.
-        let beside = [history_range(), idempotency_range()];
-        if beside.iter().any(|range| range.area == *area && range.contains(&row.key)) {
-            sorted.suspects.extend(self.suspect_beside(row));
-            return;
+        let is_in = |range: Range| range.area == *area && range.contains(&row.key);
+        if is_in(history_range()) {
+            return sorted.histories.push(row);
+        }
+        if is_in(idempotency_range()) {
+            let address = || Address::new(Area::own(), row.key.clone());
+            let suspect = idempotency::judge(&row.key, &row.cell)
+                .map(|_| Suspect::Idempotency { address: address() });
+            return sorted.suspects.extend(suspect);
+        }
+        if is_in(lease_range()) {
+            let witnesses = lease::witnesses(&self.loaded, &row);
+            return sorted.suspects.push(Suspect::Lease { witnesses, now: self.now });
         }
         match self.keyspace.place(area, &row.key) {
             Place::Record(collection) => {
@@ -330,13 +294,23 @@ impl Verifier {
         }
     }
 
-    /// What may be wrong with a cell of a history or of an idempotency key.
-    fn suspect_beside(&self, row: Row) -> Option<Suspect> {
-        if history_range().contains(&row.key) {
-            return Some(Suspect::History { witnesses: history::witnesses(&self.loaded, &row) });
+    /// Those cells of histories that seem to be wrong, each with what has to confirm it.
+    async fn suspect_histories(&self, rows: Vec<Row>) -> Result<Vec<Suspect>> {
+        let asked: Vec<Vec<Address>> =
+            rows.iter().map(|row| history::witnesses(&self.loaded, row)).collect();
+        let others = asked.iter().flat_map(|witnesses| witnesses.iter().skip(1).cloned());
+        let mut others = self.get(&others.collect::<Vec<_>>()).await?.into_iter();
+        let mut suspects = Vec::new();
+        for (row, witnesses) in rows.into_iter().zip(asked) {
+            let own = std::iter::once(Some(row.cell.clone()));
+            let cells: Vec<Option<Cell>> =
+                own.chain(others.by_ref().take(witnesses.len() - 1)).collect();
+            if history::judge(&self.loaded, &witnesses, &cells).is_some() {
+                let witnesses = history::search(&self.live, &row, witnesses).await?;
+                suspects.push(Suspect::History { witnesses });
+            }
         }
-        idempotency::judge(&row.key, &row.cell)
-            .map(|_| Suspect::Idempotency { address: Address::new(Area::own(), row.key) })
+        Ok(suspects)
     }
 
     /// Looks at the suspects again; `None` when the schema changed, so that they may have been
@@ -426,84 +400,4 @@ enum Settled {
     Wrong(Finding),
     Moving,
     StaleSchema,
-}
-
-/// The keys of a chunk, by what there is to be done about them.
-#[derive(Default)]
-struct Sorted {
-    /// Pairs of which one cell was read.
-    halves: Vec<Half>,
-    /// What looks wrong already.
-    suspects: Vec<Suspect>,
-    /// Counters, without their records.
-    counters: Vec<(CounterCell, Cell)>,
-    records: u64,
-    entries: u64,
-}
-
-/// A pair of which one cell was read.
-enum Half {
-    /// The record was, and should have this entry.
-    Record { pair: Pair, value: Bytes },
-    /// The entry was.
-    Entry { pair: Pair, cell: Cell },
-}
-
-impl Sorted {
-    fn add_record(&mut self, loaded: &Loaded, collection: &Arc<Collection>, row: Row) {
-        let unfit = |key| Suspect::Record { collection: collection.clone(), key };
-        let Ok((value, text)) = read_record(collection, &row.key, &row.cell) else {
-            self.suspects.push(unfit(row.key));
-            return;
-        };
-        let image = Image { key: &row.key, value: &value, text: &text };
-        for index in complete_indexes(loaded, collection) {
-            let Ok(keys) = stored_keys(collection, index, &value) else {
-                self.suspects.push(unfit(row.key));
-                return;
-            };
-            self.halves.extend(keys.into_iter().map(|entry| Half::Record {
-                pair: Pair {
-                    collection: collection.clone(),
-                    index: index.clone(),
-                    record: row.key.clone(),
-                    entry,
-                },
-                value: entry_value(index, image),
-            }));
-        }
-    }
-
-    fn add_entry(&mut self, collection: &Arc<Collection>, index: &Arc<Index>, row: Row) {
-        let (collection, index) = (collection.clone(), index.clone());
-        match owner(&collection, &index, &row.key, &row.cell) {
-            Some(record) => self.halves.push(Half::Entry {
-                pair: Pair { collection, index, record, entry: row.key },
-                cell: row.cell,
-            }),
-            None => self.suspects.push(Suspect::Nameless { collection, index, key: row.key }),
-        }
-    }
-}
-
-impl Half {
-    fn other_address(&self) -> Address {
-        match self {
-            Half::Record { pair, .. } => pair.entry_address(),
-            Half::Entry { pair, .. } => pair.record_address(),
-        }
-    }
-
-    fn suspect(self, other: Option<Cell>) -> Option<Suspect> {
-        match self {
-            Half::Record { pair, value } => {
-                let fits = other.as_ref().and_then(Cell::bytes) == Some(&value);
-                (!fits).then_some(Suspect::Unmatched(pair))
-            }
-            Half::Entry { pair, cell } => {
-                let verdict = pair.judge(&Sight { record: other, entry: Some(cell) });
-                (verdict != Verdict::Sound).then_some(Suspect::Stale(pair))
-            }
-        }
-    }
 }

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::example::{Example, TIME_MS};
 use super::{KeyPattern, text};
-use crate::due::lease_address;
 use crate::engine::{Address, Area};
 use crate::history::{HistoryKind, Past, Trace, trace_address, version_address};
 use crate::idempotency::{Answer, IdempotencyKey, Kept};
+use crate::lease;
 use crate::record::Version;
 use crate::schema::{
     Aggregate, CELLS, COUNT, Collection, MARKS, MomentForm, SUM, Schema, catalog_address,
@@ -177,7 +177,7 @@ fn lease(collection: &Collection, example: &Example) -> Option<Own> {
         index: None,
         what: format!("The lease of a worker on an entry of {}.", collection.name),
         holds: "the entry, the worker and when it runs out, as JSON",
-        key: lease_address(&collection.name, &index.name, &entry).key,
+        key: lease::address(&collection.name, &index.name, &entry).key,
         value: json!({ "entry": text(&entry), "owner": "worker-1", "until": until }).to_string(),
         read_by: "lease, and commits under it".to_owned(),
     })

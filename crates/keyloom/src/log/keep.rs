@@ -20,17 +20,47 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+struct Step {
     /// What is kept now.
-    pub(crate) bounds: LogBounds,
+    bounds: LogBounds,
     /// How many entries were removed.
-    pub(crate) removed: u64,
+    removed: u64,
     /// Whether there may be more to remove.
-    pub(crate) has_more: bool,
+    has_more: bool,
+}
+
+/// What a trim of the log did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    /// How many entries were removed.
+    pub removed: u64,
+    /// What is kept now.
+    pub bounds: LogBounds,
+    /// Whether there may be more to remove: a bound ended the trim.
+    pub has_more: bool,
+}
+
+/// Removes what need not be kept at this time, step by step, until nothing is left to remove or so
+/// many entries are gone.
+pub(crate) async fn trim(
+    engine: &dyn Engine,
+    space: &Space,
+    keep: LogDeclaration,
+    now: u64,
+    entries_max: u64,
+) -> Result<Trimmed> {
+    let mut trimmed = 0;
+    loop {
+        let Step { bounds, removed, has_more } = trim_step(engine, space, keep, now).await?;
+        trimmed += removed;
+        if !has_more || trimmed >= entries_max {
+            return Ok(Trimmed { removed: trimmed, bounds, has_more });
+        }
+    }
 }
 
 /// Removes some of what need not be kept at this time, the oldest first.
-pub(crate) async fn trim_step(
+async fn trim_step(
     engine: &dyn Engine,
     space: &Space,
     keep: LogDeclaration,

@@ -14,4 +14,5 @@ mod tests;
 
 pub(crate) use encode::encode;
 pub(crate) use entry::{Author, Became, Entry, Note, Told};
-pub(crate) use keep::{Step, trim_now_and_then, trim_step};
+pub use keep::Trimmed;
+pub(crate) use keep::{trim, trim_now_and_then};

@@ -1,9 +1,11 @@
 //! How many records answer a query.
 
 use super::counted::CountedBy;
-use super::page::{Reader, Resolved, counting, planned, swept};
-use super::plan::Plan;
+use super::page::{counting, planned};
+use super::plan::{Plan, plan};
 use super::predicate::Query;
+use super::reader::{Reader, Resolved};
+use super::swept::swept;
 use super::walk::{Walk, Want};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
@@ -32,12 +34,29 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
     }
 }
 
+/// How records are counted.
+enum Way {
+    /// A declared group has exactly them.
+    Group(CountedBy),
+    /// They are read.
+    Read(Plan),
+}
+
 async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usize> {
-    if let Some(CountedBy { aggregate, group }) = counting(session, name, query).await? {
-        let (counted, _) = super::groups::group(session, name, &aggregate, &group).await?;
-        return Ok(usize::try_from(counted).unwrap_or(0));
-    }
-    let plan = planned(session, name, query).await?;
+    let decided = session.decide(|loaded| {
+        let collection = loaded.schema.collection(name)?;
+        match counting(session, loaded, collection, query) {
+            Some(counted) => Ok(Way::Group(counted)),
+            None => Ok(Way::Read(plan(session, loaded, collection, query, None)?)),
+        }
+    });
+    let plan = match decided.await? {
+        Way::Read(plan) => plan,
+        Way::Group(CountedBy { aggregate, group }) => {
+            let (counted, _) = super::groups::group(session, name, &aggregate, &group).await?;
+            return Ok(usize::try_from(counted).unwrap_or(0));
+        }
+    };
     let expires = plan.collection.expiry.is_some();
     let want = if plan.filters.is_empty() && !expires { Want::Entries } else { Want::Records };
     count_as(session, &plan, query, want).await

@@ -2,32 +2,22 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
-use super::swept::swept_until;
-use super::walk::{Followed, Found, Walk, Want};
+use super::reader::{Reader, Resolved, unreadable};
+use super::swept::swept;
+use super::walk::{Walk, Want};
 use crate::counted::reveal;
-use crate::engine::{Address, Cell, Reading, ShowKey};
+use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Document, Version};
-use crate::schema::{Collection, Holds, Index, Loaded, followed_key_of};
+use crate::record::Document;
+use crate::schema::{Collection, Loaded};
 use crate::session::Session;
-use crate::write::entry_keys_of;
-
-/// How often an entry and its record are read again before they are called inconsistent, on
-/// engines whose answers may mix moments.
-const RECHECKS: u32 = 9;
-
-/// The pause before the first of these reads. Each further one is twice as long, a quarter of a
-/// second in all: the batch in between may take its time to show as a whole.
-const RECHECK_PAUSE: Duration = Duration::from_micros(500);
 
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
@@ -140,17 +130,13 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
     Ok(Page { swept_until, ..page })
 }
 
-pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> {
-    let find = |loaded: &Arc<Loaded>| Ok((loaded.clone(), loaded.schema.collection(name)?.clone()));
-    let (loaded, collection) = session.decide(find).await?;
-    swept_until(session, &loaded, &collection).await
-}
-
 /// How the query would be answered, and counted where that is otherwise, in words.
 pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
-    let counted = counting(session, name, query).await?;
-    let plan = planned(session, name, query).await;
-    match (plan, counted) {
+    // Nothing is read by the plan that could tell that the schema is another by now.
+    let loaded = session.reload().await?;
+    let collection = loaded.schema.collection(name)?;
+    let counted = counting(session, &loaded, collection, query);
+    match (plan(session, &loaded, collection, query, None), counted) {
         (plan, None) => Ok(plan?.to_string()),
         (Ok(plan), Some(CountedBy { aggregate, .. })) => {
             Ok(format!("{plan}\ncount: the aggregate {aggregate}, one round trip"))
@@ -161,17 +147,16 @@ pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> R
     }
 }
 
-pub(super) async fn counting(
+/// The group whose number is the number of the query's records, if there is one.
+pub(super) fn counting(
     session: &Session,
-    name: &str,
+    loaded: &Loaded,
+    collection: &Collection,
     query: &Query,
-) -> Result<Option<CountedBy>> {
-    let loaded = session.loaded().await?;
-    let collection = loaded.schema.collections.get(name).filter(|collection| {
-        // Groups count what has expired until it is swept, and the records of all owners.
-        collection.expiry.is_none() && session.forced(collection).is_none()
-    });
-    Ok(collection.and_then(|collection| counted_by(&loaded, collection, query)))
+) -> Option<CountedBy> {
+    // Groups count what has expired until it is swept, and the records of all owners.
+    let is_exact = collection.expiry.is_none() && session.forced(collection).is_none();
+    is_exact.then(|| counted_by(loaded, collection, query)).flatten()
 }
 
 /// How the query would be answered, from the start.
@@ -338,185 +323,4 @@ impl Gathered {
         let Gathered { records, problems, stopped, read, .. } = self;
         Page { records, next, previous, stopped, read, problems, swept_until: None }
     }
-}
-
-/// Where an entry led in the end.
-pub(super) enum Resolved {
-    Record(Document),
-    /// The entry is no more, or never was whole, or its record has expired.
-    Gone,
-    Problem(Problem),
-}
-
-/// An entry and what was at the key that it names, maybe at another moment.
-struct Doubt<'f> {
-    index: &'f Index,
-    entry: Bytes,
-    key: Bytes,
-    cell: Option<Cell>,
-}
-
-/// Gets from what a walk finds to records.
-pub(super) struct Reader<'p> {
-    session: &'p Session,
-    plan: &'p Plan,
-    /// The time of the whole answer: what has expired by then is not in it.
-    now: u64,
-}
-
-impl<'p> Reader<'p> {
-    pub(super) fn new(session: &'p Session, plan: &'p Plan) -> Self {
-        Reader { session, plan, now: session.now() }
-    }
-
-    pub(super) fn passes(&self, document: &Document) -> Result<bool> {
-        if self.plan.filters.is_empty() {
-            return Ok(true);
-        }
-        let record: Value = document.json()?;
-        Ok(self.plan.filters.iter().all(|(path, test)| {
-            let values = path.all(&record);
-            let present = || values.iter().filter(|value| !value.is_null());
-            match present().next() {
-                None => test.holds(None),
-                Some(_) => present().any(|value| test.holds(Some(value))),
-            }
-        }))
-    }
-
-    /// The record's key alone, from the entry.
-    fn key_only(&self, found: &Found<'_>) -> Resolved {
-        let key = match &found.branch.index {
-            None => Some(found.entry.key.clone()),
-            Some(index) => self.target(index, &found.entry.key, found.entry.cell.bytes()),
-        };
-        match key {
-            Some(key) => {
-                let version = Version::from_stamp(found.entry.cell.stamp);
-                Resolved::Record(Document::new(key, version, Bytes::new()))
-            }
-            None => Resolved::Problem(malformed(&found.entry.key)),
-        }
-    }
-
-    fn record(&self, key: Bytes, cell: &Cell) -> Resolved {
-        match cell.bytes() {
-            Some(text) if self.plan.collection.is_text_expired(text, self.now) => Resolved::Gone,
-            Some(text) if std::str::from_utf8(&key).is_ok() => {
-                let version = Version::from_stamp(cell.stamp);
-                Resolved::Record(Document::new(key, version, text.clone()))
-            }
-            _ => Resolved::Problem(unreadable(&key, "it is not a record")),
-        }
-    }
-
-    fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
-        let target = followed_key_of(&self.plan.collection, index, key, value?);
-        target.filter(|key| self.admits(key))
-    }
-
-    /// Whether the caller may read where an entry leads. An entry of theirs leads to a record of
-    /// theirs, unless it is corrupt.
-    fn admits(&self, key: &[u8]) -> bool {
-        self.session.may_read(&self.plan.collection, key)
-    }
-
-    pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
-        match self.resolve_at_once(found) {
-            Ok(resolved) => Ok(resolved),
-            Err(doubt) => self.validate(doubt).await,
-        }
-    }
-
-    /// What needs no further reading: everything on an engine that reads entries and records at
-    /// one moment, which is why it is apart from the rest.
-    fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
-        let Found { branch, entry, followed, .. } = found;
-        let Some(index) = &branch.index else {
-            return Ok(self.record(entry.key, &entry.cell));
-        };
-        let Followed { target, record: cell, in_one_call } = followed.unwrap_or_else(|| Followed {
-            target: self.target(index, &entry.key, entry.cell.bytes()),
-            record: None,
-            in_one_call: false,
-        });
-        let Some(key) = target.filter(|key| self.admits(key)) else {
-            return Ok(Resolved::Problem(malformed(&entry.key)));
-        };
-        if index.holds == Holds::Record {
-            return Ok(self.record(key, &entry.cell));
-        }
-        let together =
-            in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
-        match cell {
-            Some(cell) if together => Ok(self.record(key, &cell)),
-            None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
-            cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
-        }
-    }
-
-    /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
-    /// they may be of different moments.
-    async fn validate(&self, doubt: Box<Doubt<'_>>) -> Result<Resolved> {
-        let Doubt { index, entry, mut key, mut cell } = *doubt;
-        let (collection, entry) = (&self.plan.collection, &entry);
-        for recheck in 0..=RECHECKS {
-            if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
-                return Ok(self.record(key, &cell));
-            }
-            if recheck == RECHECKS {
-                break;
-            }
-            tokio::time::sleep(RECHECK_PAUSE * 2_u32.pow(recheck)).await;
-            let both = [
-                Address::new(index.area.clone(), entry.clone()),
-                Address::new(collection.area.clone(), key.clone()),
-            ];
-            let mut cells = self.session.get_under(&self.plan.loaded, &both).await?.into_iter();
-            let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
-            match self.target(index, entry, entry_now.bytes()) {
-                None => return Ok(Resolved::Problem(malformed(entry))),
-                Some(target) if target == key => cell = cells.next().flatten(),
-                // A unique value has passed to another record, which is read at the next turn.
-                Some(target) => (key, cell) = (target, None),
-            }
-        }
-        Ok(Resolved::Problem(match cell {
-            None => dangling(entry, &key),
-            Some(_) => Problem::new(
-                ProblemKind::Wrong,
-                entry,
-                format_args!("its record {} does not have this entry", ShowKey(&key)),
-            ),
-        }))
-    }
-}
-
-/// Whether the record in the cell has this entry in the index.
-pub(crate) fn has_entry(
-    collection: &Collection,
-    index: &Index,
-    entry: &Bytes,
-    cell: &Cell,
-) -> bool {
-    let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
-    value.is_some_and(|value| {
-        entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
-    })
-}
-
-fn malformed(entry: &[u8]) -> Problem {
-    Problem::new(ProblemKind::Unreadable, entry, "the entry does not name a record")
-}
-
-fn dangling(entry: &[u8], record: &[u8]) -> Problem {
-    Problem::new(
-        ProblemKind::Dangling,
-        entry,
-        format_args!("its record {} is not there", ShowKey(record)),
-    )
-}
-
-pub(crate) fn unreadable(key: &[u8], reason: impl fmt::Display) -> Problem {
-    Problem::new(ProblemKind::Unreadable, key, reason)
 }

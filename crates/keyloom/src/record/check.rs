@@ -29,9 +29,7 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
     if !record.is_object() {
         return Err(refuse("a record is a JSON object"));
     }
-    if depth(record) > DEPTH_MAX {
-        return Err(refuse("a record nests at most 100 levels deep"));
-    }
+    check_depth(collection, record)?;
     for field in collection.fields.values() {
         check_field(field, record).map_err(|error| locate(error, collection, field))?;
     }
@@ -142,11 +140,22 @@ fn text_at<'v>(field: &Field, record: &'v Value) -> Option<&'v str> {
     field.path.get(record)?.as_str()
 }
 
-fn depth(value: &Value) -> usize {
+/// Refuses JSON that is deeper than a record may be, without going deeper itself.
+pub(super) fn check_depth(collection: &Collection, value: &Value) -> Result<()> {
+    if fits(value, DEPTH_MAX) {
+        return Ok(());
+    }
+    let message = "a record nests at most 100 levels deep";
+    Err(Error::new(ErrorKind::InvalidRecord, message).with("collection", &collection.name))
+}
+
+fn fits(value: &Value, levels: usize) -> bool {
+    let within = |inner: &Value| fits(inner, levels - 1);
     match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        _ => 0,
+        Value::Array(_) | Value::Object(_) if levels == 0 => false,
+        Value::Array(items) => items.iter().all(within),
+        Value::Object(members) => members.values().all(within),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 

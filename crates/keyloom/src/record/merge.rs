@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::check::check_depth;
 use super::counters::refuse_counters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, Step};
@@ -60,6 +61,7 @@ pub(crate) fn check_patch(collection: &Collection, patch: &Value) -> Result<()> 
             Error::new(ErrorKind::InvalidRecord, message).with("collection", &collection.name)
         );
     };
+    check_depth(collection, patch)?;
     check_names(collection, &mut Vec::new(), changes)?;
     refuse_counters(collection, patch)
 }

@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::table::did_you_mean;
 use crate::engine::{Addition, COUNTER_NAME_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Path, Step};
+use crate::key::{Path, Step, shortened};
 
 /// What a counter may not leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,14 +95,19 @@ impl Counters {
 
     fn unknown(&self, name: &str) -> Error {
         let known: Vec<String> = self.patterns().map(|path| path.to_string()).collect();
+        let family = name.rsplit_once('.').map(|(family, _)| family);
         let message = match known.is_empty() {
             true => "the collection declares no counters",
+            false if family.is_some_and(|family| self.is_family(family)) => {
+                "the name of a counter in a family has no `*`, blanks or control characters, and \
+                 is not empty; with the family's it has at most 255 bytes"
+            }
             false => "the collection has no counter of that name",
         };
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = did_you_mean(name, &names);
         Error::new(ErrorKind::InvalidArgument, message)
-            .with("counter", name)
+            .with("counter", shown_name(name))
             .with("known", format_args!("{}{hint}", known.join(", ")))
     }
 
@@ -114,6 +121,12 @@ impl Counters {
         };
         self.exact.keys().map(path).chain(self.families.keys().map(family))
     }
+}
+
+/// A name for a message: as it is, unless that would not be seen or too much.
+fn shown_name(name: &str) -> String {
+    let is_plain = name.len() <= COUNTER_NAME_BYTES_MAX && !name.chars().any(char::is_control);
+    if is_plain { name.to_owned() } else { shortened(&Value::from(name)) }
 }
 
 /// How two paths, maybe with a `*`, can lie in one record.

@@ -188,7 +188,7 @@ impl Schema {
             error.with(
                 "problem",
                 format_args!(
-                    "collection.{}: replacing one record can change {worst} entries; \
+                    "collection.{}: writing one record can change {worst} entries; \
                      lower `max` on the indexes that walk over an array or a map",
                     collection.name
                 ),
@@ -232,19 +232,20 @@ impl PartialEq for Schema {
 }
 
 impl Collection {
-    /// The most entries of one batch that writes one record: a replacement that changes the
-    /// record, moves every entry and every count, and has an idempotency key. While an aggregate is
-    /// counted anew, it is written twice, with a mark. With counters a move to another key needs
-    /// more: a second record, the counters of both, and a second mark.
+    /// The most entries of one batch that writes one record: a move to another key that changes
+    /// every entry and every count, and has an idempotency key. It writes the record and its
+    /// counters at both keys. While an aggregate is counted anew, its numbers are written twice,
+    /// with a mark for either key. What expired records add to a batch is no part of it: where it
+    /// does not fit, they go first.
     pub(crate) fn batch_entries_worst(&self) -> usize {
-        let (records, marks) = if self.counters.is_empty() { (1, 1) } else { (4, 2) };
-        let (keys, history) = (1, self.history_cells_worst());
+        let records = if self.counters.is_empty() { 2 } else { 4 };
+        let (idempotency, history) = (1, self.history_cells_worst());
         self.indexes
             .values()
-            .fold(records + keys + history, |sum: usize, index| {
+            .fold(records + idempotency + history, |sum: usize, index| {
                 sum.saturating_add(index.max.saturating_mul(2))
             })
-            .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + marks))
+            .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + 2))
     }
 
     /// The most cells of history that one change touches: a rename puts the new version and a

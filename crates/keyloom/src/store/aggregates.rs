@@ -6,7 +6,7 @@ use super::collection::Collection;
 use super::fields::KeyFields;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::query::{self, Group, GroupPage, GroupQuery, Order, Query};
+use crate::query::{self, GroupPage, GroupQuery, GroupTotal, Order, Query, TopGroups};
 
 impl GroupQuery {
     /// Only groups whose first fields have these values.
@@ -20,12 +20,18 @@ impl GroupQuery {
 impl<T> Collection<T> {
     /// How many records a group of a declared count has; of a declared sum, too. Zero when there
     /// is none. One round trip, however many there are.
+    ///
+    /// A record that has expired counts until it is swept; [`group`](Self::group) tells up to when
+    /// that was done.
     pub async fn counted(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
         Ok(query::group(&self.session, &self.name, aggregate, &values).await?.0)
     }
 
     /// What a group of a declared sum comes to; zero when no record is in it. One round trip.
+    ///
+    /// A record that has expired adds to it until it is swept; [`group`](Self::group) tells up to
+    /// when that was done.
     pub async fn summed(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
         let (_, sum) = query::group(&self.session, &self.name, aggregate, &values).await?;
@@ -37,6 +43,13 @@ impl<T> Collection<T> {
         })
     }
 
+    /// What a group of a declared count or sum comes to and, where records expire, up to when the
+    /// collection was swept. One round trip, and one more where records expire.
+    pub async fn group(&self, aggregate: &str, group: impl KeyFields) -> Result<GroupTotal> {
+        let values = group.into_values();
+        query::group_total(&self.session, &self.name, aggregate, &values).await
+    }
+
     /// Groups of a declared count or sum, in the order of their values, page by page.
     pub async fn groups(&self, query: &GroupQuery) -> Result<GroupPage> {
         query::groups(&self.session, &self.name, query).await
@@ -44,7 +57,7 @@ impl<T> Collection<T> {
 
     /// The groups with the largest sums or, of a count, with the most records; the largest first.
     /// Reads all groups that are asked for; more than the query's `limit` are an error.
-    pub async fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<Vec<Group>> {
+    pub async fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<TopGroups> {
         query::top_groups(&self.session, &self.name, query, count).await
     }
 

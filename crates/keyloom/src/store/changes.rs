@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Store;
 use crate::engine::{EngineExt, LogBounds, LogEntry, LogSlice, Position};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::{self, Entry, Step, trim_step};
+use crate::log::{self, Entry, Trimmed, trim};
 use crate::query::TAKE_MAX;
 use crate::record::{Document, Version};
 use crate::schema::{LogDeclaration, catalog_address};
@@ -89,15 +89,6 @@ impl Changes {
     }
 }
 
-/// What a trim of the log did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trimmed {
-    /// How many entries were removed.
-    pub removed: u64,
-    /// What is kept now.
-    pub bounds: LogBounds,
-}
-
 /// The change log of the space, in spaces whose schema declares one (`[log]`).
 impl Store {
     /// The commits from a position on, in order, `limit` at most (1 to 10,000) and about 4 MiB.
@@ -128,16 +119,8 @@ impl Store {
     /// step now and then, so that this is for logs that are not written to any more.
     pub async fn trim_log(&self) -> Result<Trimmed> {
         let keep = declared_log(self.session()).await?;
-        let mut trimmed = 0;
-        loop {
-            let (space, now) = (&self.session().space, self.session().now());
-            let Step { bounds, removed, has_more } =
-                trim_step(&**self.engine(), space, keep, now).await?;
-            trimmed += removed;
-            if !has_more {
-                return Ok(Trimmed { removed: trimmed, bounds });
-            }
-        }
+        let (space, now) = (&self.session().space, self.session().now());
+        trim(&**self.engine(), space, keep, now, u64::MAX).await
     }
 }
 

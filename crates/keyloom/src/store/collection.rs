@@ -114,10 +114,8 @@ impl<T> Collection<T> {
 
     /// A record as it lies in the store, by the fields of its key. One read.
     pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
-        let loaded = self.session.loaded().await?;
-        let declared = loaded.schema.collection(&self.name)?;
-        let key = if_there(key_of(&self.session, declared, &key.into_values()))?;
-        Ok(self.fetch(declared, &[key]).await?.pop().flatten())
+        let (declared, keys) = self.keys_of(&[key.into_values()]).await?;
+        Ok(self.fetch(&declared, &keys).await?.pop().flatten())
     }
 
     /// A record as it lies in the store, by a unique index. Two reads.
@@ -133,6 +131,16 @@ impl<T> Collection<T> {
                 found => return found,
             }
         }
+    }
+
+    /// The keys that these fields give, each `None` where the caller may not read.
+    async fn keys_of(&self, keys: &[Vec<Value>]) -> Result<(Arc<Declared>, Vec<Option<Bytes>>)> {
+        let decided = self.session.decide(|loaded| {
+            let declared = loaded.schema.collection(&self.name)?;
+            let keys = keys.iter().map(|key| if_there(key_of(&self.session, declared, key)));
+            Ok((declared.clone(), keys.collect::<Result<_>>()?))
+        });
+        decided.await
     }
 
     async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
@@ -266,13 +274,9 @@ impl<T: DeserializeOwned> Collection<T> {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Stored<T>>>> {
-        let loaded = self.session.loaded().await?;
-        let declared = loaded.schema.collection(&self.name)?;
-        let keys: Vec<Option<Bytes>> = keys
-            .into_iter()
-            .map(|key| if_there(key_of(&self.session, declared, &key.into_values())))
-            .collect::<Result<_>>()?;
-        let documents = self.fetch(declared, &keys).await?;
+        let keys: Vec<Vec<Value>> = keys.into_iter().map(KeyFields::into_values).collect();
+        let (declared, keys) = self.keys_of(&keys).await?;
+        let documents = self.fetch(&declared, &keys).await?;
         documents.iter().map(|document| document.as_ref().map(Stored::read).transpose()).collect()
     }
 
@@ -307,12 +311,17 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        let record = to_json(&self.name, record)?;
+        let mut value = to_json(&self.name, record)?;
         if self.session.key().is_none() {
-            return write::insert(&self.session, &self.name, record).await;
+            let known = self.session.loaded().await?;
+            match write::insert(&self.session, &self.name, value).await {
+                Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
+                inserted => return inserted,
+            }
+            value = to_json(&self.name, record)?;
         }
-        once!(&self.session, self.request("insert", || record.clone()), |session| {
-            write::insert(&session, &self.name, record.clone())
+        once!(&self.session, self.request("insert", || value.clone()), |session| {
+            write::insert(&session, &self.name, value.clone())
         })
     }
 

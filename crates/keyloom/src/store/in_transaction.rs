@@ -93,7 +93,8 @@ impl<T> TransactionCollection<T> {
     }
 
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
-        key_of(self.transaction.session(), &self.declared, &key.into_values())
+        let key = key_of(self.transaction.session(), &self.declared, &key.into_values());
+        self.transaction.judged(key)
     }
 
     /// Adds to counters of a record at the commit, which must be there then. Reads of this
@@ -104,7 +105,7 @@ impl<T> TransactionCollection<T> {
         key: impl KeyFields,
         deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
     ) -> Result<()> {
-        let key = key_of(self.transaction.session(), &self.declared, &key.into_values())?;
+        let key = self.key_of(key)?;
         self.transaction.increment(&self.declared, &key, &owned(deltas))
     }
 

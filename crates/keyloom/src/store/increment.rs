@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Store;
 use super::collection::Collection;
 use super::fields::KeyFields;
 use crate::error::Result;
-use crate::write::{self, Added, Increment, Transaction, once};
+use crate::write::{self, Added, Increment, Request, Transaction, once};
 
 impl Increment {
     /// Nothing yet, to the counters of the record that the fields of its key name.
@@ -83,7 +83,11 @@ impl Store {
         increments: impl IntoIterator<Item = Increment>,
     ) -> Result<Vec<BTreeMap<String, i64>>> {
         let asked: Vec<Increment> = increments.into_iter().collect();
-        write::increment(self.session(), &asked).await
+        let request = Request::new("increment", "", Value::Null);
+        let added: Result<Added> = once!(self.session(), request, |session| async {
+            write::increment(&session, &asked).await.map(|counters| Added(Some(counters)))
+        });
+        Ok(added?.0.unwrap_or_default())
     }
 }
 

@@ -1,14 +1,12 @@
 //! What an operator does to a store: build, verify and repair its indexes and aggregates, and
-//! sweep what has expired.
+//! remove what is over.
 
 use std::time::Duration;
 
 use super::Store;
-use crate::due::{self, SweepOptions, Sweeper, Swept};
+use crate::due::{self, MaintainOptions, Maintained, Maintainer, SweepOptions, Swept};
 use crate::error::Result;
-use crate::index::{
-    self, Built, Repair, RepairOptions, SweptGroups, Verification, Verifier, VerifyOptions,
-};
+use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::IndexState;
 use crate::write::purge_idempotency_keys;
@@ -39,10 +37,11 @@ impl Store {
     }
 
     /// Removes the cells of groups that have no records any more, and what countings left behind
-    /// that were interrupted. Groups without records are not shown in any case; sweeping saves
-    /// their room. Writers may go on meanwhile.
-    pub async fn sweep_groups(&self) -> Result<SweptGroups> {
-        index::sweep_groups(self.session().program()?).await
+    /// that were interrupted. Groups without records are not shown in any case; purging saves
+    /// their room. Writers may go on meanwhile, and it is safe to run twice.
+    pub async fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged> {
+        self.session().program()?;
+        index::purge_groups(self.session(), options, &|| true).await
     }
 
     /// Stops maintaining and reading an index or an aggregate. Its entries stay where they are, and a unique
@@ -55,7 +54,7 @@ impl Store {
     /// on meanwhile, and it is safe to run twice.
     pub async fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
-        purge_idempotency_keys(self.session(), options).await
+        purge_idempotency_keys(self.session(), options, &|| true).await
     }
 
     /// Looks at every record, every index entry and every aggregate of the space, and reports what
@@ -72,17 +71,18 @@ impl Store {
 
     /// Verifies chunk by chunk, for reports that do not fit into memory, and for progress.
     pub async fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
-        Verifier::new(self.session().program()?, options).await
+        Verifier::new(self.session(), options).await
     }
 
     /// Verifies, and mends what can be mended: puts entries that are missing, deletes those that
-    /// dangle, deletes or rewrites those that are wrong, and counts aggregates anew that drifted.
-    /// What cannot be read, what belongs to
-    /// no template, and values that two records claim are reported and let be.
+    /// dangle, deletes or rewrites those that are wrong, counts aggregates anew that drifted, and
+    /// deletes what cannot be read of histories, leases and idempotency keys, or belongs to
+    /// nothing. Records and entries that cannot be read, keys of no template, and values that two
+    /// records claim are reported and let be.
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
-        index::repair(self.session().program()?, options).await
+        index::repair(self.session(), options).await
     }
 
     /// Removes the records of this space that have expired, each with every key that it owns, in
@@ -93,10 +93,23 @@ impl Store {
         due::sweep(self.session(), options, &|| true).await
     }
 
-    /// Sweeps at once, and again after each pause, until the answer is stopped or dropped. Runs on
-    /// the caller's async runtime.
-    pub fn sweep_every(&self, pause: Duration, options: SweepOptions) -> Result<Sweeper> {
+    /// Does everything that this space wants to have done now and then: sweeps, purges groups,
+    /// histories and idempotency keys, and trims the log, each within its bounds. Writers may go
+    /// on meanwhile, several may do it at once, and what was interrupted goes on by being called
+    /// again.
+    ///
+    /// A part that fails does not keep the others from being done. The error is that of the first.
+    pub async fn maintain(&self, options: &MaintainOptions) -> Result<Maintained> {
         self.session().program()?;
-        Sweeper::start(self.session().clone(), pause, options)
+        let (done, failed) = due::maintain(self.session(), options, &|| true).await;
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// [Maintains](Self::maintain) at once, and again after each pause, until the answer is stopped
+    /// or dropped. Each pass goes on where a bound stopped the one before. Runs on the caller's
+    /// async runtime.
+    pub fn maintain_every(&self, pause: Duration, options: MaintainOptions) -> Result<Maintainer> {
+        self.session().program()?;
+        Maintainer::start(self.session().clone(), pause, options)
     }
 }

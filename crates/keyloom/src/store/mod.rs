@@ -25,7 +25,7 @@ mod stored;
 mod watch;
 
 pub use branches::{Branch, BranchOptions, Branches};
-pub use changes::{Became, Changes, Logged, LoggedChange, Trimmed};
+pub use changes::{Became, Changes, Logged, LoggedChange};
 pub use collection::Collection;
 pub use distribution::{Distribution, IndexShare};
 pub use fields::KeyFields;
@@ -61,6 +61,9 @@ pub struct Store {
     session: Session,
     shared: Arc<Shared>,
 }
+
+/// How many spaces a store remembers before it forgets those that nobody holds.
+const SPACES_KEPT: usize = 1024;
 
 struct Shared {
     engine: Arc<dyn Engine>,
@@ -216,6 +219,30 @@ impl Store {
 
 fn live(shared: &Arc<Shared>, space: Space) -> Arc<Live> {
     let mut spaces = shared.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+    // Whoever may name spaces could name any number of them, and most that nobody uses any more.
+    if spaces.len() >= SPACES_KEPT && !spaces.contains_key(&space) {
+        spaces.retain(|_, live| Arc::strong_count(live) > 1);
+    }
     let make = || Arc::new(Live::new(shared.engine.clone(), space.clone()));
     spaces.entry(space.clone()).or_insert_with(make).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+    use crate::engine::Memory;
+
+    #[test]
+    fn spaces_that_nobody_holds_are_forgotten() {
+        let store = Store::on(Arc::new(Memory::new()));
+        let held = store.space("held").unwrap();
+        for number in 0..5 * SPACES_KEPT {
+            drop(store.space(&format!("passing-{number}")).unwrap());
+        }
+        assert!(store.shared.spaces.lock().unwrap().len() <= SPACES_KEPT);
+        let again = store.space("held").unwrap();
+        assert!(std::ptr::eq(&*held.session, &*again.session), "one schema for all handles");
+    }
 }

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
-use crate::due::lease_address;
 use crate::engine::{Address, Area, Cell, Content, Direction, EngineExt, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::versions_of;
+use crate::lease;
 use crate::schema::{Collection as Declared, Index, Loaded, counter_address};
 use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
 
@@ -124,7 +124,7 @@ impl<T> Collection<T> {
         for entry in entries {
             let index = entry.index.name.clone();
             beside.push(Wanted::beside(
-                lease_address(&declared.name, &index, &entry.key),
+                lease::address(&declared.name, &index, &entry.key),
                 OwnedKind::Lease { index: index.clone() },
             ));
             let address = Address::new(entry.index.area.clone(), entry.key);

@@ -121,9 +121,15 @@ impl Plain {
     /// collections are not there, and keys of no template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
-        let loaded = self.session.loaded().await?;
-        if !Sight::new(&self.session, &loaded.schema, &self.area)?.shows(&address.key) {
-            self.place(&loaded, &address)?;
+        let decided = self.session.decide(|loaded| {
+            let sight = Sight::new(&self.session, &loaded.schema, &self.area)?;
+            let is_shown = sight.shows(&address.key);
+            if !is_shown {
+                self.place(loaded, &address)?;
+            }
+            Ok(is_shown)
+        });
+        if !decided.await? {
             return Ok(None);
         }
         let expired = Expired::of(&self.session).await?;

@@ -10,6 +10,7 @@ mod around;
 mod asked;
 mod asking;
 mod choice;
+mod expected;
 mod field;
 mod one;
 mod record;
@@ -22,6 +23,7 @@ pub use around::Around;
 pub use asked::{Asked, Open, Place, Ranged, Settled};
 pub use asking::Asking;
 pub use choice::Choice;
+pub use expected::{Counted, Moment};
 pub use field::{Each, ElementSegment, Field, Segment};
 pub use one::One;
 pub use record::Record;
@@ -32,6 +34,7 @@ pub use ways::Ways;
 #[doc(hidden)]
 pub use {
     choice::{Probe, ProbeChoice, ProbeOther},
+    expected::{expect_counter, expect_moment},
     field::{DIGITS, declare_elements, declare_map},
     record::body,
     serde_json::Value,

@@ -71,6 +71,8 @@ pub(crate) struct After {
     pub(crate) version: Version,
     pub(crate) value: Value,
     pub(crate) text: Bytes,
+    /// What its writer saw counted beside it, for the answer.
+    pub(crate) counted: Option<Counted>,
 }
 
 impl After {
@@ -78,18 +80,14 @@ impl After {
     pub(crate) fn new(collection: &Collection, version: Version, value: Value) -> Result<Self> {
         let text = record_text(&value);
         check_size(collection, &text)?;
-        Ok(After { version, value, text })
+        Ok(After { version, value, text, counted: None })
     }
 
-    /// The record as it will be read, with these counters.
-    pub(crate) fn document(
-        &self,
-        collection: &Collection,
-        key: &Bytes,
-        counted: Option<&Counted>,
-    ) -> Document {
+    /// The record as its writer hears of it.
+    pub(crate) fn document(&self, collection: &Collection, key: &Bytes) -> Document {
         let document = Document::new(key.clone(), self.version, self.text.clone());
-        shown(&collection.counters, document, counted.map(|counted| &counted.values))
+        let counted = self.counted.as_ref().map(|counted| &counted.values);
+        shown(&collection.counters, document, counted)
     }
 }
 
@@ -326,6 +324,12 @@ impl Builder {
             (EntryStep::Remove, put @ Some(Effect::Put { .. })) => {
                 entry.effect = put;
                 entry.condition = None;
+                Ok(())
+            }
+            // Two that have the same key both go: before a unique index is built there may be such,
+            // and where reads mix moments one of them is of the past, which its condition tells.
+            (EntryStep::Remove, Some(Effect::Delete)) => {
+                entry.effect = Some(Effect::Delete);
                 Ok(())
             }
             (_, effect) => {

@@ -149,14 +149,10 @@ pub(crate) fn entry_keys_of(
         }
     }
     if keys.len() > index.max {
-        return Err(in_index(
-            ErrorKind::LimitExceeded,
-            "a record has too many entries for an index; raise its `max`",
-            collection,
-            index,
-        )
-        .with("entries", keys.len())
-        .with("max", index.max));
+        let message = "a record has too many entries for an index; raise its `max`";
+        let error = in_index(ErrorKind::LimitExceeded, message, collection, index);
+        let error = index.star.iter().fold(error, |error, star| error.with("field", star));
+        return Err(error.with("entries", keys.len()).with("max", index.max));
     }
     Ok(keys)
 }

@@ -51,16 +51,17 @@ fn rest_on(changes: &[Change], assembled: &mut Assembled, place: usize, cell: Op
     let change = &changes[change];
     let holder =
         cell.and_then(|cell| record_key_of(&change.collection, &index, &key, cell.bytes()?));
-    let is_own = holder.as_ref() == Some(&change.key);
+    let is_given_up =
+        holder.as_ref() == Some(&change.key) || passes_on(changes, change, &index, &key, &holder);
     let entry = &mut assembled.batch.entries[place];
     let deletes = entry.effect == Some(Effect::Delete);
-    if cell.is_some() && !is_own && !deletes && !passes_on(changes, change, &index, &key, &holder) {
+    if cell.is_some() && !is_given_up && !deletes {
         // Neither this record's nor given up by another of the batch: the engine refuses, and
         // the refusal names the holder.
         entry.condition = Some(Condition::Absent);
         return;
     }
-    if deletes && !is_own {
+    if deletes && !is_given_up {
         entry.effect = None;
     }
     entry.condition = Some(cell.map_or(Condition::Absent, |cell| Condition::Unchanged(cell.stamp)));

@@ -68,6 +68,20 @@ pub(super) async fn make_way(
     Ok(Some(changes))
 }
 
+/// The expired records that the changes that were asked for have met, each as a removal.
+pub(super) fn in_the_way(asked: &[Change], grown: &[Change]) -> Vec<Change> {
+    let at_their_keys = asked.iter().zip(grown).filter_map(|(asked, change)| {
+        match (&asked.before, &change.before) {
+            (Before::Expired(_), _) => None,
+            (_, Before::Expired(current)) => {
+                Some(Change::expiry(&change.collection, change.key.clone(), current.clone()))
+            }
+            _ => None,
+        }
+    });
+    at_their_keys.chain(grown.iter().skip(asked.len()).cloned()).collect()
+}
+
 /// Whether a batch that grew exceeds what the engine takes.
 pub(super) fn is_too_large(session: &Session, batch: &Batch) -> bool {
     let checked = batch.check(session.engine.capabilities());

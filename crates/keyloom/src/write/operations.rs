@@ -11,7 +11,7 @@ use super::assemble::{
 };
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
-use super::make_way::{ROUNDS_MAX, is_too_large, make_way, step_aside};
+use super::make_way::{ROUNDS_MAX, in_the_way, is_too_large, make_way, step_aside};
 use super::retry::Retry;
 use crate::counted::{Counted, Fetched, fetch_one};
 use crate::engine::{Cause, Cell, Effect as EngineEffect, Integers, Outcome, Rejection, ShowKey};
@@ -204,9 +204,10 @@ pub(super) async fn commit_counting(
         let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
-        if changes.len() > asked.len() && is_too_large(session, &batch) {
-            step_aside(session, loaded, &changes[asked.len()..]).await?;
-            changes.to_mut().truncate(asked.len());
+        let in_the_way = in_the_way(asked, &changes);
+        if !in_the_way.is_empty() && is_too_large(session, &batch) {
+            step_aside(session, loaded, &in_the_way).await?;
+            changes = Cow::Borrowed(asked);
             continue;
         }
         let adds: Vec<bool> = batch
@@ -302,7 +303,7 @@ pub(super) fn creation(
     let key = record_key(collection, &value)?;
     check_aside(collection, &key, &aside, None)?;
     let after = After::new(collection, Version::first(), value)?;
-    let document = after.document(collection, &key, None);
+    let document = after.document(collection, &key);
     let collection = collection.clone();
     Ok((Change { collection, key, before: Before::Absent, after: Some(after) }, document))
 }
@@ -424,8 +425,8 @@ pub(crate) fn overwrite(
             (current.into_before(), version, Effect::Replaced)
         }
     };
-    let after = After::new(collection, version, value)?;
-    let document = after.document(collection, &key, counted.as_ref());
+    let after = After { counted, ..After::new(collection, version, value)? };
+    let document = after.document(collection, &key);
     let written = Written { document, effect };
     let collection = collection.clone();
     let change = Change { collection, key, before, after: Some(after) };

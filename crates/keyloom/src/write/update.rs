@@ -212,11 +212,15 @@ pub(crate) async fn rename(
 async fn move_with_counters(
     session: &Session,
     loaded: &Loaded,
-    changes: [Change; 2],
+    mut changes: [Change; 2],
     mut counted: Option<Counted>,
     mut written: Written,
 ) -> Result<(Option<Refused>, Written)> {
     for _ in 0..COUNTED_ATTEMPTS {
+        let [_, Change { after, .. }] = &mut changes;
+        if let Some(after) = after {
+            after.counted.clone_from(&counted);
+        }
         let moved = Some(Moved { counted: counted.clone() });
         let counting = Counting { moved, ..Counting::default() };
         let work = Work { counting: &counting, ..Work::of(&changes) };
@@ -225,7 +229,7 @@ async fn move_with_counters(
             refused => {
                 let [_, Change { collection, key, after, .. }] = &changes;
                 if let Some(after) = after {
-                    written.document = after.document(collection, key, counted.as_ref());
+                    written.document = after.document(collection, key);
                 }
                 return Ok((refused, written));
             }

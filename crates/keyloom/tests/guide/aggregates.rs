@@ -1,6 +1,6 @@
 //! docs/guide/aggregates.md
 
-use keyloom::{GroupQuery, Query, Result};
+use keyloom::{GroupQuery, PurgeOptions, Query, Result};
 use serde_json::{Value, json};
 
 use crate::store_of;
@@ -24,6 +24,9 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(runs.counted("all", ()).await?, 3);
     assert_eq!(runs.counted("urgent", "weekly").await?, 0);
 
+    let done = runs.group("seconds_by_flow", ("nightly", "done")).await?;
+    assert_eq!((done.count, done.sum, done.swept_until), (2, Some(50), None));
+
     let done = Query::new().equal("status", "done");
     assert_eq!(runs.count(&done).await?, 2);
     assert!(runs.explain(&done).await?.contains("the aggregate by_status"));
@@ -38,7 +41,7 @@ async fn the_whole_page() -> Result<()> {
     }
 
     let slowest = runs.top_groups(&GroupQuery::new("seconds_by_flow").limit(1_000), 3).await?;
-    assert_eq!(slowest[0].values, [json!("nightly"), json!("done")]);
+    assert_eq!(slowest.groups[0].values, [json!("nightly"), json!("done")]);
 
     let nightly = Query::new().equal("flow", "nightly");
     assert_eq!(runs.min(&nightly, "seconds").await?, Some(json!(20)));
@@ -50,8 +53,8 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(runs.counted("by_status", "queued").await?, 2);
 
     runs.delete(("weekly", "r9")).await?;
-    let swept = store.sweep_groups().await?;
-    assert!(swept.empty > 0);
+    let purged = store.purge_groups(&PurgeOptions::default()).await?;
+    assert!(purged.removed > 0);
     assert!(store.verify().await?.is_clean());
     Ok(())
 }

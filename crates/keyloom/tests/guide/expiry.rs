@@ -39,10 +39,6 @@ async fn records_that_expire() -> Result<()> {
         println!("{}: {} removed, clean until {}", swept.collection, swept.records, swept.until);
     }
 
-    let sweeper = store.sweep_every(Duration::from_secs(60), SweepOptions::default())?;
-    let report = sweeper.stop().await;
-    assert_eq!(report.failures, 0);
-
     let now = start + 60_000;
     let of_ana = Query::new().equal("user", "ana");
     let keys = sessions.keys(&of_ana).await?;

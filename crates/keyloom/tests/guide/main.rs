@@ -16,6 +16,7 @@ mod getting_started;
 mod history;
 mod idempotency;
 mod keys;
+mod maintenance;
 mod owners;
 mod queries;
 mod schema;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Counted, Document, Error, Group, GroupPage, HistoryEntry, Listing, Nearby, OwnedKey, Page,
-    Result, Stored, Written,
+    Counted, Document, Error, GroupPage, GroupTotal, HistoryEntry, Listing, Nearby, OwnedKey, Page,
+    Result, Stored, TopGroups, Written,
 };
 use serde_json::Value;
 
@@ -112,11 +112,11 @@ macro_rules! shown {
     )*};
 }
 
-shown!((), Counted, Group, OwnedKey, Value, bool, i64, usize, bytes::Bytes, BTreeMap<String, i64>);
+shown!((), Counted, GroupTotal, TopGroups, OwnedKey, Value, bool, i64, usize, bytes::Bytes, BTreeMap<String, i64>);
 
 impl Told for GroupPage {
     fn told(&self) -> String {
-        format!("{:?} {}", self.groups, self.next.is_some())
+        format!("{:?} {} {:?}", self.groups, self.next.is_some(), self.swept_until)
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 24] = [
+const REFUSED: [&str; 25] = [
     "Store::apply",
     "Store::index_state",
     "Store::build",
@@ -20,7 +20,7 @@ const REFUSED: [&str; 24] = [
     "Store::raw_keys",
     "Store::stats",
     "Store::distribution",
-    "Store::sweep_groups",
+    "Store::purge_groups",
     "Store::changes",
     "Store::log_bounds",
     "Store::trim_log",
@@ -28,7 +28,8 @@ const REFUSED: [&str; 24] = [
     "Store::replay",
     "Store::replay_until",
     "Store::sweep",
-    "Store::sweep_every",
+    "Store::maintain",
+    "Store::maintain_every",
     "Store::purge_history",
     "Store::purge_idempotency_keys",
     "Collection::lease",

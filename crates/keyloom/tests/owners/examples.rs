@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
 use keyloom::{
-    Due, ErrorKind, GroupQuery, Position, PurgeOptions, Query, RepairOptions, Schema, StatsOptions,
-    Store, SweepOptions, VerifyOptions, WatchOptions,
+    Due, ErrorKind, GroupQuery, MaintainOptions, Position, PurgeOptions, Query, RepairOptions,
+    Schema, StatsOptions, Store, SweepOptions, VerifyOptions, WatchOptions,
 };
 use serde_json::{Value, json};
 
@@ -306,7 +306,7 @@ async fn maintenance_is_refused() {
         ana.raw_keys().err(),
         ana.stats(&StatsOptions::default()).await.err(),
         ana.distribution("note", "rank", 1, 10).await.err(),
-        ana.sweep_groups().await.err(),
+        ana.purge_groups(&PurgeOptions::default()).await.err(),
         notes.counted("mine", "eva").await.err(),
         notes.groups(&GroupQuery::new("mine")).await.err(),
         ana.space("other").unwrap().apply(&COMPILED).await.err(),
@@ -318,7 +318,8 @@ async fn maintenance_is_refused() {
         ana.replay_until(&store, Position::FIRST).await.err(),
         memory_store().await.replay(&ana).await.err(),
         ana.sweep(&SweepOptions::default()).await.err(),
-        ana.sweep_every(minute, SweepOptions::default()).err(),
+        ana.maintain(&MaintainOptions::default()).await.err(),
+        ana.maintain_every(minute, MaintainOptions::default()).err(),
         ana.purge_history(&PurgeOptions::default()).await.err(),
         ana.purge_idempotency_keys(&PurgeOptions::default()).await.err(),
         notes.lease(&due, "worker", minute).await.err(),

@@ -78,12 +78,13 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 62] = [
+pub const METHODS: [&str; 63] = [
     "declaration",
     "increment",
     "increment_many",
     "counted",
     "summed",
+    "group",
     "groups",
     "top_groups",
     "min",
@@ -346,7 +347,7 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "get" => of.get(sent.key()).await.told(),
         "get_document" => of.get_document(sent.key()).await.told(),
         "get_many" => of.get_many([sent.key(), sent.key(), vec![json!("n1")]]).await.told(),
-        "declaration" => of.declaration().await.told(),
+        "declaration" => of.declaration().await.map(|declared| json!(*declared)).told(),
         "name_of" => of.name_of(&sent.word).await.told(),
         "key_named" => of.key_named(&sent.word).await.told(),
         "key_of_owner_named" => of.key_of_owner_named(&sent.other, &sent.word).await.told(),
@@ -361,6 +362,7 @@ async fn read(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
         "get_as_of" => of.get_as_of(sent.key(), sent.moment()).await.told(),
         "counted" => of.counted("mine", sent.owner_values()).await.told(),
         "summed" => of.summed("ranks", sent.owner_values()).await.told(),
+        "group" => of.group("ranks", sent.owner_values()).await.told(),
         "groups" => of.groups(&sent.groups()).await.told(),
         "top_groups" => of.top_groups(&sent.groups(), 3).await.told(),
         "min" => of.min(&sent.query(), "rank").await.told(),

@@ -77,7 +77,7 @@ impl Demo {
                 false => screen.json(&json!({ "records": filled.total(), "store": address })),
             };
         }
-        prepared.serve(&runtime, store, screen, |announced| {
+        prepared.serve(&runtime, store, &["main", "reputation"], screen, |announced| {
             if screen.is_for_people() {
                 tell_filled(screen, &filled, seconds)?;
                 line("")?;

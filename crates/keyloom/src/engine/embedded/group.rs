@@ -8,9 +8,10 @@ use bytes::Bytes;
 use super::super::decide::{Decision, Spot, decide};
 use super::super::{Batch, Cell, Committed, Effect, Integers, Outcome, Position, Rejection};
 use super::fault::Fault;
+use super::hashed::{AsReckoned, Key};
 use super::layout;
 use super::log::Appends;
-use super::prepare::{AsReckoned, Key, Place, Prepared};
+use super::prepare::{Place, Prepared};
 use super::recent::Recent;
 use super::view::Moment;
 use crate::error::{Error, ErrorKind, Result};
@@ -107,7 +108,7 @@ impl<'v> Group<'v> {
         let stored = match (self.places.get(key), seen) {
             (Some(&change), _) => self.changes[change].stored.clone(),
             (None, Some(seen)) if self.recent.is_unchanged_since(seen_at, key.hash) => seen.clone(),
-            (None, _) => return self.moment.load(&key.bytes),
+            (None, _) => return self.moment.load(key.as_ref()),
         };
         stored.map(|stored| layout::decode(&key.bytes, stored)).transpose()
     }

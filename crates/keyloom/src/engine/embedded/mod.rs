@@ -6,7 +6,8 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`]
-//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append.
+//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append. Keys
+//! go all this way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
@@ -17,6 +18,7 @@ mod figures;
 mod folder;
 mod gate;
 mod group;
+mod hashed;
 mod layout;
 mod log;
 mod options;
@@ -26,7 +28,6 @@ mod stretches;
 mod view;
 
 use std::fmt;
-use std::hash::RandomState;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -65,7 +66,6 @@ pub struct Embedded {
     requests: mpsc::Sender<Request>,
     work: Arc<Work>,
     path: PathBuf,
-    hasher: RandomState,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -105,7 +105,6 @@ impl Embedded {
             requests,
             work,
             path: path.as_ref().to_path_buf(),
-            hasher: RandomState::new(),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -156,7 +155,7 @@ impl Engine for Embedded {
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
-        let prepared = Box::new(Prepared::new(batch, &self.hasher, &self.view.moment()?));
+        let prepared = Box::new(Prepared::new(batch, &self.view.moment()?));
         let (reply, answer) = oneshot::channel();
         self.requests
             .send(Request::Commit(Ask { prepared, reply }))

@@ -54,14 +54,17 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of the files, which serve scans and reads alike; 128 MiB unless set.
+    /// Memory for blocks of the files, which serve scans and reads alike; 128 MiB unless set. The
+    /// indexes and filters of the files come on top: about a fortieth of the files' bytes, up to
+    /// some 64 MiB.
     #[must_use]
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
     }
 
-    /// Memory for single cells that were read by their key; 32 MiB unless set, 0 for none.
+    /// Memory for single cells that were read by their key more than once; 32 MiB unless set, 0
+    /// for none.
     #[must_use]
     pub fn record_cache_bytes(mut self, bytes: u64) -> Self {
         self.record_cache_bytes = bytes;

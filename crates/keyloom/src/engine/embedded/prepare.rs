@@ -5,64 +5,15 @@
 //! about, as they were at a published moment. All that is left to do there is to see whether one
 //! of these cells has changed since.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::BuildHasher;
 
 use bytes::Bytes;
 
 use super::super::decide::is_looked_up;
-use super::super::{Address, Batch, Effect, Space};
+use super::super::{Address, Batch, Effect, Entry, Space};
+use super::hashed::Key;
 use super::layout;
-use super::view::Moment;
-
-/// A stored key, with a hash that is reckoned once.
-#[derive(Clone, Debug)]
-pub(super) struct Key {
-    pub(super) hash: u64,
-    pub(super) bytes: Bytes,
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.hash == other.hash && self.bytes == other.bytes
-    }
-}
-
-impl Eq for Key {}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-/// Passes on a hash that was reckoned before.
-#[derive(Clone, Copy, Default)]
-pub(super) struct AsReckoned(u64);
-
-impl Hasher for AsReckoned {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only `u64` is ever hashed with this; anything else still gets a hash that is right.
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-}
-
-impl BuildHasher for AsReckoned {
-    type Hasher = AsReckoned;
-
-    fn build_hasher(&self) -> AsReckoned {
-        AsReckoned(0)
-    }
-}
+use super::view::{Keep, Moment};
 
 /// One address of a batch.
 pub(super) struct Place {
@@ -84,24 +35,24 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn new(batch: Batch, hasher: &RandomState, moment: &Moment<'_>) -> Self {
+    pub(super) fn new(batch: Batch, moment: &Moment<'_>) -> Self {
         let spans = write_all(&batch);
-        let place = |span: &Span, is_looked_up: bool| {
+        let place = |span: &Span, look: Option<Keep>| {
             let key = spans.buffer.slice(span.key_start..span.key_end);
             Place {
-                key: Key { hash: hasher.hash_one(&key[..]), bytes: key },
+                key: Key { hash: moment.hasher().hash_one(&key[..]), bytes: key },
                 put: (span.put_end > span.key_end)
                     .then(|| spans.buffer.slice(span.key_end..span.put_end)),
                 seen: None,
             }
-            .looked_up_in(moment, is_looked_up)
+            .looked_up_in(moment, look)
         };
-        let fence = spans.fence.as_ref().map(|span| place(span, true));
+        let fence = spans.fence.as_ref().map(|span| place(span, Some(Keep::InCache)));
         let entries = spans
             .entries
             .iter()
             .zip(&batch.entries)
-            .map(|(span, entry)| place(span, is_looked_up(entry)))
+            .map(|(span, entry)| place(span, look_at(entry)))
             .collect();
         Prepared { fence, entries, seen_at: moment.commit(), batch }
     }
@@ -114,11 +65,21 @@ impl Prepared {
 
 impl Place {
     /// What cannot be read now is left to the commit thread, which tells of the failure.
-    fn looked_up_in(mut self, moment: &Moment<'_>, is_looked_up: bool) -> Self {
-        if is_looked_up {
-            self.seen = moment.load_stored_once(&self.key.bytes).ok();
+    fn looked_up_in(mut self, moment: &Moment<'_>, look: Option<Keep>) -> Self {
+        if let Some(keep) = look {
+            self.seen = moment.load_stored(self.key.as_ref(), keep).ok();
         }
         self
+    }
+}
+
+/// Whether deciding an entry takes a look at its cell, and where what is found is to stay. What is
+/// added to, a counter or the count of a group, will be asked for again, as fences are. Other
+/// cells were read already by whoever makes a condition of them, or are expected to be absent.
+fn look_at(entry: &Entry) -> Option<Keep> {
+    match &entry.effect {
+        Some(Effect::Add { .. }) => Some(Keep::InCache),
+        _ => is_looked_up(entry).then_some(Keep::Nowhere),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::prepare::AsReckoned;
+use super::hashed::AsReckoned;
 
 /// How many changes are remembered. A batch waits for a few groups at most.
 const CHANGES_MAX: usize = 1 << 16;

@@ -23,7 +23,6 @@
 //! finds it noted, since it was noted before it was published.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -31,6 +30,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use bytes::Bytes;
 
 use super::super::{Direction, Recipe, successor};
+use super::hashed::KeyRef;
 use super::layout::StoredRange;
 
 /// What is longer is read for another purpose than a list, and hardly a second time.
@@ -212,7 +212,6 @@ pub(super) struct StretchCache {
     kept: RwLock<Kept>,
     /// The last commit that changed a key of each class; empty when nothing is kept.
     last_changes: Box<[AtomicU64]>,
-    hasher: RandomState,
 }
 
 #[derive(Default)]
@@ -240,7 +239,6 @@ impl StretchCache {
             weight_max: usize::try_from(weight_max).unwrap_or(usize::MAX),
             kept: RwLock::default(),
             last_changes: (0..classes).map(|_| AtomicU64::new(0)).collect(),
-            hasher: RandomState::new(),
         }
     }
 
@@ -307,10 +305,10 @@ impl StretchCache {
         }))
     }
 
-    /// The class of a key.
-    pub(super) fn class(&self, stored_key: &[u8]) -> u32 {
+    /// The class of a key with this hash.
+    pub(super) fn class(&self, hash: u64) -> u32 {
         let classes = self.last_changes.len().max(1) as u64;
-        (self.hasher.hash_one(stored_key) % classes) as u32
+        (hash % classes) as u32
     }
 
     /// To write down a scan of at most so many rows, if it may be kept.
@@ -342,14 +340,14 @@ impl StretchCache {
     }
 
     /// Notes that a commit changes these cells, before the commit is published.
-    pub(super) fn change<'k>(&self, commit: u64, stored_keys: impl Iterator<Item = &'k [u8]>) {
+    pub(super) fn change<'k>(&self, commit: u64, keys: impl Iterator<Item = KeyRef<'k>>) {
         if self.weight_max == 0 {
             return;
         }
         let mut kept = self.write();
         kept.last_change = commit;
-        for stored_key in stored_keys {
-            if let Some(class) = self.last_changes.get(self.class(stored_key) as usize) {
+        for KeyRef { hash, bytes: stored_key } in keys {
+            if let Some(class) = self.last_changes.get(self.class(hash) as usize) {
                 class.store(commit, Ordering::Release);
             }
             if let Some(start) = kept.extent_around(stored_key) {
@@ -439,6 +437,15 @@ mod tests {
     type Store = BTreeMap<Vec<u8>, u64>;
     type Rows = Vec<(Vec<u8>, u64)>;
 
+    /// Keys that change, with hashes that differ where the keys do.
+    fn keys(bytes: &[u8]) -> impl Iterator<Item = KeyRef<'_>> {
+        bytes.chunks(1).map(|key| KeyRef { hash: hash(key[0]), bytes: key })
+    }
+
+    fn hash(key: u8) -> u64 {
+        u64::from(key)
+    }
+
     fn range(start: u8, end: u8) -> StoredRange {
         StoredRange { start: vec![start], end: vec![end], prefix_bytes: 0 }
     }
@@ -507,16 +514,16 @@ mod tests {
     fn a_change_removes_what_it_touches_and_nothing_else() {
         let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 0);
-        cache.change(1, [&[9][..], &[16], &[39]].into_iter());
+        cache.change(1, keys(&[9, 16, 39]));
         assert!(is_kept(&cache, &range(10, 40), 5, 1), "the rows are 10 to 14");
-        cache.change(2, [&[15][..]].into_iter());
+        cache.change(2, keys(&[15]));
         assert!(!is_kept(&cache, &range(10, 40), 5, 2));
     }
 
     #[test]
     fn a_late_reader_cannot_keep_what_it_read() {
         let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
-        cache.change(6, [&[12][..]].into_iter());
+        cache.change(6, keys(&[12]));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 5);
         assert!(!is_kept(&cache, &range(10, 40), 5, 6));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 6);
@@ -571,7 +578,7 @@ mod tests {
         let cache = StretchCache::new(1 << 20);
         let mut recorder = cache.recorder(10).unwrap();
         for key in 0..10 {
-            let (target, class) = ([key + 100], cache.class(&[key + 100]));
+            let (target, class) = ([key + 100], cache.class(hash(key + 100)));
             recorder.add(&[key], b"e", Some(Record { target: &target, stored: b"r", class }));
         }
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), snapshot);
@@ -588,12 +595,12 @@ mod tests {
     #[test]
     fn a_record_is_served_until_it_may_have_changed() {
         let cache = followed(3);
-        cache.change(4, [&[200][..]].into_iter());
+        cache.change(4, keys(&[200]));
         assert_eq!(
             targets(&cache, 3, &recipe("a")).unwrap(),
             [(100, true), (101, true), (102, true)]
         );
-        cache.change(5, [&[101][..]].into_iter());
+        cache.change(5, keys(&[101]));
         let all = targets(&cache, 10, &recipe("a")).unwrap();
         assert!(all.iter().enumerate().all(|(place, row)| *row == (100 + place as u8, place != 1)));
         assert_eq!(targets(&cache, 3, &recipe("a")), None, "one of three is too many");
@@ -602,9 +609,9 @@ mod tests {
     #[test]
     fn a_record_that_changed_before_the_list_was_kept_is_served() {
         let cache = StretchCache::new(1 << 20);
-        cache.change(3, [&[100][..]].into_iter());
+        cache.change(3, keys(&[100]));
         let mut recorder = cache.recorder(1).unwrap();
-        let class = cache.class(&[100]);
+        let class = cache.class(hash(100));
         recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
         assert_eq!(targets(&cache, 1, &recipe("a")).unwrap(), [(100, true)]);
@@ -615,7 +622,7 @@ mod tests {
         let cache = followed(3);
         assert_eq!(targets(&cache, 3, &recipe("b")), None);
         let mut recorder = cache.recorder(2).unwrap();
-        let class = cache.class(&[100]);
+        let class = cache.class(hash(100));
         recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
         recorder.add(&[1], b"e", None);
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
@@ -660,7 +667,7 @@ mod tests {
                     }
                     Step::Change(keys) => {
                         commit += 1;
-                        let stored: Vec<[u8; 1]> = keys.iter().map(|(key, _)| [*key]).collect();
+                        let changed: Vec<u8> = keys.iter().map(|(key, _)| *key).collect();
                         for (key, is_put) in keys {
                             if is_put {
                                 store.insert(vec![key], commit);
@@ -668,7 +675,7 @@ mod tests {
                                 store.remove(&vec![key]);
                             }
                         }
-                        cache.change(commit, stored.iter().map(|key| &key[..]));
+                        cache.change(commit, self::keys(&changed));
                     }
                 }
                 let kept = cache.read();
@@ -696,7 +703,7 @@ mod tests {
                     } else {
                         next.insert(vec![key], commit);
                     }
-                    cache.change(commit, [&[key][..]].into_iter());
+                    cache.change(commit, keys(&[key]));
                     *published.write().unwrap() = (commit, Arc::new(next));
                 }
             });

@@ -12,9 +12,10 @@ use super::super::bell::Bells;
 use super::super::{
     Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
-use super::cache::RecordCache;
+use super::cache::{KeyHasher, RecordCache};
 use super::fault;
 use super::group::Change;
+use super::hashed::KeyRef;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
@@ -31,6 +32,8 @@ pub(super) struct View {
 pub(super) struct Caches {
     records: RecordCache,
     stretches: StretchCache,
+    /// The one for all stored keys.
+    hasher: KeyHasher,
 }
 
 impl Caches {
@@ -38,6 +41,7 @@ impl Caches {
         Caches {
             records: RecordCache::new(options.record_cache_bytes),
             stretches: StretchCache::new(options.list_cache_bytes),
+            hasher: KeyHasher::default(),
         }
     }
 
@@ -49,9 +53,9 @@ impl Caches {
     /// Notes what a commit changes, before the commit is published.
     pub(super) fn change(&self, commit: u64, changes: &[Change]) {
         for Change { key, stored } in changes {
-            self.records.change(&key.bytes, commit, stored.as_deref());
+            self.records.change(key.as_ref(), commit, stored.as_deref());
         }
-        self.stretches.change(commit, changes.iter().map(|change| &change.key.bytes[..]));
+        self.stretches.change(commit, changes.iter().map(|change| change.key.as_ref()));
     }
 }
 
@@ -116,9 +120,9 @@ pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the store was closed")
 }
 
-/// Where a record stays that had to be loaded. One copy is enough.
+/// Where a cell stays that had to be loaded. One copy is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
+pub(super) enum Keep {
     InCache,
     WithList,
     Nowhere,
@@ -141,27 +145,32 @@ impl Moment<'_> {
         (&self.published.snapshot, &self.published.cells)
     }
 
-    /// The cell at a stored key.
-    pub(super) fn load(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
-        let stored = self.load_stored(stored_key, Keep::InCache)?;
-        stored.map(|stored| layout::decode(stored_key, stored)).transpose()
+    /// What gives stored keys their hashes.
+    pub(super) fn hasher(&self) -> &KeyHasher {
+        &self.caches.hasher
     }
 
-    /// The cell at a stored key as it is stored, for somebody who will not ask again.
-    pub(super) fn load_stored_once(&self, stored_key: &[u8]) -> Result<Option<Bytes>> {
-        self.load_stored(stored_key, Keep::Nowhere)
+    /// The cell at a stored key.
+    pub(super) fn load(&self, key: KeyRef<'_>) -> Result<Option<Cell>> {
+        let stored = self.load_stored(key, Keep::InCache)?;
+        stored.map(|stored| layout::decode(key.bytes, stored)).transpose()
+    }
+
+    /// As [`load`](Self::load), of a key that has no hash yet.
+    fn load_at(&self, stored_key: &[u8]) -> Result<Option<Cell>> {
+        self.load(KeyRef::new(stored_key, self.hasher()))
     }
 
     /// The cell at a stored key as it is stored, from the cache or from fjall.
-    fn load_stored(&self, stored_key: &[u8], keep: Keep) -> Result<Option<Bytes>> {
+    pub(super) fn load_stored(&self, key: KeyRef<'_>, keep: Keep) -> Result<Option<Bytes>> {
         let Published { commit, snapshot, cells } = &*self.published;
         let Caches { records, .. } = self.caches;
-        if let Some(stored) = records.get(stored_key, *commit) {
+        if let Some(stored) = records.get(key, *commit) {
             return Ok(Some(stored));
         }
-        let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
+        let loaded = snapshot.get(cells, key.bytes).map_err(fault::reading)?;
         if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
-            records.fill(stored_key, *commit, loaded);
+            records.fill(key, *commit, loaded);
         }
         Ok(loaded.map(Bytes::from))
     }
@@ -173,7 +182,7 @@ impl Moment<'_> {
             .iter()
             .map(|address| {
                 layout::stored_key(space, &address.area, &address.key, &mut buffer);
-                self.load(&buffer)
+                self.load_at(&buffer)
             })
             .collect()
     }
@@ -244,18 +253,17 @@ impl Moment<'_> {
             self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
                 let entry = decode_row(stored_key.clone(), stored.clone(), place.prefix_bytes)?;
                 let target = target_of(recipe, &entry);
-                let mut record = None;
+                let (mut record, mut class) = (None, 0);
                 if let Some(target) = &target {
                     layout::stored_key(space, &target.area, &target.key, &mut buffer);
-                    record = self.load_stored(&buffer, keep)?;
+                    let key = KeyRef::new(&buffer, self.hasher());
+                    record = self.load_stored(key, keep)?;
+                    class = stretches.class(key.hash);
                 }
                 if let Some(recorder) = &mut recorder {
-                    let led_to =
-                        target.as_ref().zip(record.as_ref()).map(|(target, record)| Record {
-                            target: &target.key,
-                            stored: record,
-                            class: stretches.class(&buffer),
-                        });
+                    let led_to = target.as_ref().zip(record.as_ref()).map(|(target, record)| {
+                        Record { target: &target.key, stored: record, class }
+                    });
                     recorder.add(&stored_key, &stored, led_to);
                 }
                 let record = record.map(|record| layout::decode(&buffer, record)).transpose()?;
@@ -270,7 +278,7 @@ impl Moment<'_> {
     fn row(&self, space: &Space, range: &Range, key: &Bytes) -> Result<Option<Row>> {
         let mut stored_key = Vec::new();
         layout::stored_key(space, &range.area, key, &mut stored_key);
-        Ok(self.load(&stored_key)?.map(|cell| Row { key: key.clone(), cell }))
+        Ok(self.load_at(&stored_key)?.map(|cell| Row { key: key.clone(), cell }))
     }
 
     fn follow_row(&self, space: &Space, recipe: &Recipe, entry: Row) -> Result<Link> {
@@ -297,7 +305,7 @@ impl Moment<'_> {
             None => {
                 let mut stored_key = Vec::new();
                 layout::stored_key(space, &recipe.area, &target, &mut stored_key);
-                self.load(&stored_key)?
+                self.load_at(&stored_key)?
             }
         };
         Ok(Link { entry, target: Some(target), record })
@@ -351,4 +359,51 @@ fn decode_row(stored_key: Bytes, stored: Bytes, prefix_bytes: usize) -> Result<R
     let mut key = stored_key;
     key.advance(prefix_bytes);
     Ok(Row { key, cell })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::super::Embedded;
+    use super::*;
+    use crate::engine::{Addition, Area, Batch, Condition, Effect, Engine, Fence, Stamp};
+
+    fn stamp(number: u8) -> Stamp {
+        Stamp([number; Stamp::BYTES])
+    }
+
+    fn address(key: &'static str) -> Address {
+        Address::new(Area::default_area(), key)
+    }
+
+    fn is_kept(store: &Embedded, key: &'static str) -> bool {
+        let (moment, mut stored_key) = (store.view.moment().unwrap(), Vec::new());
+        layout::stored_key(&Space::main(), &Area::default_area(), key.as_bytes(), &mut stored_key);
+        let key = KeyRef::new(&stored_key, moment.hasher());
+        moment.caches.records.get(key, moment.commit()).is_some()
+    }
+
+    #[tokio::test]
+    async fn writers_keep_what_they_will_ask_for_again_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), Options::default()).unwrap();
+        let put = || Some(Effect::Put { stamp: stamp(1), bytes: Bytes::from_static(b"cell") });
+        let mut first = Batch::new(Space::main());
+        first.push(address("fence"), None, put());
+        first.push(address("record"), None, put());
+        store.commit(first).await.unwrap();
+        for _ in 0..3 {
+            let mut batch = Batch::new(Space::main());
+            batch.fence = Some(Fence { address: address("fence"), stamp: stamp(1) });
+            let addition = Addition { name: "n".into(), delta: 1, min: None, max: None };
+            let effect = Effect::Add { stamp: stamp(2), additions: vec![addition] };
+            batch.push(address("count"), None, Some(effect));
+            batch.push(address("record"), Some(Condition::Unchanged(stamp(1))), None);
+            store.commit(batch).await.unwrap();
+        }
+        assert!(is_kept(&store, "fence") && is_kept(&store, "count"));
+        assert!(!is_kept(&store, "record"));
+        store.close().await.unwrap();
+    }
 }

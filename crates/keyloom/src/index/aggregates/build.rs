@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::super::build::Built;
 use super::super::obstacle;
+use super::clean::clean;
 use super::count::{Count, End};
-use super::sweep::clean;
 use crate::error::{ErrorKind, Result};
 use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState, Live, Loaded};
 

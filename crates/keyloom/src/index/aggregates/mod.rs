@@ -2,8 +2,9 @@
 //! removing what is no longer used.
 
 mod build;
+mod clean;
 mod count;
-mod sweep;
+mod purge;
 mod verify;
 
 use std::time::Duration;
@@ -12,7 +13,6 @@ use std::time::Duration;
 const SHOWN_WITHIN: Duration = Duration::from_millis(200);
 
 pub(super) use build::{Purpose, build};
-pub use sweep::SweptGroups;
-pub(super) use sweep::clean;
-pub(crate) use sweep::sweep_groups;
+pub(super) use clean::clean;
+pub(crate) use purge::purge_groups;
 pub(super) use verify::{Litter, litter, verify};

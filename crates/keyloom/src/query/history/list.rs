@@ -180,6 +180,11 @@ impl Listing<'_> {
                     after = past.before;
                     continue;
                 }
+                // The version that would tell what this one left may be gone.
+                let expected = place.listed.map_or(last.revision(), |listed| listed - 1);
+                if version.revision() != expected {
+                    after = None;
+                }
                 // Here it left the key another time, and has a trace of that.
                 let left_before =
                     past.from.as_ref().map(String::as_bytes) == Some(&subject.key[..]);

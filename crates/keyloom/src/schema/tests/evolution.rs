@@ -299,7 +299,11 @@ fn types_widen_where_no_key_moves() {
         evolve(from, to).changes.iter().map(|change| change.class).collect::<Vec<_>>()
     };
     let any = text("\"uuid\"", 3, 3);
-    assert_eq!(classes(&base, &any), [Class::Safe]);
+    assert_eq!(
+        lines(&evolve(&base, &any)),
+        ["Kept collection.x.fields.id: `version` stays 4, as in the store"]
+    );
+    assert_eq!(evolve(&base, &any).merged, base.declaration());
     assert_eq!(classes(&any, &base), [Class::Incompatible]);
     let wide = text(four, 4, 3);
     assert_eq!(classes(&base, &wide), [Class::Safe]);
@@ -470,12 +474,17 @@ fn counters_come_and_stay_and_change_their_bounds() {
              may hold there",
             "Safe collection.flow.counters.\"stats.running\": has other bounds, from the next \
              increment on",
+            "Kept collection.flow.counters.\"stats.running\": keeps the bounds of the store that \
+             are not declared",
             "Kept collection.flow.counters.old: is in the store only; it stays",
         ]
     );
-    let both = schema("\"stats.running\" = { max = 9 }\n\"hits.*\" = {}\nold = {}");
+    let both = schema("\"stats.running\" = { min = 0, max = 9 }\n\"hits.*\" = {}\nold = {}");
     assert_eq!(evolution.merged, both.declaration());
     assert_eq!(evolve(&both, &both).changes, []);
+    let lowered = schema("\"stats.running\" = { min = -5 }\n\"hits.*\" = {}\nold = {}");
+    let merged = schema("\"stats.running\" = { min = -5, max = 9 }\n\"hits.*\" = {}\nold = {}");
+    assert_eq!(evolve(&both, &lowered).merged, merged.declaration());
 }
 
 const COUNT: &str = "[collection.approval.count.by_status]\ngroup = [\"status\"]\n";

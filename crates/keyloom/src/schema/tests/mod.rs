@@ -8,6 +8,7 @@
 )]
 
 mod evolution;
+mod leaving_out;
 mod model;
 mod properties;
 

@@ -131,24 +131,24 @@ fn conditions_choose_records() {
 fn the_worst_batch_is_counted_and_compared_with_the_engine() {
     let schema = compiled(SYSTEMS[4]);
     let post = schema.collection("post").unwrap();
-    // The record, both sides of `recent`, both sides of ten tags.
-    assert_eq!(post.batch_entries_worst(), 2 + 2 + 20);
+    // The record at both keys, the idempotency key, both sides of `recent` and of ten tags.
+    assert_eq!(post.batch_entries_worst(), 3 + 2 + 20);
     let mut capabilities = Capabilities {
         engine: "test",
         reading: Reading::Snapshot,
-        batch_entries_max: 24,
+        batch_entries_max: 25,
         batch_bytes_max: 1 << 20,
         keeps_log: false,
         adds_spread: 1,
         persistent: false,
     };
     schema.check_against(&capabilities).unwrap();
-    capabilities.batch_entries_max = 23;
+    capabilities.batch_entries_max = 24;
     let error = schema.check_against(&capabilities).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidSchema);
     assert_eq!(
         problems(&error),
-        ["collection.post: replacing one record can change 24 entries; \
+        ["collection.post: writing one record can change 25 entries; \
           lower `max` on the indexes that walk over an array or a map"]
     );
 }
@@ -243,12 +243,12 @@ fn aggregates_count_in_the_worst_batch() {
     let counted = format!("{}\n[collection.post.count.all]\ngroup = []\n", SYSTEMS[4]);
     let post = compiled(&counted).collection("post").unwrap().batch_entries_worst();
     let before = compiled(SYSTEMS[4]).collection("post").unwrap().batch_entries_worst();
-    // Both sides of both generations, and a mark.
-    assert_eq!(post, before + 5);
+    // Both sides of both generations, and a mark for each key.
+    assert_eq!(post, before + 6);
     let counters = "[collection.post.counters]\n\"stats.*\" = {}\n";
     let both = compiled(&format!("{counted}{counters}"));
-    // A move: a second record, the counters of both, and a second mark.
-    assert_eq!(both.collection("post").unwrap().batch_entries_worst(), post + 3 + 1);
+    // The counters at both keys.
+    assert_eq!(both.collection("post").unwrap().batch_entries_worst(), post + 2);
 }
 
 #[test]

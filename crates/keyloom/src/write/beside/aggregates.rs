@@ -19,7 +19,6 @@
 //! the builder's batches rest on the record's version and on the absence of its mark. So each
 //! record is counted once, whoever comes first.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -75,10 +74,11 @@ fn amount(aggregate: &Aggregate, value: &Value) -> Result<i64> {
     })
 }
 
-/// Additions to the cells of aggregates, one for each cell.
+/// Additions to the cells of aggregates. Most writes make a handful of them, for which a list is
+/// cheaper than a map: they are put together by cell at the end.
 #[derive(Default)]
 pub(crate) struct Additions<'a> {
-    cells: BTreeMap<Address, Sum<'a>>,
+    shares: Vec<(Address, Sum<'a>)>,
 }
 
 struct Sum<'a> {
@@ -103,22 +103,37 @@ impl<'a> Additions<'a> {
     ) {
         let number = cell_number(record, generation.cells);
         let address = aggregate.cell(generation.number, &share.group, number);
-        let none = Sum { aggregate, count: 0, amount: 0, record, is_shared: false };
-        let sum = self.cells.entry(address).or_insert(none);
-        sum.count += times;
-        sum.amount += i128::from(times) * i128::from(share.amount);
-        sum.is_shared |= sum.record != record;
+        let amount = i128::from(times) * i128::from(share.amount);
+        self.shares
+            .push((address, Sum { aggregate, count: times, amount, record, is_shared: false }));
     }
 
-    /// The additions as effects. One that comes to nothing is left out, unless several records
-    /// take part in it: then the cell's stamp tells that it is not the same records as before.
+    /// The sum for each cell, in the order of the cells.
+    fn sums(self) -> Vec<(Address, Sum<'a>)> {
+        let mut sums = self.shares;
+        sums.sort_by(|(address, _), (other, _)| address.cmp(other));
+        sums.dedup_by(|(address, next), (last, sum)| {
+            let is_same = address == last;
+            if is_same {
+                sum.count += next.count;
+                sum.amount += next.amount;
+                sum.is_shared |= sum.record != next.record;
+            }
+            is_same
+        });
+        sums
+    }
+
+    /// The additions as effects, one for each cell. One that comes to nothing is left out, unless
+    /// several records take part in it: then the cell's stamp tells that it is not the same records
+    /// as before.
     pub(crate) fn effects(
         self,
         stamp: Stamp,
     ) -> impl Iterator<Item = Result<(Address, Effect, &'a Arc<Aggregate>)>> {
         let left =
             |(_, sum): &(Address, Sum<'_>)| sum.count != 0 || sum.amount != 0 || sum.is_shared;
-        self.cells.into_iter().filter(left).map(move |(address, sum)| {
+        self.sums().into_iter().filter(left).map(move |(address, sum)| {
             let addition =
                 |name: &str, delta| Addition { name: name.to_owned(), delta, min: None, max: None };
             let mut additions = vec![addition(COUNT, sum.count)];

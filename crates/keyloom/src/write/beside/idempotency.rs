@@ -9,6 +9,7 @@ use crate::idempotency::{Answer, Claim, Kept};
 use crate::record::Version;
 use crate::session::Session;
 use crate::write::assemble::{Before, Change};
+use crate::write::once::of_record;
 use crate::write::operations;
 
 /// The cell of the key, if the write carries one.
@@ -55,10 +56,7 @@ fn told_by(changes: &[Change]) -> (Answer, Option<Bytes>) {
                 Some(_) => operations::Effect::Replaced,
                 None => operations::Effect::Created,
             };
-            crate::write::once::of_record(
-                &after.document(&change.collection, &change.key, None),
-                effect,
-            )
+            of_record(&after.document(&change.collection, &change.key), effect)
         }
     }
 }

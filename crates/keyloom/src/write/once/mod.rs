@@ -35,6 +35,9 @@ const RETRY: Retry = Retry {
     jitter: 0.5,
 };
 
+/// How often a write is tried again because the schema changed under it.
+const SCHEMAS: usize = 16;
+
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq)]
 enum Known {
@@ -74,6 +77,10 @@ pub(crate) struct Sending<'s, E> {
     known: Option<Known>,
     /// The stamp that the present attempt replaces, and the session that it has.
     armed: Option<(Option<Stamp>, Session)>,
+    /// The schema as it was known when the attempt began.
+    schema: Option<Arc<Loaded>>,
+    /// How often an attempt was refused by a schema that has changed since.
+    outdated: usize,
     /// How often the store could not be reached.
     missed: u32,
     /// The gravest of these failures.
@@ -96,6 +103,8 @@ impl<'s, E: Failure> Sending<'s, E> {
             // A write that reads nothing does not read its key either.
             known: request.is_blind().then_some(Known::Free(None)),
             armed: None,
+            schema: None,
+            outdated: 0,
             missed: 0,
             in_doubt: None,
         }
@@ -103,6 +112,8 @@ impl<'s, E: Failure> Sending<'s, E> {
 
     /// Looks the key up, unless that is known, and begins an attempt.
     pub(crate) async fn begin<A: Replay>(&mut self) -> Result<Begun<A>, E> {
+        // If it cannot be read, the write itself will say so.
+        self.schema = self.session.loaded().await.ok();
         let Some(key) = self.session.key() else {
             return Ok(Begun::Write(self.session.clone()));
         };
@@ -132,7 +143,11 @@ impl<'s, E: Failure> Sending<'s, E> {
         &mut self,
         outcome: Result<A, E>,
     ) -> Option<Result<A, E>> {
-        let Some((stamp, session)) = self.armed.take() else { return Some(outcome) };
+        let armed = self.armed.take();
+        if self.is_outdated(&outcome).await {
+            return None;
+        }
+        let Some((stamp, session)) = armed else { return Some(outcome) };
         let failure = match outcome {
             Err(failure) => failure,
             Ok(answer) => match keep(&session, &answer).await {
@@ -154,6 +169,26 @@ impl<'s, E: Failure> Sending<'s, E> {
             // It may have been refused because it happened before.
             Err(error) => self.try_again(error.into()).await.err().map(Err),
         }
+    }
+
+    /// Whether another attempt, under a schema that somebody else has changed, may come to
+    /// something else: this one was refused or passed over by what the old one says.
+    async fn is_outdated<A: Replay>(&mut self, outcome: &Result<A, E>) -> bool {
+        let Some(known) = self.schema.take().filter(|_| self.outdated < SCHEMAS) else {
+            return false;
+        };
+        let is_outdated = match outcome {
+            Err(failure) => match failure.error() {
+                Some(refusal) => self.session.is_outdated(&known, refusal).await,
+                None => false,
+            },
+            Ok(answer) if answer.is_passed_over() => {
+                self.session.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &known))
+            }
+            Ok(_) => false,
+        };
+        self.outdated += usize::from(is_outdated);
+        is_outdated
     }
 
     /// Waits for the next attempt; an error when there were enough.

@@ -17,6 +17,12 @@ pub(crate) trait Replay: Sized {
 
     /// The answer as it was given; `None` when another kind of answer was kept.
     fn from_answer(answer: &Answer, text: Option<&Bytes>) -> Option<Self>;
+
+    /// Whether the schema let the write pass without effect. No commit has shown that the schema
+    /// still holds.
+    fn is_passed_over(&self) -> bool {
+        false
+    }
 }
 
 /// The answer about a record.
@@ -49,6 +55,10 @@ impl Replay for Written {
         let version = version.parse().ok()?;
         let document = Document::new(Bytes::from(key.clone()), version, text?.clone());
         Some(Written { document, effect })
+    }
+
+    fn is_passed_over(&self) -> bool {
+        self.effect == Effect::Ignored
     }
 }
 

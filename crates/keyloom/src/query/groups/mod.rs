@@ -1,5 +1,12 @@
 //! What is asked of a declared count or sum: one group, all of them in order, or the largest.
 
+mod query;
+mod total;
+mod walk;
+
+pub use query::GroupQuery;
+pub(crate) use total::Total;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,23 +14,16 @@ use serde_json::{Value, json};
 
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::predicate::TAKE_MAX;
-use crate::engine::{Address, Cell, Direction, Fence, Range, Row, ShowKey, Stamp, successor};
+use super::swept::swept;
+use crate::engine::{Address, Cell, Row, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
-use crate::schema::{Aggregate, COUNT, Collection, Generation, Loaded, SUM, catalog_address};
+use crate::schema::{Aggregate, Collection, Loaded, catalog_address};
 use crate::session::Session;
-
-/// The groups that a page holds unless told otherwise.
-const TAKE_DEFAULT: usize = 100;
-
-/// The groups that are read unless told otherwise.
-const LIMIT_DEFAULT: usize = 10_000;
+use walk::{Next, Walk};
 
 /// How often a question is asked again because the schema changed meanwhile.
 const RELOADS: usize = 16;
-
-/// How many cells are read at once, at most.
-const CHUNK_CELLS: usize = 1_000;
 
 /// One group of records, and what it comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,57 +43,44 @@ pub struct GroupPage {
     pub groups: Vec<Group>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
+    /// For a collection whose records expire: those that expired before this moment, in
+    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    pub swept_until: Option<u64>,
 }
 
-/// Which groups of an aggregate are asked for.
-///
-/// ```
-/// use keyloom::GroupQuery;
-/// let of_one_flow = GroupQuery::new("seconds").within("nightly").take(20);
-/// ```
+/// The largest groups, the largest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GroupQuery {
-    pub(crate) aggregate: String,
-    pub(crate) within: Vec<Value>,
-    pub(crate) take: usize,
-    pub(crate) limit: usize,
-    pub(crate) cursor: Option<String>,
+pub struct TopGroups {
+    /// The groups; equal ones in the order of their values.
+    pub groups: Vec<Group>,
+    /// For a collection whose records expire: those that expired before this moment, in
+    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    pub swept_until: Option<u64>,
 }
 
-impl GroupQuery {
-    /// All groups of this count or sum.
-    pub fn new(aggregate: &str) -> Self {
-        GroupQuery {
-            aggregate: aggregate.to_owned(),
-            within: Vec::new(),
-            take: TAKE_DEFAULT,
-            limit: LIMIT_DEFAULT,
-            cursor: None,
-        }
-    }
+/// What one group comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupTotal {
+    /// How many records the group has; zero when there is no such group.
+    pub count: i64,
+    /// The sum of the summed field; `None` for a count.
+    pub sum: Option<i64>,
+    /// For a collection whose records expire: those that expired before this moment, in
+    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    pub swept_until: Option<u64>,
+}
 
-    /// The most groups that a page holds; 100 unless set.
-    #[must_use]
-    pub fn take(mut self, groups: usize) -> Self {
-        self.take = groups;
-        self
-    }
-
-    /// The most groups that are read, empty ones that are not swept yet included; 10,000 unless
-    /// set. A page that reads so many ends there. The largest groups are told only if all were
-    /// read.
-    #[must_use]
-    pub fn limit(mut self, groups: usize) -> Self {
-        self.limit = groups;
-        self
-    }
-
-    /// Goes on from the cursor of an earlier page of the same question.
-    #[must_use]
-    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
-        self.cursor = Some(cursor.to_string());
-        self
-    }
+/// What a group comes to, and up to when its collection was swept.
+pub(crate) async fn group_total(
+    session: &Session,
+    collection: &str,
+    aggregate: &str,
+    values: &[Value],
+) -> Result<GroupTotal> {
+    // Looked up first, as everywhere: what is swept meanwhile is not counted, and not the reverse.
+    let swept_until = swept(session, collection).await?;
+    let (count, sum) = group(session, collection, aggregate, values).await?;
+    Ok(GroupTotal { count, sum, swept_until })
 }
 
 /// What a group comes to: the number of its records, and the sum for which one is kept. One round
@@ -150,10 +137,11 @@ pub(crate) async fn groups(
             .with("take", query.take)
             .with("limit", query.limit));
     }
+    let swept_until = swept(session, collection).await?;
     for _ in 0..RELOADS {
         let (walk, binding) = start(session, collection, query).await?;
-        if let Some(page) = page(walk, binding, query).await? {
-            return Ok(page);
+        if let Some((groups, next)) = page(walk, binding, query).await? {
+            return Ok(GroupPage { groups, next, swept_until });
         }
         session.reload().await?;
     }
@@ -165,7 +153,7 @@ async fn page(
     mut walk: Walk<'_>,
     binding: Binding,
     query: &GroupQuery,
-) -> Result<Option<GroupPage>> {
+) -> Result<Option<(Vec<Group>, Option<Cursor>)>> {
     let mut groups = Vec::new();
     let mut last = None;
     let mut is_end = false;
@@ -190,7 +178,7 @@ async fn page(
         inclusive: false,
     });
     let next = position.map(|position| Cursor::new(position, Arc::new(binding)));
-    Ok(Some(GroupPage { groups, next }))
+    Ok(Some((groups, next)))
 }
 
 /// The groups with the largest sums or, for a count, with the most records.
@@ -199,11 +187,12 @@ pub(crate) async fn top_groups(
     collection: &str,
     query: &GroupQuery,
     count: usize,
-) -> Result<Vec<Group>> {
+) -> Result<TopGroups> {
+    let swept_until = swept(session, collection).await?;
     for _ in 0..RELOADS {
         let (walk, _) = start(session, collection, query).await?;
-        if let Some(top) = top(walk, query, count).await? {
-            return Ok(top);
+        if let Some(groups) = top(walk, query, count).await? {
+            return Ok(TopGroups { groups, swept_until });
         }
         session.reload().await?;
     }
@@ -260,9 +249,7 @@ async fn start<'s>(
             range.start = done.end.unwrap_or(done.start);
         }
         let aggregate = aggregate.clone();
-        let fence = loaded.fence();
-        let (left, more, rows) = (range, true, Vec::new());
-        Ok((Walk { session, aggregate, generation, fence, left, more, rows }, binding))
+        Ok((Walk::new(session, aggregate, generation, loaded.fence(), range), binding))
     });
     decided.await
 }
@@ -315,131 +302,4 @@ fn stale(collection: &str, aggregate: &str) -> Error {
     Error::new(ErrorKind::StaleSchema, message)
         .with("collection", collection)
         .with("aggregate", aggregate)
-}
-
-/// Reads groups one by one.
-struct Walk<'s> {
-    session: &'s Session,
-    aggregate: Arc<Aggregate>,
-    generation: Generation,
-    /// The schema by which the generation is the one to read.
-    fence: Option<Fence>,
-    left: Range,
-    more: bool,
-    /// What was read and not given yet, the next one last.
-    rows: Vec<Row>,
-}
-
-/// What a walk comes to next.
-enum Next {
-    /// A group as it is in keys, and what it comes to unless it is empty.
-    Group(Bytes, Option<Group>),
-    End,
-    StaleSchema,
-}
-
-impl Walk<'_> {
-    /// The next group. Reads ahead for so many.
-    async fn next(&mut self, ahead: usize) -> Result<Next> {
-        if !self.refill(ahead).await? {
-            return Ok(Next::StaleSchema);
-        }
-        let Some(first) = self.rows.pop() else { return Ok(Next::End) };
-        let (key, values) = self.read_key(&first)?;
-        let mut total = Total::default();
-        total.add(&self.aggregate, &first)?;
-        loop {
-            if !self.refill(ahead).await? {
-                return Ok(Next::StaleSchema);
-            }
-            let Some(row) = self.rows.pop() else { break };
-            if self.read_key(&row)?.0 != key {
-                self.rows.push(row);
-                break;
-            }
-            total.add(&self.aggregate, &row)?;
-        }
-        let count = total.count()?;
-        let sum = total.sum(&self.aggregate)?;
-        Ok(Next::Group(key, (count != 0).then_some(Group { values, count, sum })))
-    }
-
-    /// Reads on if everything that was read is given; `false` when the schema changed, so that
-    /// this generation may be no more.
-    async fn refill(&mut self, ahead: usize) -> Result<bool> {
-        if !self.rows.is_empty() || !self.more || self.left.is_empty() {
-            return Ok(true);
-        }
-        let (engine, space) = (&self.session.engine, &self.session.space);
-        let Address { area, key } = catalog_address();
-        let catalog = Range { area, end: Some(successor(&key)), start: key };
-        let ranges = [self.left.clone(), catalog];
-        let limit = ahead.saturating_add(1).min(CHUNK_CELLS);
-        let mut stretches = engine.scan(space, &ranges, limit, Direction::Forward).await?;
-        let catalog = stretches.pop().and_then(|mut stretch| stretch.rows.pop());
-        let stamp = catalog.map(|row| row.cell.stamp);
-        if stamp != self.fence.as_ref().map(|fence| fence.stamp) {
-            return Ok(false);
-        }
-        self.more = false;
-        if let Some(stretch) = stretches.pop() {
-            self.more = stretch.more;
-            self.rows = stretch.rows;
-        }
-        if let Some(last) = self.rows.last() {
-            self.left = self.left.after(&last.key, Direction::Forward);
-        }
-        self.rows.reverse();
-        Ok(true)
-    }
-
-    fn read_key(&self, row: &Row) -> Result<(Bytes, Vec<Value>)> {
-        self.aggregate
-            .read_cell(self.generation, &row.key)
-            .ok_or_else(|| unreadable(&self.aggregate, row))
-    }
-}
-
-/// The cells of one group, added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Total {
-    pub(crate) count: i128,
-    pub(crate) sum: i128,
-}
-
-impl Total {
-    /// Adds what a cell holds.
-    pub(crate) fn add(&mut self, aggregate: &Aggregate, row: &Row) -> Result<()> {
-        let of = Total::of(&row.cell).ok_or_else(|| unreadable(aggregate, row))?;
-        self.count += of.count;
-        self.sum += of.sum;
-        Ok(())
-    }
-
-    /// What a cell holds; `None` if it is not one of an aggregate.
-    pub(crate) fn of(cell: &Cell) -> Option<Total> {
-        let integers = cell.integers()?;
-        let at = |name| i128::from(integers.get(name).copied().unwrap_or(0));
-        Some(Total { count: at(COUNT), sum: at(SUM) })
-    }
-
-    fn count(&self) -> Result<i64> {
-        narrow(self.count)
-    }
-
-    fn sum(&self, aggregate: &Aggregate) -> Result<Option<i64>> {
-        aggregate.summed.as_ref().map(|_| narrow(self.sum)).transpose()
-    }
-}
-
-fn narrow(sum: i128) -> Result<i64> {
-    i64::try_from(sum).map_err(|_| {
-        let message = "the sum of the group does not fit into 64 bits";
-        Error::new(ErrorKind::LimitExceeded, message).with("sum", sum)
-    })
-}
-
-fn unreadable(aggregate: &Aggregate, row: &Row) -> Error {
-    let message = "a cell of the aggregate cannot be read; run repair";
-    aggregate.about(ErrorKind::Corrupt, message).with("key", ShowKey(&row.key))
 }

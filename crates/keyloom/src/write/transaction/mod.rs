@@ -1,29 +1,31 @@
 //! Several records, several collections, one space: reads become conditions, the commit is all
 //! or nothing.
 
-use std::collections::BTreeMap;
+mod state;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{After, Before, Change, Refused, Work};
-use super::beside::{Addend, Counting, LeaseHold, Start};
-use super::entries::entry_keys_of;
-use super::increment::add_all;
-use super::operations::{
-    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, is_settled,
-    may_draw_again, overwrite, record_key,
-};
-use super::retry::Retry;
-use crate::counted::{Counted, fetch_one};
-use crate::engine::{Address, Integers, ShowKey, Stamp};
+use crate::counted::fetch_one;
+use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{Document, Version, check_aside, check_new, set_aside, write_whole_numbers};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
+use crate::write::assemble::{After, Refused, Work};
+use crate::write::beside::{Addend, LeaseHold};
+use crate::write::entries::entry_keys_of;
+use crate::write::increment::add_all;
+use crate::write::operations::{
+    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, is_settled,
+    may_draw_again, overwrite, record_key,
+};
+use crate::write::retry::Retry;
+use state::{Seen, Settled, State};
 
 /// How often a closure is run again because the schema changed under it.
 const SCHEMAS: usize = 16;
@@ -36,78 +38,6 @@ pub struct Transaction {
     /// The time of the whole attempt, so that no record expires between two of its reads.
     now: u64,
     state: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Records as they were when first read.
-    records: BTreeMap<Address, Seen>,
-    /// Unique claims that were looked up, by their stamps.
-    claims: BTreeMap<Address, Option<Stamp>>,
-    /// Records as the transaction leaves them.
-    writes: BTreeMap<Address, Write>,
-    /// The leases under which the transaction is done, by their cells.
-    leases: BTreeMap<Address, LeaseHold>,
-    /// What is added to counters.
-    addends: BTreeMap<Address, Addend>,
-    /// Whether two reads are known to be of different moments, so that no commit can succeed.
-    is_torn: bool,
-    /// Whether the closure was refused something, or shown something, that a schema which has
-    /// changed since might not refuse or show.
-    rests_on_schema: bool,
-}
-
-/// What was found where a record was looked for.
-enum Seen {
-    Absent,
-    There(Current),
-    /// It is absent to the transaction, which rests on its still being the same.
-    Expired(Current),
-}
-
-impl Seen {
-    fn visible(&self) -> Option<&Current> {
-        match self {
-            Seen::There(current) => Some(current),
-            Seen::Absent | Seen::Expired(_) => None,
-        }
-    }
-
-    fn stamp(&self) -> Option<Stamp> {
-        match self {
-            Seen::There(current) | Seen::Expired(current) => Some(current.version.stamp()),
-            Seen::Absent => None,
-        }
-    }
-}
-
-/// What an attempt comes to, ready to be committed.
-struct Settled {
-    changes: Vec<Change>,
-    /// What else must still hold.
-    reads: Vec<(Address, Option<Stamp>)>,
-    counting: Counting,
-}
-
-#[derive(Clone)]
-struct Write {
-    collection: Arc<Collection>,
-    after: Option<After>,
-    /// The codes that were drawn for the record.
-    codes: Vec<Path>,
-    /// Whether the transaction deleted the record before, so that its counters start anew.
-    anew: bool,
-}
-
-impl Write {
-    /// Whether the record, as it is left, has this key in this index.
-    fn claims(&self, index: &Index, key: &Bytes) -> bool {
-        self.after.as_ref().is_some_and(|after| {
-            self.collection.index(&index.name).is_ok_and(|own| own.key == index.key)
-                && entry_keys_of(&self.collection, index, &after.value)
-                    .is_ok_and(|keys| keys.contains(key))
-        })
-    }
 }
 
 /// Runs the closure until an attempt commits. What it reads must still hold at the commit.
@@ -167,8 +97,7 @@ impl Transaction {
 
     /// Remembers that the schema refused something.
     pub(crate) fn judged<T>(&self, answer: Result<T>) -> Result<T> {
-        self.state().rests_on_schema |= answer.is_err();
-        answer
+        self.state().judge(answer)
     }
 
     /// Whether the closure may have given up because of a schema that no longer holds. A commit
@@ -252,7 +181,7 @@ impl Transaction {
         state.refuse_late_creation(&address)?;
         let version = state.next_version(&address);
         let after = After::new(collection, version, value)?;
-        let document = after.document(collection, &key, None);
+        let document = after.document(collection, &key);
         state.write(collection, address, Some(after), codes);
         Ok(document)
     }
@@ -306,7 +235,6 @@ impl Transaction {
         value: Value,
         codes: Vec<Path>,
     ) -> Result<Written> {
-        let counted = current.as_ref().and_then(|current| current.counted.clone());
         let address = Address::new(collection.area.clone(), key.clone());
         match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
@@ -319,7 +247,7 @@ impl Transaction {
                     .after
                     .map(|after| After { version: state.next_version(&address), ..after });
                 if let Some(after) = &after {
-                    written.document = after.document(collection, &address.key, counted.as_ref());
+                    written.document = after.document(collection, &address.key);
                 }
                 state.write(collection, address, after, codes);
                 Ok(written)
@@ -355,7 +283,7 @@ impl Transaction {
         if state.visible(&address).is_some_and(|visible| visible.is_none()) {
             return Err(addend.not_found());
         }
-        add_all(&mut addend, deltas)?;
+        state.judge(add_all(&mut addend, deltas))?;
         state.addends.insert(address, addend);
         Ok(())
     }
@@ -400,8 +328,8 @@ impl Transaction {
             if write.collection.name == collection.name
                 && entry_keys_of(collection, index, &after.value)?.contains(claim)
             {
-                let counted = state.counted(address);
-                return Ok(Some(after.document(collection, &address.key, counted.as_ref())));
+                let after = After { counted: state.counted(address), ..after.clone() };
+                return Ok(Some(after.document(collection, &address.key)));
             }
         }
         Ok(None)
@@ -453,124 +381,5 @@ impl Transaction {
         // A panic of the closure cannot leave the state half changed: each method changes it by
         // one insertion.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Leaves a record in this state. A code that was drawn for it earlier in the transaction is
-    /// still a drawn one when it is written again.
-    fn write(
-        &mut self,
-        collection: &Arc<Collection>,
-        address: Address,
-        after: Option<After>,
-        mut codes: Vec<Path>,
-    ) {
-        let mut anew = false;
-        if let Some(earlier) = self.writes.get(&address) {
-            codes.extend(earlier.codes.iter().cloned());
-            anew = earlier.anew || earlier.after.is_none();
-        }
-        self.writes.insert(address, Write { collection: collection.clone(), after, codes, anew });
-    }
-
-    /// A record whose counters were added to must have been there, and cannot be created now.
-    fn refuse_late_creation(&self, address: &Address) -> Result<()> {
-        let Some(addend) = self.addends.get(address) else { return Ok(()) };
-        let message = "the transaction added to the counters of this record before it creates it";
-        Err(Error::new(ErrorKind::InvalidArgument, message)
-            .with("collection", &addend.collection.name)
-            .with("key", ShowKey(&address.key)))
-    }
-
-    /// What the transaction sees at an address; `None` when it has not looked there yet.
-    fn visible(&self, address: &Address) -> Option<Option<Current>> {
-        match self.writes.get(address) {
-            Some(write) => Some(write.after.as_ref().map(|after| Current {
-                version: after.version,
-                value: after.value.clone(),
-                text: after.text.clone(),
-                counted: self.counted(address),
-            })),
-            None => self.records.get(address).map(|seen| {
-                let counted = self.counted(address);
-                seen.visible().cloned().map(|read| Current { counted, ..read })
-            }),
-        }
-    }
-
-    /// The counters of a record as the transaction sees them: as it read them, with what it adds.
-    fn counted(&self, address: &Address) -> Option<Counted> {
-        let is_anew = self.writes.get(address).is_some_and(|write| write.anew);
-        let read = self.records.get(address).and_then(Seen::visible);
-        let read = read.filter(|_| !is_anew).and_then(|read| read.counted.clone());
-        let Some(addend) = self.addends.get(address) else { return read };
-        let unseen = Counted { stamp: Stamp([0; Stamp::BYTES]), values: Integers::new() };
-        let mut counted = read.unwrap_or(unseen);
-        for (name, delta) in &addend.deltas {
-            let value = counted.values.entry(name.clone()).or_insert(0);
-            // A sum that does not fit is refused at the commit.
-            *value = value.saturating_add(*delta);
-        }
-        Some(counted)
-    }
-
-    /// The version of the record once the transaction commits: one more than what was read,
-    /// however often it is written in between. A record that the transaction deleted and creates
-    /// again is another one, as it would be in two transactions: a new incarnation.
-    fn next_version(&self, address: &Address) -> Version {
-        match (self.writes.get(address), self.records.get(address)) {
-            (Some(Write { after: Some(written), .. }), _) => written.version,
-            (None, Some(Seen::There(read))) => read.version.next(),
-            (Some(Write { after: None, .. }), _) | (None, _) => Version::first(),
-        }
-    }
-
-    /// What the attempt comes to.
-    fn settle(&self) -> Result<Settled> {
-        let changes = self
-            .writes
-            .iter()
-            .map(|(address, write)| Change {
-                collection: write.collection.clone(),
-                key: address.key.clone(),
-                before: match self.records.get(address) {
-                    None => Before::Absent,
-                    Some(Seen::Absent) => Before::SeenAbsent,
-                    Some(Seen::There(read)) => read.clone().into_before(),
-                    Some(Seen::Expired(read)) => Before::Expired(read.clone()),
-                },
-                after: write.after.clone(),
-            })
-            .collect();
-        let records = self.records.iter().map(|(address, seen)| (address.clone(), seen.stamp()));
-        let claims = self.claims.iter().map(|(address, stamp)| (address.clone(), *stamp));
-        let reads = records.chain(claims).collect();
-        Ok(Settled { changes, reads, counting: self.counting()? })
-    }
-
-    /// What becomes of counters: additions, and those of records that are created anew.
-    fn counting(&self) -> Result<Counting> {
-        // Added to before it was looked for, and then not there.
-        if let Some(addend) = self.addends.iter().find_map(|(address, addend)| {
-            self.visible(address).is_some_and(|visible| visible.is_none()).then_some(addend)
-        }) {
-            return Err(addend.not_found());
-        }
-        let mut addends = self.addends.clone();
-        for (address, write) in &self.writes {
-            let (read, is_anew) = match self.records.get(address) {
-                Some(Seen::There(read)) => (read, write.anew),
-                Some(Seen::Expired(read)) => (read, true),
-                Some(Seen::Absent) | None => continue,
-            };
-            if !is_anew || write.after.is_none() || write.collection.counters.is_empty() {
-                continue;
-            }
-            let fresh = || Addend::new(&write.collection, address.key.clone());
-            let addend = addends.entry(address.clone()).or_insert_with(fresh);
-            addend.start = Start::Anew(read.counted.clone());
-        }
-        Ok(Counting { addends: addends.into_values().collect(), moved: None })
     }
 }

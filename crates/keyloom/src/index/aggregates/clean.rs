@@ -1,0 +1,96 @@
+//! Removes the keys of generations and marks of one aggregate that are over.
+
+use crate::engine::{Address, Area, Batch, Direction, Effect, EngineExt, Outcome, Range, Row};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Note;
+use crate::schema::{Aggregate, CELLS, Live, Loaded, MARKS};
+
+/// How many keys are read, and at most removed, at once.
+const CHUNK_KEYS: usize = 128;
+
+/// How often a sweep starts anew because the schema changed meanwhile.
+const RESTARTS: usize = 16;
+
+/// Removes the cells of generations that are neither read nor written, and the marks of those that
+/// are complete. Nobody else touches such keys any more, so that it needs no condition but the
+/// schema's.
+pub(crate) async fn clean(live: &Live, collection: &str, aggregate: &str) -> Result<u64> {
+    let mut removed = 0;
+    let chunk = chunk_keys(live);
+    'anew: for _ in 0..RESTARTS {
+        let loaded = live.reload().await?;
+        let aggregate = loaded.schema.collection(collection)?.aggregate(aggregate)?;
+        for kind in [CELLS, MARKS] {
+            let mut left = aggregate.all(kind);
+            loop {
+                let stretch =
+                    live.engine.scan_one(&live.space, &left, chunk, Direction::Forward).await?;
+                let (over, next) = over(&loaded, aggregate, kind, &stretch.rows, &left);
+                let count = over.len() as u64;
+                if !remove(live, &loaded, over).await? {
+                    continue 'anew;
+                }
+                removed += count;
+                match next {
+                    Some(next) if stretch.more || !stretch.rows.is_empty() => left = next,
+                    _ => break,
+                }
+            }
+        }
+        return Ok(removed);
+    }
+    let message = "the schema kept changing while an aggregate was cleaned";
+    Err(Error::new(ErrorKind::StaleSchema, message)
+        .with("collection", collection)
+        .with("aggregate", aggregate))
+}
+
+/// The rows that are over, up to the first that is in use; and what is left of the range, without
+/// the generation that is in use.
+fn over<'r>(
+    loaded: &Loaded,
+    aggregate: &Aggregate,
+    kind: &str,
+    rows: &'r [Row],
+    range: &Range,
+) -> (Vec<&'r Row>, Option<Range>) {
+    let mut over = Vec::new();
+    for row in rows {
+        let generation = aggregate.generation_of(kind, &row.key);
+        match generation.filter(|number| is_used(loaded, aggregate, kind, *number)) {
+            Some(used) => {
+                let behind = aggregate.generation(kind, used).end;
+                let left = behind.map(|start| Range { start, ..range.clone() });
+                return (over, left);
+            }
+            // What is no key of any generation is told by `verify`.
+            None => over.extend(generation.map(|_| row)),
+        }
+    }
+    (over, rows.last().map(|last| range.after(&last.key, Direction::Forward)))
+}
+
+/// Whether a generation is maintained, and for marks, whether it is not complete.
+pub(super) fn is_used(loaded: &Loaded, aggregate: &Aggregate, kind: &str, number: u32) -> bool {
+    loaded
+        .maintained(aggregate)
+        .any(|(used, is_marked)| used.number == number && (kind == CELLS || is_marked))
+}
+
+/// All keys of a chunk fit into one batch.
+fn chunk_keys(live: &Live) -> usize {
+    CHUNK_KEYS.min(live.engine.capabilities().batch_entries_max)
+}
+
+/// Removes keys under this state of the schema; `false` when it changed.
+async fn remove(live: &Live, loaded: &Loaded, rows: Vec<&Row>) -> Result<bool> {
+    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(live.space.clone()) };
+    for row in rows {
+        batch.push(Address::new(Area::own(), row.key.clone()), None, Some(Effect::Delete));
+    }
+    if batch.entries.is_empty() {
+        return Ok(true);
+    }
+    let outcome = live.commit(loaded, batch, Note::of_program).await?;
+    Ok(matches!(outcome, Outcome::Committed(_)))
+}

@@ -1,0 +1,206 @@
+//! From what a walk finds to records: where an entry leads, and whether it may be believed.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::page::{Problem, ProblemKind};
+use super::plan::Plan;
+use super::walk::{Followed, Found};
+use crate::engine::{Address, Cell, Reading, ShowKey};
+use crate::error::Result;
+use crate::record::{Document, Version};
+use crate::schema::{Collection, Holds, Index, followed_key_of};
+use crate::session::Session;
+use crate::write::entry_keys_of;
+
+/// How often an entry and its record are read again before they are called inconsistent, on
+/// engines whose answers may mix moments.
+const RECHECKS: u32 = 9;
+
+/// The pause before the first of these reads. Each further one is twice as long, a quarter of a
+/// second in all: the batch in between may take its time to show as a whole.
+const RECHECK_PAUSE: Duration = Duration::from_micros(500);
+
+/// Where an entry led in the end.
+pub(super) enum Resolved {
+    Record(Document),
+    /// The entry is no more, or never was whole, or its record has expired.
+    Gone,
+    Problem(Problem),
+}
+
+/// An entry and what was at the key that it names, maybe at another moment.
+pub(super) struct Doubt<'f> {
+    index: &'f Index,
+    entry: Bytes,
+    key: Bytes,
+    cell: Option<Cell>,
+}
+
+/// Gets from what a walk finds to records.
+pub(super) struct Reader<'p> {
+    session: &'p Session,
+    plan: &'p Plan,
+    /// The time of the whole answer: what has expired by then is not in it.
+    now: u64,
+}
+
+impl<'p> Reader<'p> {
+    pub(super) fn new(session: &'p Session, plan: &'p Plan) -> Self {
+        Reader { session, plan, now: session.now() }
+    }
+
+    pub(super) fn passes(&self, document: &Document) -> Result<bool> {
+        if self.plan.filters.is_empty() {
+            return Ok(true);
+        }
+        let record: Value = document.json()?;
+        Ok(self.plan.filters.iter().all(|(path, test)| {
+            let values = path.all(&record);
+            let present = || values.iter().filter(|value| !value.is_null());
+            match present().next() {
+                None => test.holds(None),
+                Some(_) => present().any(|value| test.holds(Some(value))),
+            }
+        }))
+    }
+
+    /// The record's key alone, from the entry.
+    pub(super) fn key_only(&self, found: &Found<'_>) -> Resolved {
+        let key = match &found.branch.index {
+            None => Some(found.entry.key.clone()),
+            Some(index) => self.target(index, &found.entry.key, found.entry.cell.bytes()),
+        };
+        match key {
+            Some(key) => {
+                let version = Version::from_stamp(found.entry.cell.stamp);
+                Resolved::Record(Document::new(key, version, Bytes::new()))
+            }
+            None => Resolved::Problem(malformed(&found.entry.key)),
+        }
+    }
+
+    fn record(&self, key: Bytes, cell: &Cell) -> Resolved {
+        match cell.bytes() {
+            Some(text) if self.plan.collection.is_text_expired(text, self.now) => Resolved::Gone,
+            Some(text) if std::str::from_utf8(&key).is_ok() => {
+                let version = Version::from_stamp(cell.stamp);
+                Resolved::Record(Document::new(key, version, text.clone()))
+            }
+            _ => Resolved::Problem(unreadable(&key, "it is not a record")),
+        }
+    }
+
+    fn target(&self, index: &Index, key: &[u8], value: Option<&Bytes>) -> Option<Bytes> {
+        let target = followed_key_of(&self.plan.collection, index, key, value?);
+        target.filter(|key| self.admits(key))
+    }
+
+    /// Whether the caller may read where an entry leads. An entry of theirs leads to a record of
+    /// theirs, unless it is corrupt.
+    fn admits(&self, key: &[u8]) -> bool {
+        self.session.may_read(&self.plan.collection, key)
+    }
+
+    pub(super) async fn resolve(&self, found: Found<'_>) -> Result<Resolved> {
+        match self.resolve_at_once(found) {
+            Ok(resolved) => Ok(resolved),
+            Err(doubt) => self.validate(doubt).await,
+        }
+    }
+
+    /// What needs no further reading: everything on an engine that reads entries and records at
+    /// one moment, which is why it is apart from the rest.
+    pub(super) fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
+        let Found { branch, entry, followed, .. } = found;
+        let Some(index) = &branch.index else {
+            return Ok(self.record(entry.key, &entry.cell));
+        };
+        let Followed { target, record: cell, in_one_call } = followed.unwrap_or_else(|| Followed {
+            target: self.target(index, &entry.key, entry.cell.bytes()),
+            record: None,
+            in_one_call: false,
+        });
+        let Some(key) = target.filter(|key| self.admits(key)) else {
+            return Ok(Resolved::Problem(malformed(&entry.key)));
+        };
+        if index.holds == Holds::Record {
+            return Ok(self.record(key, &entry.cell));
+        }
+        let together =
+            in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
+        match cell {
+            Some(cell) if together => Ok(self.record(key, &cell)),
+            None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
+            cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
+        }
+    }
+
+    /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
+    /// they may be of different moments.
+    pub(super) async fn validate(&self, doubt: Box<Doubt<'_>>) -> Result<Resolved> {
+        let Doubt { index, entry, mut key, mut cell } = *doubt;
+        let (collection, entry) = (&self.plan.collection, &entry);
+        for recheck in 0..=RECHECKS {
+            if let Some(cell) = cell.take_if(|cell| has_entry(collection, index, entry, cell)) {
+                return Ok(self.record(key, &cell));
+            }
+            if recheck == RECHECKS {
+                break;
+            }
+            tokio::time::sleep(RECHECK_PAUSE * 2_u32.pow(recheck)).await;
+            let both = [
+                Address::new(index.area.clone(), entry.clone()),
+                Address::new(collection.area.clone(), key.clone()),
+            ];
+            let mut cells = self.session.get_under(&self.plan.loaded, &both).await?.into_iter();
+            let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
+            match self.target(index, entry, entry_now.bytes()) {
+                None => return Ok(Resolved::Problem(malformed(entry))),
+                Some(target) if target == key => cell = cells.next().flatten(),
+                // A unique value has passed to another record, which is read at the next turn.
+                Some(target) => (key, cell) = (target, None),
+            }
+        }
+        Ok(Resolved::Problem(match cell {
+            None => dangling(entry, &key),
+            Some(_) => Problem::new(
+                ProblemKind::Wrong,
+                entry,
+                format_args!("its record {} does not have this entry", ShowKey(&key)),
+            ),
+        }))
+    }
+}
+
+/// Whether the record in the cell has this entry in the index.
+pub(crate) fn has_entry(
+    collection: &Collection,
+    index: &Index,
+    entry: &Bytes,
+    cell: &Cell,
+) -> bool {
+    let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
+    value.is_some_and(|value| {
+        entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
+    })
+}
+
+fn malformed(entry: &[u8]) -> Problem {
+    Problem::new(ProblemKind::Unreadable, entry, "the entry does not name a record")
+}
+
+fn dangling(entry: &[u8], record: &[u8]) -> Problem {
+    Problem::new(
+        ProblemKind::Dangling,
+        entry,
+        format_args!("its record {} is not there", ShowKey(record)),
+    )
+}
+
+pub(crate) fn unreadable(key: &[u8], reason: impl fmt::Display) -> Problem {
+    Problem::new(ProblemKind::Unreadable, key, reason)
+}

@@ -1,0 +1,191 @@
+//! The comparison of fields.
+
+use std::collections::BTreeMap;
+
+use super::collection::Walk;
+use super::{Class, Subject};
+use crate::key::Template;
+use crate::schema::declaration::{FieldDeclaration, FieldType};
+use crate::schema::model::Collection;
+
+/// From each value of an enum, those that it may change to.
+type Transitions = BTreeMap<String, Vec<String>>;
+
+/// A flag by its name, and what it means where nobody set it.
+pub(super) struct Flag {
+    pub(super) name: &'static str,
+    pub(super) unset: bool,
+}
+
+impl Walk<'_> {
+    pub(super) fn fields(&mut self) -> BTreeMap<String, FieldDeclaration> {
+        let mut merged = self.stored.declaration.fields.clone();
+        for (name, declared) in &self.declared.declaration.fields {
+            match self.stored.declaration.fields.get(name) {
+                None => {
+                    self.add_field(name, Class::Safe, "is new".to_owned());
+                    merged.insert(name.clone(), declared.clone());
+                }
+                Some(stored) => {
+                    merged.insert(name.clone(), self.field(name, stored, declared));
+                }
+            }
+        }
+        for name in self.stored.declaration.fields.keys() {
+            if !self.declared.declaration.fields.contains_key(name) {
+                self.add_field(name, Class::Kept, "is in the store only; it stays".to_owned());
+            }
+        }
+        merged
+    }
+
+    fn field(
+        &mut self,
+        name: &str,
+        stored: &FieldDeclaration,
+        declared: &FieldDeclaration,
+    ) -> FieldDeclaration {
+        let required = Flag { name: "required", unset: false };
+        let generate = Flag { name: "generate", unset: false };
+        let subject = Subject::Field { collection: self.name(), field: name.to_owned() };
+        FieldDeclaration {
+            required: self.flag(&subject, required, stored.required, declared.required),
+            generate: self.flag(&subject, generate, stored.generate, declared.generate),
+            field_type: self.field_type(name, &stored.field_type, &declared.field_type),
+        }
+    }
+
+    /// A flag after a declaration. One that merely leaves the flag out takes nothing away.
+    pub(super) fn flag(
+        &mut self,
+        subject: &Subject,
+        Flag { name, unset }: Flag,
+        stored: Option<bool>,
+        declared: Option<bool>,
+    ) -> Option<bool> {
+        let now = stored.unwrap_or(unset);
+        match declared {
+            Some(wanted) if wanted != now => {
+                self.add(subject.clone(), Class::Safe, format!("`{name}` is now {wanted}"));
+                declared
+            }
+            None if now != unset => {
+                let sentence = format!("`{name}` stays {now}, as in the store");
+                self.add(subject.clone(), Class::Kept, sentence);
+                stored
+            }
+            Some(_) | None => stored,
+        }
+    }
+
+    fn field_type(&mut self, name: &str, stored: &FieldType, declared: &FieldType) -> FieldType {
+        match (stored, declared) {
+            _ if stored == declared => stored.clone(),
+            (FieldType::Enum { .. }, FieldType::Enum { .. }) => {
+                self.enumeration(name, stored, declared)
+            }
+            // As with flags: one that merely leaves it out takes nothing away.
+            (FieldType::Uuid { version: Some(version) }, FieldType::Uuid { version: None }) => {
+                let sentence = format!("`version` stays {version}, as in the store");
+                self.add_field(name, Class::Kept, sentence);
+                stored.clone()
+            }
+            (FieldType::Integer { digits }, FieldType::Integer { digits: declared_digits })
+                // The larger range holds what both allow, if no key of either side moves by it.
+                if (digits >= declared_digits || !is_in_keys(self.stored, name))
+                    && (digits <= declared_digits || !is_in_keys(self.declared, name)) =>
+            {
+                let digits = *digits.max(declared_digits);
+                let class = if digits == *declared_digits { Class::Safe } else { Class::Kept };
+                self.add_field(name, class, format!("an integer has up to {digits} digits"));
+                FieldType::Integer { digits }
+            }
+            _ => {
+                let sentence = format!(
+                    "is {} in the store, not {}; declare it under another name, or migrate",
+                    describe(stored),
+                    describe(declared)
+                );
+                self.add_field(name, Class::Incompatible, sentence);
+                stored.clone()
+            }
+        }
+    }
+
+    /// Values that only one side knows are all kept: an older process must not forbid what a
+    /// newer one allowed. An enum stands in keys by its name, so new values move no key.
+    fn enumeration(&mut self, name: &str, stored: &FieldType, declared: &FieldType) -> FieldType {
+        let (
+            FieldType::Enum { values, transitions, illegal },
+            FieldType::Enum {
+                values: declared_values,
+                transitions: declared_transitions,
+                illegal: declared_illegal,
+            },
+        ) = (stored, declared)
+        else {
+            return stored.clone();
+        };
+        let mut values = values.clone();
+        for value in declared_values.iter().filter(|value| !values.contains(value)) {
+            self.add_field(name, Class::Safe, format!("the value `{value}` is new"));
+        }
+        for value in values.iter().filter(|value| !declared_values.contains(value)) {
+            let sentence = format!("the value `{value}` is in the store only; it stays");
+            self.add_field(name, Class::Kept, sentence);
+        }
+        let new: Vec<String> =
+            declared_values.iter().filter(|value| !values.contains(value)).cloned().collect();
+        values.extend(new);
+        let (transitions, illegal) = match declared_transitions {
+            Some(wanted) => {
+                let merged = transitions_after(transitions.as_ref(), wanted, declared_values);
+                if Some(&merged) != transitions.as_ref() || declared_illegal != illegal {
+                    self.add_field(name, Class::Safe, "the transitions changed".to_owned());
+                }
+                (Some(merged), *declared_illegal)
+            }
+            None if transitions.is_some() => {
+                let sentence = "the transitions are in the store only; they stay";
+                self.add_field(name, Class::Kept, sentence.to_owned());
+                (transitions.clone(), *illegal)
+            }
+            None => (None, *illegal),
+        };
+        FieldType::Enum { values, transitions, illegal }
+    }
+}
+
+/// The allowed changes after a declaration. A process that does not know a value cannot mean to
+/// forbid its changes.
+fn transitions_after(
+    stored: Option<&Transitions>,
+    declared: &Transitions,
+    known: &[String],
+) -> Transitions {
+    let mut merged = declared.clone();
+    for (from, allowed) in stored.into_iter().flatten() {
+        let wanted = declared.get(from).map_or(&[][..], Vec::as_slice);
+        let is_unknown = |to: &String| !known.contains(from) || !known.contains(to);
+        // In the order of the store, so that two processes do not take turns at changing it.
+        let kept = allowed.iter().filter(|to| wanted.contains(to) || is_unknown(to));
+        let new = wanted.iter().filter(|to| !allowed.contains(to));
+        let all: Vec<String> = kept.chain(new).cloned().collect();
+        if !all.is_empty() {
+            merged.insert(from.clone(), all);
+        }
+    }
+    merged
+}
+
+/// Whether a template of the collection has a segment for the field.
+fn is_in_keys(collection: &Collection, field: &str) -> bool {
+    let indexes = collection.indexes.values().map(|index| &index.key);
+    let groups = collection.aggregates.values().map(|aggregate| &aggregate.template);
+    let templates = indexes.chain(groups).chain([&collection.key]);
+    templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
+}
+
+fn describe(field_type: &FieldType) -> String {
+    serde_json::to_string(field_type).unwrap_or_else(|_| format!("{field_type:?}"))
+}

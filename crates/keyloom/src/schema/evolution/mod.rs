@@ -1,0 +1,150 @@
+//! How the schema in the store becomes the one that a process declares.
+//!
+//! The schema in the store is obeyed by every process, and a process may be older than the store.
+//! So what a process does not declare stays, what it adds is added, and what contradicts the
+//! layout of stored keys is refused. One walk gives both the list of changes and the schema that
+//! results from them, so that the two cannot disagree.
+
+mod collection;
+mod fields;
+mod indexes;
+
+use std::fmt;
+
+use super::declaration::{LogDeclaration, SchemaDeclaration};
+use super::model::Schema;
+use super::problem::ShowTrail;
+use collection::Walk;
+
+/// What a change asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// In the store only. It stays, and is maintained.
+    Kept,
+    /// Takes effect at once, whatever the store holds.
+    Safe,
+    /// A new index. It is ready at once if the collection is empty; otherwise it must be built.
+    NeedsBuild,
+    /// Stored keys or values would no longer mean what they say.
+    Incompatible,
+}
+
+/// One difference between two schemas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub(crate) subject: Subject,
+    /// What the change asks for.
+    pub class: Class,
+    /// What differs, and what to do about it if that is not obvious.
+    pub sentence: String,
+}
+
+/// What a change is about. Shown as its path in a schema file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Collection { collection: String },
+    Key { collection: String },
+    Area { collection: String },
+    Access { collection: String },
+    Body { collection: String },
+    ExpiresAt { collection: String },
+    History { collection: String },
+    Field { collection: String, field: String },
+    Counter { collection: String, counter: String },
+    Index { collection: String, section: &'static str, index: String },
+    Log,
+    Idempotency,
+}
+
+/// What becomes of a stored schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Evolution {
+    pub(crate) changes: Vec<Change>,
+    /// The stored schema with every change that is not incompatible. It is sound only if it
+    /// compiles: what is new may clash with what was kept.
+    pub(crate) merged: SchemaDeclaration,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.sentence)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = match self {
+            Subject::Idempotency => return f.write_str("idempotency"),
+            Subject::Collection { collection } => vec![collection],
+            Subject::Key { collection } => vec![collection, "key"],
+            Subject::Area { collection } => vec![collection, "area"],
+            Subject::Access { collection } => vec![collection, "access"],
+            Subject::Body { collection } => vec![collection, "body"],
+            Subject::ExpiresAt { collection } => vec![collection, "expires_at"],
+            Subject::History { collection } => vec![collection, "history"],
+            Subject::Field { collection, field } => vec![collection, "fields", field],
+            Subject::Counter { collection, counter } => vec![collection, "counters", counter],
+            Subject::Index { collection, section, index } => vec![collection, section, index],
+            Subject::Log => return f.write_str("log"),
+        };
+        let trail: Vec<String> =
+            std::iter::once("collection").chain(names).map(str::to_owned).collect();
+        ShowTrail(&trail).fmt(f)
+    }
+}
+
+/// Compares the schema in the store with the one that a process declares.
+pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
+    let mut changes = Vec::new();
+    let mut merged = stored.declaration();
+    for (name, collection) in &declared.collections {
+        match stored.collections.get(name) {
+            None => {
+                changes.push(Change {
+                    subject: Subject::Collection { collection: name.clone() },
+                    class: Class::Safe,
+                    sentence: "is new".to_owned(),
+                });
+                merged.collections.insert(name.clone(), (*collection.declaration).clone());
+            }
+            Some(stored) => {
+                let mut walk = Walk { stored, declared: collection, changes: &mut changes };
+                merged.collections.insert(name.clone(), walk.collection());
+            }
+        }
+    }
+    if stored.idempotency != declared.idempotency {
+        let (class, sentence) = match &declared.idempotency {
+            None => (Class::Kept, "is in the store only; it stays".to_owned()),
+            Some(idempotency) => (Class::Safe, format!("`keep` is now {}", idempotency.keep)),
+        };
+        changes.push(Change { subject: Subject::Idempotency, class, sentence });
+        merged.idempotency = declared.idempotency.clone().or(merged.idempotency);
+    }
+    for name in stored.collections.keys().filter(|name| !declared.collections.contains_key(*name)) {
+        changes.push(Change {
+            subject: Subject::Collection { collection: name.clone() },
+            class: Class::Kept,
+            sentence: "is in the store only; it stays".to_owned(),
+        });
+    }
+    merged.log = evolve_log(stored.log, declared.log, &mut changes);
+    Evolution { changes, merged }
+}
+
+/// A log that one process declared is kept for all. How much of it is kept follows whoever
+/// declared it last.
+fn evolve_log(
+    stored: Option<LogDeclaration>,
+    declared: Option<LogDeclaration>,
+    changes: &mut Vec<Change>,
+) -> Option<LogDeclaration> {
+    let (class, sentence) = match (stored, declared) {
+        _ if stored == declared => return stored,
+        (_, None) => (Class::Kept, "is in the store only; it stays"),
+        (None, Some(_)) => (Class::Safe, "is new; it tells of changes from now on"),
+        (Some(_), Some(_)) => (Class::Safe, "keeps another part of the changes"),
+    };
+    changes.push(Change { subject: Subject::Log, class, sentence: sentence.to_owned() });
+    declared.or(stored)
+}
