@@ -159,6 +159,7 @@ pub(super) fn groups(
         "properties": {
             "groups": { "type": "array", "items": group },
             "next": { "type": "string" },
+            "swept_until": { "type": "integer" },
         },
     });
     let within = grouped.iter().map(|field| {
