@@ -80,8 +80,12 @@ impl Failure {
 
     /// The failure that a problem of the server tells.
     pub(crate) fn of_problem(problem: &Value) -> Self {
+        let kind = problem["type"].as_str().and_then(|kind| kind.rsplit('/').next());
+        let is_question = matches!(kind, Some("no-index" | "invalid-query" | "invalid-cursor"));
         let code = match problem["status"].as_u64() {
             _ if problem["outcome"] == "may_have_happened" => UNKNOWN,
+            // Nobody else is in the way: the question itself must change.
+            _ if is_question => WRONG_INPUT,
             Some(409 | 412) => CONFLICT,
             Some(429 | 502 | 503) => UNREACHABLE,
             Some(400 | 413 | 415 | 422) => WRONG_INPUT,
@@ -89,7 +93,6 @@ impl Failure {
             _ => FAILED,
         };
         let detail = problem["detail"].as_str().or(problem["title"].as_str());
-        let kind = problem["type"].as_str().and_then(|kind| kind.rsplit('/').next());
         let message = broken_up(detail.unwrap_or("the server gave no reason"));
         let mut failure = Failure::new(code, message);
         failure.kind = kind.map(str::to_owned);

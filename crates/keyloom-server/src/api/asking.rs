@@ -156,7 +156,7 @@ fn wheres(params: &mut Params, declaration: &CollectionDeclaration) -> Result<Qu
         let (path, operator) = named.split(&name);
         if operator == Operator::Present {
             let detail = format!("where.{name}: presence is no range; use filter.{name}");
-            return Err(Problem::invalid_query(detail));
+            return Err(Problem::invalid_request(detail));
         }
         let value = named.value(&name, operator, path, &text)?;
         if operator == Operator::Equal {
@@ -197,7 +197,7 @@ fn filters(
             Operator::Present => Test::Missing,
             Operator::Prefix => {
                 let detail = format!("filter.{name}: filters compare whole values; use where");
-                return Err(Problem::invalid_query(detail));
+                return Err(Problem::invalid_request(detail));
             }
         };
         query = query.filter(path, test);
@@ -265,7 +265,7 @@ impl Named<'_> {
         };
         read.map_err(|reason| {
             let parameter = format!("{}.{name}", self.prefix);
-            Problem::invalid_query(format!("the value of {parameter} does not fit: {reason}"))
+            Problem::invalid_request(format!("the value of {parameter} does not fit: {reason}"))
                 .with("parameter", parameter)
                 .with("value", text)
         })

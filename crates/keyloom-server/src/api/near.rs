@@ -1,5 +1,8 @@
 //! Records around a place.
 
+use std::ops::Bound::{self, Excluded, Included};
+use std::ops::RangeBounds;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -30,12 +33,14 @@ async fn near(
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
-    let place = (finite(&mut params, "lat")?, finite(&mut params, "lon")?);
-    let (Some(lat), Some(lon)) = place else {
+    let lat = number_in(&mut params, "lat", (Included(-90.0), Included(90.0)))?;
+    let lon = number_in(&mut params, "lon", (Included(-180.0), Included(180.0)))?;
+    let (Some(lat), Some(lon)) = (lat, lon) else {
         return Err(Problem::invalid_request("lat and lon say where, in degrees"));
     };
     let mut near = Near::new(lat, lon).take(page_size(&mut params, &app.config().limits)?);
-    if let Some(radius_m) = finite(&mut params, "radius_m")? {
+    if let Some(radius_m) = number_in(&mut params, "radius_m", (Excluded(0.0), Included(f64::MAX)))?
+    {
         near = near.within(radius_m);
     }
     if let Some(index) = params.take("index")? {
@@ -53,11 +58,16 @@ async fn near(
     Ok(answer::text(write(&page, &mut names).await?))
 }
 
-/// Takes a number that is one.
-fn finite(params: &mut Params, name: &str) -> Result<Option<f64>, Problem> {
+/// Takes a number within bounds.
+fn number_in(
+    params: &mut Params,
+    name: &str,
+    bounds: (Bound<f64>, Bound<f64>),
+) -> Result<Option<f64>, Problem> {
     match params.take_number::<f64>(name)? {
-        Some(number) if !number.is_finite() => {
-            Err(Problem::invalid_request(format!("the parameter {name} is no number")))
+        Some(number) if !bounds.contains(&number) => {
+            let detail = format!("the parameter {name} is no number in its range");
+            Err(Problem::invalid_request(detail).with("value", number.to_string()))
         }
         number => Ok(number),
     }

@@ -12,6 +12,7 @@ use super::answer::{self, RecordText};
 use super::asking::equalities;
 use super::conditions::{Tags, if_match, if_none_match};
 use super::names::Names;
+use super::operation::whole;
 use super::record_body::{PatchBody, RecordBody};
 use super::records::{match_one, missing, told};
 use super::template::{is_same, value_at};
@@ -186,7 +187,7 @@ fn deltas(body: &Value) -> Result<Vec<(String, i64)>, Problem> {
     };
     let members = body.as_object().filter(|members| !members.is_empty()).ok_or_else(wrong)?;
     let delta = |(name, value): (&String, &Value)| {
-        let delta = value.as_i64().ok_or_else(|| wrong().with("counter", name.as_str()))?;
+        let delta = whole(value).ok_or_else(|| wrong().with("counter", name.as_str()))?;
         Ok((name.clone(), delta))
     };
     members.iter().map(delta).collect()

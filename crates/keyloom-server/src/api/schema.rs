@@ -30,41 +30,57 @@ async fn schema(
 ) -> Result<Response, Problem> {
     params.finish()?;
     let store = program(&app, &path)?;
-    let mut declaration = store.schema().await?.declaration();
+    let schema = store.schema().await?;
+    let mut declaration = schema.declaration();
     declaration.collections.retain(|name, _| caller.grant.sees(name));
-    let mut indexes = Map::new();
+    let mut keyspace = schema.keyspace();
+    keyspace.retain(|key| key.collection.as_ref().is_none_or(|name| caller.grant.sees(name)));
+    let (mut indexes, mut failures) = (Map::new(), Map::new());
     for (name, collection) in &declaration.collections {
-        indexes.insert(name.clone(), states(&store, &caller, name, collection).await?);
+        let states = states(&store, name, collection).await?;
+        let told = states.iter().map(|(index, state)| (index.clone(), told(state).into()));
+        indexes.insert(name.clone(), Value::Object(told.collect()));
+        // Why a build failed may name records, which not every user may read.
+        let reasons = states.into_iter().filter(|_| caller.user.is_none()).filter_map(reason);
+        let reasons: Map<String, Value> = reasons.collect();
+        if !reasons.is_empty() {
+            failures.insert(name.clone(), reasons.into());
+        }
     }
-    Ok(answer::json(&json!({ "schema": declaration, "indexes": indexes })))
+    let mut members = json!({ "schema": declaration, "keyspace": keyspace, "indexes": indexes });
+    if let (false, Value::Object(members)) = (failures.is_empty(), &mut members) {
+        members.insert("failures".to_owned(), failures.into());
+    }
+    Ok(answer::json(&members))
 }
 
 /// The state of every index and aggregate of a collection.
 async fn states(
     store: &Store,
-    caller: &Caller,
     name: &str,
     collection: &CollectionDeclaration,
-) -> Result<Value, Problem> {
+) -> Result<Vec<(String, IndexState)>, Problem> {
     let indexes = collection.index.keys().chain(collection.unique.keys());
     let aggregates = collection.count.keys().chain(collection.sum.keys());
-    let mut states = Map::new();
+    let mut states = Vec::new();
     for index in indexes.chain(collection.geo.keys()).chain(aggregates) {
-        let state = store.index_state(name, index).await?;
-        states.insert(index.clone(), shown(&state, caller.user.is_none()));
+        states.push((index.clone(), store.index_state(name, index).await?));
     }
-    Ok(states.into())
+    Ok(states)
 }
 
-/// Why a build failed may name records, which not every user may read.
-fn shown(state: &IndexState, may_see_reason: bool) -> Value {
+fn told(state: &IndexState) -> &'static str {
     match state {
-        IndexState::Building => json!({ "state": "building" }),
-        IndexState::Ready => json!({ "state": "ready" }),
-        IndexState::Disabled => json!({ "state": "disabled" }),
-        IndexState::Failed { reason } if may_see_reason => {
-            json!({ "state": "failed", "reason": reason })
-        }
-        IndexState::Failed { .. } => json!({ "state": "failed" }),
+        IndexState::Building => "building",
+        IndexState::Ready => "ready",
+        IndexState::Disabled => "disabled",
+        IndexState::Failed { .. } => "failed",
+    }
+}
+
+fn reason((index, state): (String, IndexState)) -> Option<(String, Value)> {
+    match state {
+        IndexState::Failed { reason } => Some((index, reason.into())),
+        IndexState::Building | IndexState::Ready | IndexState::Disabled => None,
     }
 }

@@ -6,7 +6,8 @@
 //! | float | `2.50` | 2.5; a number that a double does not hold is refused |
 //! | timestamp | `1700000000000`, `2023-11-14T22:13:20Z` | 1700000000000 |
 //! | boolean | `true` | true |
-//! | text, enum, id, code, uuid, datetime | `7` | "7" |
+//! | text, id, code, uuid, datetime | `7` | "7" |
+//! | enum | `open` | "open"; what is none of its values is refused |
 //! | nothing | `7`, `true`, `null`, `"7"`, `x` | 7, true, null, "7", "x" |
 
 use keyloom::{CollectionDeclaration, DateTime, FieldType, read_json};
@@ -31,6 +32,9 @@ pub(super) fn value_of(
 
 fn typed(declared: &FieldType, text: &str) -> Result<Value, String> {
     match declared {
+        FieldType::Enum { values, .. } if !values.iter().any(|value| value == text) => {
+            Err(format!("it is one of {}", values.join(", ")))
+        }
         FieldType::Text
         | FieldType::Enum { .. }
         | FieldType::Datetime
@@ -140,7 +144,7 @@ fn offset_minutes(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-    use keyloom::FieldDeclaration;
+    use keyloom::{FieldDeclaration, Illegal};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -148,12 +152,15 @@ mod tests {
 
     fn declaration() -> CollectionDeclaration {
         let field = |kind: FieldType| FieldDeclaration::from(kind);
+        let values = vec!["open".to_owned(), "shut".to_owned()];
+        let states = FieldType::Enum { values, transitions: None, illegal: Illegal::Error };
         CollectionDeclaration::new("x:{id}")
             .field("id", field(FieldType::Text))
             .field("n", field(FieldType::Integer { digits: 19 }))
             .field("f", field(FieldType::Float))
             .field("b", field(FieldType::Boolean))
             .field("at", field(FieldType::Timestamp))
+            .field("state", field(states))
             .field("steps", field(FieldType::Map))
     }
 
@@ -169,6 +176,7 @@ mod tests {
         assert_eq!(read("f", "2.50"), Ok(json!(2.5)));
         assert_eq!(read("f", "3"), Ok(json!(3)));
         assert_eq!(read("b", "true"), Ok(json!(true)));
+        assert_eq!(read("state", "shut"), Ok(json!("shut")));
         assert_eq!(read("at", "1700000000000"), Ok(json!(1_700_000_000_000_i64)));
         assert_eq!(read("steps.*key", "7"), Ok(json!("7")));
         for (path, text) in [
@@ -184,6 +192,8 @@ mod tests {
             ("f", "1e400"),
             ("f", "9007199254740993.0"),
             ("b", "yes"),
+            ("state", "ajar"),
+            ("state", ""),
             ("at", "yesterday"),
             ("steps", "{}"),
         ] {

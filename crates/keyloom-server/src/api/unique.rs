@@ -68,7 +68,7 @@ fn values_of(
         // An index that is not declared, and more values than fields, are told by the library.
         let Some(field) = fields.next() else { return Ok(text.as_str().into()) };
         value_of(declaration, field, text).map_err(|reason| {
-            Problem::invalid_query(format!("the value of {field} does not fit: {reason}"))
+            Problem::invalid_request(format!("the value of {field} does not fit: {reason}"))
                 .with("field", field)
                 .with("value", text.as_str())
         })

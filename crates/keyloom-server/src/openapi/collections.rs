@@ -1,221 +1,192 @@
 //! The paths of one collection, with its records typed.
 
-use keyloom::{CollectionDeclaration, FieldType};
+use keyloom::{Access, CollectionDeclaration, FieldType};
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, Form};
+use super::keys::{Beginning, Escapes};
 use super::parts::{
-    body, cursor, flag, in_path, in_query, json_answer, limit, operation, record_answer,
+    Operation, answer, cursor, empty, in_path, json_answer, number, record_answer, with_header,
 };
-use super::{keys, object, schema_named};
+use super::{Scope, keys, object, questions, schema_named};
+
+/// A name in a family of counters; its whole path has at most 255 bytes.
+const COUNTER: &str = "[^\\s\\u0000-\\u001f\\u007f-\\u009f.{}*]+";
 
 /// The schemas of a collection's records and pages.
-pub(super) fn schemas(name: &str, collection: &CollectionDeclaration) -> Map<String, Value> {
-    let stored =
-        json!({ "type": "object", "description": "the record, with its counters in place" });
+pub(super) fn schemas(
+    name: &str,
+    collection: &CollectionDeclaration,
+    scope: &Scope,
+) -> Map<String, Value> {
+    let record = |form| fields::record(collection, form, scope.is_user);
     object([
-        (name.to_owned(), fields::record(collection, Form::Whole)),
-        (format!("{name}.stored"), stored),
-        (format!("{name}.replacement"), fields::record(collection, Form::Replacement)),
-        (format!("{name}.patch"), fields::record(collection, Form::Patch)),
-        (format!("{name}.page"), page(name)),
+        (name.to_owned(), record(Form::Whole)),
+        (format!("{name}.stored"), record(Form::Stored)),
+        (format!("{name}.replacement"), record(Form::Replacement)),
+        (format!("{name}.patch"), record(Form::Patch)),
+        (format!("{name}.page"), questions::page(name)),
+        (format!("{name}.changed"), changed(name)),
     ])
 }
 
 /// Every path below a collection.
-pub(super) fn paths(name: &str, collection: &CollectionDeclaration) -> Map<String, Value> {
+pub(super) fn paths(
+    name: &str,
+    collection: &CollectionDeclaration,
+    scope: &Scope,
+) -> Map<String, Value> {
     let at = |rest: &str| format!("/v1/collections/{name}{rest}");
-    let key = keys::record_pattern(collection);
-    let key = || {
-        let schema = json!({ "type": "string", "pattern": key, "maxLength": 200 });
-        vec![in_path("key", schema, "the record's key, after the beginning of its template")]
-    };
+    let key = || vec![key_in_path(collection, own_beginning(collection, scope))];
+    let mut of_all = object([("get", questions::list(name, collection, scope))]);
+    let mut of_one = object([("get", read(name, key()))]);
+    // What a user may not do is not offered to them.
+    let is_written = !scope.is_user || collection.access != Some(Access::ReadOnly);
+    if is_written {
+        of_all.insert("post".to_owned(), insert(name, collection));
+        of_one.extend(writes(name, &key));
+    }
     let mut paths = object([
-        (at("/records"), json!({ "get": list(name, collection), "post": insert(name) })),
-        (at("/records/{key}"), one(name, &key)),
+        (at("/records"), of_all.into()),
+        (at("/records/{key}"), of_one.into()),
         (at("/records/{key}/entries"), json!({ "get": entries(name, key()) })),
+        (at("/count"), json!({ "get": questions::count(name, collection) })),
     ]);
-    if !collection.counters.is_empty() {
-        let increment = json!({ "post": increment(name, collection, key()) });
-        paths.insert(at("/records/{key}/increment"), increment);
+    if !collection.counters.is_empty() && is_written {
+        let increment = increment(name, collection, key());
+        paths.insert(at("/records/{key}/increment"), json!({ "post": increment }));
     }
     if collection.history.is_some() {
-        paths.insert(at("/records/{key}/history"), json!({ "get": history(name, key()) }));
+        let history = history(name, key(), scope);
+        paths.insert(at("/records/{key}/history"), json!({ "get": history }));
+    }
+    if collection.access == Some(Access::Hybrid) {
+        let path = at("/owners/{owner}/records/{key}");
+        paths.insert(path, json!({ "get": read_of_owner(name, collection) }));
     }
     for (index, declared) in &collection.unique {
-        let (path, operation) = unique(name, index, &declared.key, collection);
+        let (path, operation) = unique(name, index, &declared.key, collection, scope);
         paths.insert(at(&path), json!({ "get": operation }));
     }
     if !collection.geo.is_empty() {
-        paths.insert(at("/near"), json!({ "get": near(name, collection) }));
+        paths.insert(at("/near"), json!({ "get": questions::near(name, collection, scope) }));
     }
-    for aggregate in collection.count.keys().chain(collection.sum.keys()) {
-        paths
-            .insert(at(&format!("/groups/{aggregate}")), json!({ "get": groups(name, aggregate) }));
+    for (aggregate, declared) in collection.count.iter().chain(&collection.sum) {
+        let groups = questions::groups(name, aggregate, &declared.group, collection, scope);
+        paths.insert(at(&format!("/groups/{aggregate}")), json!({ "get": groups }));
     }
-    paths.insert(at("/count"), json!({ "get": count(name, collection) }));
     paths
 }
 
-fn page(name: &str) -> Value {
-    let record = json!({
-        "type": "object",
-        "required": ["key", "stored_at"],
-        "properties": {
-            "key": { "type": "string" },
-            "stored_at": { "type": "string" },
-            "version": { "type": "string" },
-            "record": schema_named(&format!("{name}.stored")),
-            "distance_m": { "type": "number" },
-        },
-    });
-    json!({
-        "type": "object",
-        "properties": {
-            "records": { "type": "array", "items": record },
-            "next": { "type": "string" },
-            "previous": { "type": "string" },
-            "stopped": { "type": "string", "enum": ["take", "limit", "end"] },
-            "read": { "type": "integer" },
-            "problems": { "type": "array", "items": schema_named("Trouble") },
-            "swept_until": { "type": "integer" },
-            "plan": { "type": "string", "description": "instead of all others, with `explain`" },
-        },
-    })
+/// What the names of records leave out for the caller.
+pub(super) fn own_beginning(collection: &CollectionDeclaration, scope: &Scope) -> Beginning {
+    let has_owner = matches!(collection.access, Some(Access::Owned | Access::Hybrid));
+    if scope.is_user && has_owner { Beginning::Owner } else { Beginning::Literal }
 }
 
-/// The operations on one record.
-fn one(name: &str, key: &impl Fn() -> Vec<Value>) -> Value {
+fn key_in_path(collection: &CollectionDeclaration, beginning: Beginning) -> Value {
+    let pattern = keys::record_pattern(collection, beginning, Escapes::Hidden);
+    let about = "the record's key, after the beginning of its template. Texts in it have the \
+                 separator, `%` and control characters as `%XX`: take such keys from answers";
+    in_path("key", json!({ "type": "string", "pattern": pattern }), about)
+}
+
+/// A problem with the record as it is.
+fn changed(name: &str) -> Value {
+    let current = json!({ "type": "object", "properties": {
+        "version": { "type": "string" }, "record": schema_named(&format!("{name}.stored")),
+    } });
+    json!({ "allOf": [
+        schema_named("Problem"),
+        { "type": "object", "properties": { "current": current } },
+    ] })
+}
+
+/// The answer to a condition that does not hold.
+fn changed_answer(name: &str) -> Value {
+    let about = "A condition does not hold; `current` is the record as it is";
+    answer(about, "application/problem+json", schema_named(&format!("{name}.changed")))
+}
+
+fn read(name: &str, key: Vec<Value>) -> Value {
+    Operation::new(format!("{name}.get"), "Read a record")
+        .about(
+            "`?version=` a version, or `?at=` a time in milliseconds or ISO 8601, read from the \
+             history, where the collection keeps one; 410 where it does not go back so far.",
+        )
+        .parameters(key)
+        .answer("200", record_answer("The record", &format!("{name}.stored")))
+        .answer("304", empty("It has not changed"))
+        .answers([("404", "NotFound")])
+        .build()
+}
+
+fn read_of_owner(name: &str, collection: &CollectionDeclaration) -> Value {
+    let owner = json!({ "type": "string", "pattern": keys::owner_pattern() });
+    Operation::new(format!("{name}.get.of"), "Read a record of another user")
+        .parameters([
+            in_path("owner", owner, "the user whose record it is"),
+            key_in_path(collection, Beginning::Owner),
+        ])
+        .answer("200", record_answer("The record", &format!("{name}.stored")))
+        .answer("304", empty("It has not changed"))
+        .answers([("404", "NotFound")])
+        .build()
+}
+
+/// What changes one record.
+fn writes(name: &str, key: &impl Fn() -> Vec<Value>) -> Map<String, Value> {
     let stored = format!("{name}.stored");
-    let replacement = body("application/json", schema_named(&format!("{name}.replacement")));
-    let patch = body("application/merge-patch+json", schema_named(&format!("{name}.patch")));
-    let found = record_answer("The record", &stored);
-    json!({
-        "get": operation(format!("{name}.get"), "Read a record", key(), None,
-            [("200", found.clone()), ("304", json!({ "description": "It has not changed" }))]),
-        "put": operation(format!("{name}.put"), "Replace a record, or create it", key(),
-            Some(replacement), [("200", found.clone()), ("201", found.clone())]),
-        "patch": operation(format!("{name}.patch"), "Change a part of a record (RFC 7386)", key(),
-            Some(patch), [("200", found)]),
-        "delete": operation(format!("{name}.delete"), "Delete a record with every key that it owns",
-            key(), None, [("204", json!({ "description": "It is gone" }))]),
-    })
+    let record = || record_answer("The record as it was stored", &stored);
+    let put = Operation::new(format!("{name}.put"), "Replace a record, or create it")
+        .parameters(key())
+        .body("application/json", schema_named(&format!("{name}.replacement")))
+        .answer("200", record())
+        .answer("201", record())
+        .answers([("409", "Conflict"), ("422", "Invalid")])
+        .answer("412", changed_answer(name));
+    let patch = Operation::new(format!("{name}.patch"), "Change a part of a record (RFC 7386)")
+        .about(
+            "`?if.FIELD=value`: only while the fields have these values, otherwise 412. A place may \
+             be sent whole, or in part where the record has one.",
+        )
+        .parameters(key())
+        .body("application/merge-patch+json", schema_named(&format!("{name}.patch")))
+        .answer("200", record())
+        .answers([("404", "NotFound"), ("409", "Conflict"), ("422", "Invalid")])
+        .answer("412", changed_answer(name));
+    let delete = Operation::new(format!("{name}.delete"), "Delete a record with all its keys")
+        .parameters(key())
+        .answer("204", empty("It is gone"))
+        .answers([("404", "NotFound")])
+        .answer("412", changed_answer(name));
+    object([("put", put.build()), ("patch", patch.build()), ("delete", delete.build())])
 }
 
-fn insert(name: &str) -> Value {
+fn insert(name: &str, collection: &CollectionDeclaration) -> Value {
     let mut created = record_answer("The record as it was stored", &format!("{name}.stored"));
-    created["headers"]["Location"] =
-        json!({ "description": "where it is", "required": true, "schema": { "type": "string" } });
-    let record = body("application/json", schema_named(name));
-    let id = format!("{name}.insert");
-    operation(id, "Insert a record", Vec::new(), Some(record), [("201", created)])
-}
-
-fn list(name: &str, collection: &CollectionDeclaration) -> Value {
-    let mut parameters = conditions(collection);
-    let orders: Vec<String> =
-        ordered(collection).flat_map(|field| [field.clone(), format!("-{field}")]).collect();
-    if !orders.is_empty() {
-        let schema = json!({ "type": "string", "enum": orders });
-        parameters.push(in_query("order", schema, "by this field; with `-` the highest first"));
+    created = with_header(created, "Location", "where it is");
+    if let Some(key) = key_in_answer(collection) {
+        let link = |verb: &str| json!({ "operationId": format!("{name}.{verb}"), "parameters": { "key": key } });
+        let verbs = ["get", "put", "patch", "delete"];
+        // An answer is an object.
+        created["links"] = object(verbs.map(|verb| (verb, link(verb)))).into();
     }
-    let indexes: Vec<&String> = collection.index.keys().collect();
-    if !indexes.is_empty() {
-        let schema = json!({ "type": "string", "enum": indexes });
-        parameters.push(in_query("index", schema, "by this index"));
-    }
-    parameters.extend([
-        limit(),
-        cursor(),
-        flag("scan", "read the whole collection where no index serves"),
-        flag("keys_only", "keys without records"),
-        flag("explain", "the plan instead of the page"),
-    ]);
-    let answers = [("200", json_answer("A page", schema_named(&format!("{name}.page"))))];
-    operation(format!("{name}.list"), "A page of records", parameters, None, answers)
+    Operation::new(format!("{name}.insert"), "Insert a record")
+        .body("application/json", schema_named(name))
+        .answer("201", created)
+        .answers([("409", "Conflict"), ("422", "Invalid")])
+        .build()
 }
 
-/// What can be asked of the declared fields.
-fn conditions(collection: &CollectionDeclaration) -> Vec<Value> {
-    let mut parameters = Vec::new();
-    for (path, declared) in &collection.fields {
-        if matches!(declared.field_type, FieldType::Map | FieldType::Point { .. }) {
-            continue;
-        }
-        let schema = || fields::field(&declared.field_type);
-        let name = format!("where.{path}");
-        parameters.push(in_query(&name, schema(), "equal"));
-        if is_ordered(&declared.field_type) {
-            for bound in ["gt", "gte", "lt", "lte"] {
-                let name = format!("where.{path}.{bound}");
-                parameters.push(in_query(&name, schema(), "a bound of the range"));
-            }
-        }
-    }
-    parameters
-}
-
-/// The fields that a page can be ordered by.
-fn ordered(collection: &CollectionDeclaration) -> impl Iterator<Item = &String> {
-    let fields = collection.fields.iter();
-    fields.filter(|(_, field)| is_ordered(&field.field_type)).map(|(path, _)| path)
-}
-
-fn is_ordered(kind: &FieldType) -> bool {
-    matches!(
-        kind,
-        FieldType::Integer { .. } | FieldType::Float | FieldType::Timestamp | FieldType::Datetime
-    )
-}
-
-fn count(name: &str, collection: &CollectionDeclaration) -> Value {
-    let mut parameters = conditions(collection);
-    parameters.push(flag("scan", "read the whole collection where no index serves"));
-    let answers = [("200", json_answer("How many", schema_named("Counts")))];
-    operation(format!("{name}.count"), "Count records", parameters, None, answers)
-}
-
-fn groups(name: &str, aggregate: &str) -> Value {
-    let group = json!({
-        "type": "object",
-        "required": ["values", "count"],
-        "properties": {
-            "values": { "type": ["array", "object"] },
-            "count": { "type": "integer" },
-            "sum": { "type": "integer" },
-        },
-    });
-    let page = json!({
-        "type": "object",
-        "required": ["groups"],
-        "properties": { "groups": { "type": "array", "items": group }, "next": { "type": "string" } },
-    });
-    let id = format!("{name}.groups.{aggregate}");
-    let answers = [("200", json_answer("The groups", page))];
-    operation(id, "The groups of a declared aggregate", vec![limit(), cursor()], None, answers)
-}
-
-fn near(name: &str, collection: &CollectionDeclaration) -> Value {
-    let required = |parameter: Value| {
-        let mut parameter = parameter;
-        parameter["required"] = json!(true);
-        parameter
-    };
-    let radius = json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 20_100_000 });
-    let mut parameters = vec![
-        required(in_query("lat", fields::latitude(), "latitude in degrees")),
-        required(in_query("lon", fields::longitude(), "longitude in degrees")),
-        required(in_query("radius_m", radius, "how far away at most, in metres")),
-        limit(),
-        cursor(),
-    ];
-    let indexes: Vec<&String> = collection.geo.keys().collect();
-    let schema = json!({ "type": "string", "enum": indexes });
-    let mut index = in_query("index", schema, "by this index");
-    index["required"] = json!(indexes.len() > 1);
-    parameters.push(index);
-    let answers = [("200", json_answer("Nearest first", schema_named(&format!("{name}.page"))))];
-    operation(format!("{name}.near"), "Records around a place", parameters, None, answers)
+/// Where an answer with a record has its key, if that is one field which is never escaped.
+fn key_in_answer(collection: &CollectionDeclaration) -> Option<String> {
+    let fields = keys::fields(&collection.key);
+    let [field] = fields.as_slice() else { return None };
+    let kind = &collection.fields.get(field)?.field_type;
+    let is_never_escaped = matches!(kind, FieldType::Id | FieldType::Uuid { .. });
+    (is_never_escaped && collection.key.ends_with('}') && !collection.key.ends_with("desc}"))
+        .then(|| format!("$response.body#/{}", field.replace('.', "/")))
 }
 
 /// The look-up by a unique index: one part of the path for each of its fields.
@@ -224,70 +195,105 @@ fn unique(
     index: &str,
     template: &str,
     collection: &CollectionDeclaration,
+    scope: &Scope,
 ) -> (String, Value) {
-    let fields = keys::fields(template);
-    let path = fields.iter().fold(format!("/unique/{index}"), |path, field| {
-        format!("{path}/{{{}}}", field.replace(['.', '*'], "_"))
-    });
-    let parameters = fields
+    let mut fields = keys::fields(template);
+    // A user is the owner, and need not say so.
+    let is_own = own_beginning(collection, scope) == Beginning::Owner;
+    if is_own && fields.first() == collection.owner.as_ref() {
+        fields.remove(0);
+    }
+    let part = |field: &String| field.replace(['.', '*'], "_");
+    let path = fields
         .iter()
-        .map(|field| {
-            let declared = collection.fields.get(field);
-            let mut schema =
-                declared.map_or(json!({ "type": "string" }), |it| fields::field(&it.field_type));
-            if schema["type"] == "string" && schema.get("enum").is_none() {
-                schema["minLength"] = json!(1);
-            }
-            in_path(&field.replace(['.', '*'], "_"), schema, "the unique value")
-        })
-        .collect();
-    let answers = [("200", record_answer("The record", &format!("{name}.stored")))];
-    let id = format!("{name}.by.{index}");
-    (path, operation(id, "The record with a unique value", parameters, None, answers))
+        .fold(format!("/unique/{index}"), |path, field| format!("{path}/{{{}}}", part(field)));
+    let value = |field: &String| {
+        let declared = collection.fields.get(field);
+        let schema =
+            declared.map_or(json!({ "type": "string" }), |it| fields::asked(&it.field_type));
+        in_path(&part(field), schema, "the unique value")
+    };
+    let found = record_answer("The record", &format!("{name}.stored"));
+    let operation = Operation::new(format!("{name}.by.{index}"), "The record with a unique value")
+        .parameters(fields.iter().map(value))
+        .answer("200", with_header(found, "Content-Location", "its own URL"))
+        .answer("304", empty("It has not changed"))
+        .answers([("404", "NotFound"), ("409", "Unanswerable")]);
+    (path, operation.build())
 }
 
 fn increment(name: &str, collection: &CollectionDeclaration, key: Vec<Value>) -> Value {
-    let names: Vec<String> = collection
-        .counters
-        .keys()
-        .map(|path| path.split('.').map(counter_step).collect::<Vec<_>>().join("\\."))
-        .collect();
-    let deltas = json!({
+    let values = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    Operation::new(format!("{name}.increment"), "Add to counters")
+        .parameters(key)
+        .body("application/json", additions(collection))
+        .answer("200", json_answer("The values after it", values))
+        .answers([("404", "NotFound"), ("409", "Conflict")])
+        .build()
+}
+
+/// Counters and what is added to each.
+pub(super) fn additions(collection: &CollectionDeclaration) -> Value {
+    let delta = json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX });
+    let (families, single): (Vec<&String>, Vec<&String>) =
+        collection.counters.keys().partition(|path| path.contains('*'));
+    let pattern = |path: &&String| {
+        let steps = path.split('.').map(|step| match step {
+            "*" => COUNTER.to_owned(),
+            step => keys::quoted(step),
+        });
+        (format!("^{}$", steps.collect::<Vec<_>>().join("\\.")), delta.clone())
+    };
+    let mut schema = json!({
         "type": "object",
         "minProperties": 1,
-        "propertyNames": { "pattern": format!("^({})$", names.join("|")) },
-        "additionalProperties": { "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX },
+        "properties": object(single.iter().map(|path| (path.as_str(), delta.clone()))),
+        "additionalProperties": false,
     });
-    let values = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
-    let id = format!("{name}.increment");
-    let answers = [("200", json_answer("The values after it", values))];
-    operation(id, "Add to counters", key, Some(body("application/json", deltas)), answers)
+    if !families.is_empty() {
+        // The schema is an object.
+        schema["patternProperties"] = object(families.iter().map(pattern)).into();
+    }
+    schema
 }
 
-fn counter_step(step: &str) -> String {
-    if step == "*" { "[A-Za-z0-9_]{1,40}".to_owned() } else { step.to_owned() }
-}
-
-fn history(name: &str, mut key: Vec<Value>) -> Value {
-    key.extend([limit(), cursor()]);
+fn history(name: &str, key: Vec<Value>, scope: &Scope) -> Value {
+    let version = json!({
+        "type": "object",
+        "required": ["version", "kind", "at_ms", "stored_at", "changes"],
+        "properties": {
+            "version": { "type": "string" },
+            "kind": { "type": "string" },
+            "at_ms": { "type": "integer" },
+            "by": { "type": "string" },
+            "key": { "type": "string" },
+            "stored_at": { "type": "string" },
+            "renamed_from": { "type": "string" },
+            "record": schema_named(&format!("{name}.stored")),
+            "changes": { "type": "array", "items": { "type": "object" } },
+        },
+    });
     let versions = json!({
         "type": "object",
-        "required": ["versions"],
+        "required": ["versions", "problems"],
         "properties": {
-            "versions": { "type": "array", "items": { "type": "object" } },
+            "versions": { "type": "array", "items": version },
+            "problems": { "type": "array", "items": schema_named("Trouble") },
             "next": { "type": "string" },
         },
     });
-    let answers = [("200", json_answer("Newest first", versions))];
-    operation(format!("{name}.history"), "The versions of a record", key, None, answers)
+    Operation::new(format!("{name}.history"), "The versions of a record")
+        .parameters(key)
+        .parameters([number("limit", scope.limits.page_max, "versions; 20 unless set"), cursor()])
+        .answer("200", json_answer("Newest first", versions))
+        .answers([("404", "NotFound")])
+        .build()
 }
 
 fn entries(name: &str, key: Vec<Value>) -> Value {
-    let keys = json!({
-        "type": "object",
-        "required": ["keys"],
-        "properties": { "keys": { "type": "array", "items": { "type": "object" } } },
-    });
-    let answers = [("200", json_answer("Every key that the record owns", keys))];
-    operation(format!("{name}.entries"), "The keys of a record", key, None, answers)
+    Operation::new(format!("{name}.entries"), "The keys of a record")
+        .parameters(key)
+        .answer("200", json_answer("Every key that the record owns", schema_named("OwnedKeys")))
+        .answers([("404", "NotFound")])
+        .build()
 }

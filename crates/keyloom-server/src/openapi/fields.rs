@@ -2,9 +2,13 @@
 //!
 //! | schema | for |
 //! | --- | --- |
-//! | whole | inserts and answers: what is required is required, except what is generated |
+//! | whole | inserts: what is required is required, except what is generated |
 //! | replacement | replacements: fields of the key may be left out, since the path names them |
 //! | patch | merge patches: everything may be left out, `null` removes what is not required |
+//! | stored | answers: what is generated is there, and so are the counters |
+//!
+//! Counters, and fields of the key where the path names them, are `readOnly`: a record may be sent
+//! back as it was read, and nothing else is taken there.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +23,17 @@ pub(super) enum Form {
     Whole,
     Replacement,
     Patch,
+    Stored,
+}
+
+/// What a schema is made for.
+#[derive(Clone, Copy)]
+struct Making<'d> {
+    form: Form,
+    in_key: &'d [String],
+    whole_key: Option<&'d str>,
+    /// The field that need not be named, since the caller is the owner.
+    implied: Option<&'d str>,
 }
 
 /// A node of the tree that the paths of fields make.
@@ -28,8 +43,9 @@ struct Node<'d> {
     members: BTreeMap<&'d str, Node<'d>>,
 }
 
-/// The schema of a collection's records.
-pub(super) fn record(collection: &CollectionDeclaration, form: Form) -> Value {
+/// The schema of a collection's records. A caller who acts as a user is the owner of what they
+/// write.
+pub(super) fn record(collection: &CollectionDeclaration, form: Form, is_user: bool) -> Value {
     let mut root = Node::default();
     for (path, field) in &collection.fields {
         let mut node = &mut root;
@@ -39,10 +55,16 @@ pub(super) fn record(collection: &CollectionDeclaration, form: Form) -> Value {
         node.declared = Some(field);
     }
     let in_key = keys::fields(&collection.key);
-    let mut schema = root.object(form, "", &in_key);
-    add_points(collection, &mut schema);
-    refuse_counters(collection, &mut schema);
-    let mut schema = Value::Object(schema);
+    let implied = collection.owner.as_deref().filter(|_| is_user);
+    let whole_key = keys::whole_key(&collection.key);
+    let whole_key = whole_key.as_deref();
+    let making = Making { form, in_key: &in_key, whole_key, implied };
+    let mut schema = Value::Object(root.object(making, ""));
+    // An object has properties, which are an object: neither can fail.
+    if form != Form::Patch {
+        add_points(collection, &mut schema["properties"]);
+    }
+    add_counters(collection, &mut schema["properties"]);
     if let (Some(body), Form::Whole | Form::Replacement) = (&collection.body, form) {
         schema = json!({ "allOf": [schema, body] });
     }
@@ -51,26 +73,34 @@ pub(super) fn record(collection: &CollectionDeclaration, form: Form) -> Value {
 
 impl Node<'_> {
     /// The schema of an object with these members and any others.
-    fn object(&self, form: Form, path: &str, in_key: &[String]) -> Map<String, Value> {
+    fn object(&self, making: Making, path: &str) -> Map<String, Value> {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for (name, node) in &self.members {
-            if *name == "*" || *name == "*key" {
+            // A place may be patched in part, if there is one: that is told in words alone.
+            let is_untold = node.is_record_point() || making.form == Form::Patch && node.is_point();
+            if *name == "*" || *name == "*key" || is_untold {
                 continue;
             }
             let path = if path.is_empty() { (*name).to_owned() } else { format!("{path}.{name}") };
-            let is_in_key = in_key.contains(&path);
+            let is_in_key = making.in_key.contains(&path);
             let is_required = is_in_key || node.is_required();
-            if is_in_key && form != Form::Whole {
-                properties.insert((*name).to_owned(), Value::Bool(false));
-                continue;
+            let mut schema = node.schema(making, is_required, &path);
+            if making.whole_key == Some(path.as_str()) && schema["type"] == "string" {
+                schema["minLength"] = json!(1);
             }
-            if node.is_record_point() {
-                continue;
+            if is_in_key && matches!(making.form, Form::Replacement | Form::Patch) {
+                schema["readOnly"] = json!(true);
             }
-            properties.insert((*name).to_owned(), node.schema(form, is_required, &path, in_key));
+            properties.insert((*name).to_owned(), schema);
             let is_generated = node.declared.is_some_and(|field| field.generate == Some(true));
-            if is_required && !is_generated && form != Form::Patch {
+            let is_expected = match making.form {
+                Form::Whole => !is_generated && making.implied != Some(path.as_str()),
+                Form::Replacement => !is_generated && !is_in_key,
+                Form::Patch => false,
+                Form::Stored => true,
+            };
+            if is_required && is_expected {
                 required.push(json!(name));
             }
         }
@@ -78,30 +108,35 @@ impl Node<'_> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), required.into());
         }
-        schema.insert("propertyNames".to_owned(), json!({ "pattern": "^[^.]*$" }));
         schema.insert("additionalProperties".to_owned(), schema_named("Json"));
         schema
     }
 
     /// The schema of the value at this node.
-    fn schema(&self, form: Form, is_required: bool, path: &str, in_key: &[String]) -> Value {
+    fn schema(&self, making: Making, is_required: bool, path: &str) -> Value {
         let is_map = matches!(self.kind(), Some(FieldType::Map));
-        let below = self.members.get("*");
-        let mut schema = match (self.kind(), below) {
+        let element = self.members.get("*").map(|below| below.schema(making, false, path));
+        let mut schema = match (self.kind(), element) {
             (_, Some(element)) if is_map => {
-                let element = element.schema(form, false, path, in_key);
                 json!({ "type": "object", "additionalProperties": element })
             }
-            (_, Some(element)) => {
-                let element = element.schema(form, false, path, in_key);
-                json!({ "type": "array", "items": element })
-            }
+            (_, Some(element)) => json!({
+                "type": ["array", "object"], "items": element.clone(),
+                "additionalProperties": element,
+            }),
             (Some(kind), None) => field(kind),
-            (None, None) => Value::Object(self.object(form, path, in_key)),
+            (None, None) if is_required => Value::Object(self.object(making, path)),
+            // What is declared below it is typed; anything else may be there instead.
+            (None, None) => {
+                return json!({ "anyOf": [self.object(making, path), schema_named("NoObject")] });
+            }
         };
         // `null` is a value that is missing, and in a patch one that goes.
         if !is_required && let Some(kind) = schema.get_mut("type") {
-            *kind = json!([kind.take(), "null"]);
+            match kind {
+                Value::Array(kinds) => kinds.push(json!("null")),
+                kind => *kind = json!([kind.take(), "null"]),
+            }
             if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
                 values.push(Value::Null);
             }
@@ -113,8 +148,15 @@ impl Node<'_> {
         self.declared.map(|field| &field.field_type)
     }
 
+    /// Whether it must be there, or something below it.
     fn is_required(&self) -> bool {
+        let below = self.members.iter().filter(|(name, _)| !name.starts_with('*'));
         self.declared.is_some_and(|field| field.required == Some(true))
+            || below.map(|(_, node)| node).any(Node::is_required)
+    }
+
+    fn is_point(&self) -> bool {
+        matches!(self.kind(), Some(FieldType::Point { .. }))
     }
 
     /// Whether it is a point whose members are members of the record itself.
@@ -126,12 +168,12 @@ impl Node<'_> {
 /// The schema of one value.
 pub(super) fn field(kind: &FieldType) -> Value {
     match kind {
-        FieldType::Text => json!({ "type": "string", "maxLength": 200 }),
+        FieldType::Text => json!({ "type": "string" }),
         FieldType::Integer { digits } => {
             let bound = 10_i64.checked_pow(u32::from(*digits)).map_or(i64::MAX, |high| high - 1);
             json!({ "type": "integer", "minimum": -bound, "maximum": bound })
         }
-        FieldType::Float => json!({ "type": "number", "minimum": -1e300, "maximum": 1e300 }),
+        FieldType::Float => json!({ "type": "number", "minimum": f64::MIN, "maximum": f64::MAX }),
         FieldType::Boolean => json!({ "type": "boolean" }),
         FieldType::Enum { values, .. } => json!({ "type": "string", "enum": values }),
         FieldType::Timestamp => {
@@ -144,8 +186,21 @@ pub(super) fn field(kind: &FieldType) -> Value {
             "type": "object",
             "properties": object([(lat, latitude()), (lon, longitude())]),
             "required": [lat, lon],
+            "additionalProperties": schema_named("Json"),
         }),
         FieldType::Map => json!({ "type": "object", "additionalProperties": schema_named("Json") }),
+    }
+}
+
+/// What can be asked of a field. A value that the field cannot have is a question without an
+/// answer, and no mistake in the parameter; only a wrong type is one.
+pub(super) fn asked(kind: &FieldType) -> Value {
+    match kind {
+        FieldType::Integer { .. } | FieldType::Timestamp => {
+            json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX })
+        }
+        FieldType::Enum { .. } | FieldType::Boolean | FieldType::Float => field(kind),
+        _ => json!({ "type": "string" }),
     }
 }
 
@@ -158,25 +213,23 @@ pub(super) fn longitude() -> Value {
 }
 
 /// Points whose latitude and longitude are members of the record.
-fn add_points(collection: &CollectionDeclaration, schema: &mut Map<String, Value>) {
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
-        return;
-    };
+fn add_points(collection: &CollectionDeclaration, properties: &mut Value) {
     for field in collection.fields.values() {
         if let FieldType::Point { lat, lon, of: PointOf::Record } = &field.field_type {
-            properties.insert(lat.clone(), latitude());
-            properties.insert(lon.clone(), longitude());
+            properties[lat] = latitude();
+            properties[lon] = longitude();
         }
     }
 }
 
 /// Counters are changed by increments alone.
-fn refuse_counters(collection: &CollectionDeclaration, schema: &mut Map<String, Value>) {
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
-        return;
-    };
+fn add_counters(collection: &CollectionDeclaration, properties: &mut Value) {
+    let about = "counters: a record may be sent back as it was read; add to them by `increment`";
     for path in collection.counters.keys() {
-        let first = path.split('.').next().unwrap_or(path);
-        properties.entry(first).or_insert(Value::Bool(false));
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        if properties.get(first).is_none() {
+            let kind = if rest.is_empty() { "integer" } else { "object" };
+            properties[first] = json!({ "type": kind, "readOnly": true, "description": about });
+        }
     }
 }

@@ -1,16 +1,26 @@
 //! The API, described for programs: an OpenAPI 3.1 document made from the schema of a space.
 //!
-//! Collections are written out, each with its own paths, so that their records are typed. Headers
-//! that are the same everywhere (`If-Match`, `Idempotency-Key` and their like) are told in the
-//! description and not as parameters of each operation.
+//! Collections are written out, each with its own paths, so that their records are typed. A
+//! document tells what its caller may see: no other collections, no administration for those who
+//! have none, names without the owner for an acting user.
+//!
+//! What is a parameter can be sent in good faith: a request of the described form is answered, or
+//! something that is stored or declared stands against it. Conditions (`If-Match`, `if.FIELD`,
+//! the conditions of operations) and places in the past (`version`, `at`) are told in words and as
+//! components, and not as parameters: nobody makes them up, they come from earlier answers.
 
+mod admin;
 mod collections;
 mod fields;
 mod keys;
 mod operations;
 mod parts;
+mod questions;
+mod server;
+mod shared;
 mod space;
 
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -18,7 +28,9 @@ use keyloom::SchemaDeclaration;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
+use crate::auth::{Role, Verb};
 use crate::caller::Caller;
+use crate::config::Limits;
 use crate::problem::Problem;
 
 const ABOUT: &str = "Records and every index over them, kept consistent on a key-value store.\n\n\
@@ -26,36 +38,75 @@ const ABOUT: &str = "Records and every index over them, kept consistent on a key
     `Keyloom-Act-As`, the acting user, percent-encoded. With every write: `Idempotency-Key`, which \
     makes it happen once however often it is sent. With the write of one record: `If-Match` with \
     the `ETag` of the record (412 and the current record where it has changed), and \
-    `If-None-Match: *` to create only. With the read of one record: `If-None-Match` (304).";
+    `If-None-Match: *` to create only. With the read of one record: `If-None-Match` (304).\n\n\
+    A key has at most 900 bytes in the store, of which its template takes some, and a record at \
+    most 380 KB; more is refused with 413.";
 
 pub(crate) fn routes() -> Router<App> {
     Router::new().route("/openapi.json", get(answer)).route("/s/{space}/openapi.json", get(answer))
 }
 
-/// `GET /openapi.json`: what the caller may see of the API.
-async fn answer(caller: Caller) -> Result<Response, Problem> {
-    let mut declared = caller.store.schema().await?.declaration();
-    declared.collections.retain(|name, _| caller.grant.sees(name));
-    Ok(Json(document(&declared, &caller.base)).into_response())
+/// Whom a document is for.
+struct Scope<'c> {
+    /// What comes before the paths: nothing, or `/s/{space}`.
+    base: &'c str,
+    is_admin: bool,
+    /// Whether they act as a user, whose own records have names without the owner.
+    is_user: bool,
+    /// Whether they may read every key.
+    reads_keys: bool,
+    /// Whether access control is on.
+    is_guarded: bool,
+    limits: &'c Limits,
 }
 
-/// The whole document, for the space whose paths begin with `base`.
-fn document(schema: &SchemaDeclaration, base: &str) -> Value {
-    let mut paths = space::paths(schema);
-    let mut schemas = parts::schemas();
+/// `GET /openapi.json`: what the caller may see of the API.
+async fn answer(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+    let mut declared = caller.store.schema().await?.declaration();
+    declared.collections.retain(|name, _| caller.grant.sees(name));
+    let scope = Scope {
+        base: &caller.base,
+        is_admin: caller.grant.role == Role::Admin && caller.user.is_none(),
+        is_user: caller.user.is_some(),
+        reads_keys: caller.grant.allows(Verb::Read, "*"),
+        is_guarded: !app.config().authority.is_open(),
+        limits: &app.config().limits,
+    };
+    Ok(Json(document(&declared, &scope)).into_response())
+}
+
+/// The whole document.
+fn document(schema: &SchemaDeclaration, scope: &Scope) -> Value {
+    let mut paths = space::paths(schema, scope);
+    let mut schemas = shared::schemas();
     for (name, collection) in &schema.collections {
-        paths.extend(collections::paths(name, collection));
-        schemas.extend(collections::schemas(name, collection));
+        paths.extend(collections::paths(name, collection, scope));
+        schemas.extend(collections::schemas(name, collection, scope));
     }
-    schemas.extend(operations::schemas(schema));
-    let server = if base.is_empty() { "/" } else { base };
-    json!({
+    schemas.extend(operations::schemas(schema, scope));
+    if scope.is_admin {
+        paths.extend(admin::paths(schema, scope));
+        schemas.extend(admin::schemas());
+    }
+    if scope.base.is_empty() {
+        paths.extend(server::paths());
+    }
+    let mut components = json!({
+        "schemas": schemas, "responses": shared::responses(), "parameters": shared::headers(),
+    });
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": { "title": "Keyloom", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT },
-        "servers": [{ "url": server }],
+        "servers": [{ "url": if scope.base.is_empty() { "/" } else { scope.base } }],
         "paths": paths,
-        "components": { "schemas": schemas, "responses": parts::responses() },
-    })
+    });
+    // Both are objects.
+    if scope.is_guarded {
+        components["securitySchemes"] = json!({ "bearer": { "type": "http", "scheme": "bearer" } });
+        document["security"] = json!([{ "bearer": [] }]);
+    }
+    document["components"] = components;
+    document
 }
 
 /// An object of named members, in their order.

@@ -1,54 +1,154 @@
-//! What a transaction and a batch are made of, typed for each collection.
+//! What a transaction and a batch are made of.
+//!
+//! The operations of a transaction are typed for each collection: one that does not fit refuses
+//! them all. Those of a batch are answered each by itself, so that only their form is described,
+//! and their conditions with them.
 
 use keyloom::{CollectionDeclaration, SchemaDeclaration};
 use serde_json::{Map, Value, json};
 
-use super::{keys, object, schema_named};
+use super::collections::{additions, own_beginning};
+use super::keys::Escapes;
+use super::{Scope, keys, object, schema_named};
 
-/// The schema of one operation, and of lists of them.
-pub(super) fn schemas(schema: &SchemaDeclaration) -> Map<String, Value> {
+/// The schemas of operations, of lists of them, and of their answers.
+pub(super) fn schemas(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Value> {
+    let collections = || schema.collections.iter();
     let each: Vec<Value> =
-        schema.collections.iter().flat_map(|(name, collection)| of(name, collection)).collect();
-    let operation = if each.is_empty() { Value::Bool(false) } else { json!({ "oneOf": each }) };
-    object([("Operation", operation), ("Operations", list()), ("Results", results())])
+        collections().flat_map(|(name, collection)| typed(name, collection, scope)).collect();
+    let operation = if each.is_empty() { json!(false) } else { json!({ "anyOf": each }) };
+    let most = scope.limits.operations_max;
+    object([
+        ("Operation", operation),
+        ("BatchOperation", json!({ "anyOf": in_batch() })),
+        ("Operations", list("Operation", most)),
+        ("BatchOperations", list("BatchOperation", most)),
+        ("Results", results(result())),
+        ("BatchResults", results(batch_result())),
+    ])
 }
 
-fn of(name: &str, collection: &CollectionDeclaration) -> Vec<Value> {
-    let key =
-        json!({ "type": "string", "pattern": keys::record_pattern(collection), "maxLength": 200 });
-    let operation = |op: &str, members: Vec<(&str, Value)>| {
-        let mut properties =
-            object([("op", json!({ "const": op })), ("collection", json!({ "const": name }))]);
-        properties.extend(object(members));
-        let required: Vec<&String> = properties.keys().collect();
-        json!({ "type": "object", "required": required, "properties": properties.clone(),
-            "additionalProperties": false })
-    };
+/// An operation with these members and no others.
+fn operation(op: &str, required: Vec<(&str, Value)>, optional: Vec<(&str, Value)>) -> Value {
+    let mut properties = object([("op", json!({ "const": op }))]);
+    properties.extend(object(required));
+    let required: Vec<String> = properties.keys().cloned().collect();
+    properties.extend(object(optional));
+    json!({ "type": "object", "required": required, "properties": properties,
+        "additionalProperties": false })
+}
+
+/// The operations on one collection.
+fn typed(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Vec<Value> {
+    let beginning = own_beginning(collection, scope);
+    let pattern = keys::record_pattern(collection, beginning, Escapes::Shown);
+    let on = || ("collection", json!({ "const": name }));
+    let key = || ("key", json!({ "type": "string", "pattern": pattern }));
     let record = |form: &str| schema_named(&format!("{name}{form}"));
+    let members = |more: Vec<(&'static str, Value)>| [vec![on(), key()], more].concat();
+    let mut all = vec![
+        operation("insert", vec![on(), ("record", record(""))], vec![]),
+        operation("put", members(vec![("record", record(".replacement"))]), vec![]),
+        operation("patch", members(vec![("patch", record(".patch"))]), vec![]),
+        operation("delete", members(vec![]), vec![]),
+        operation("get", members(vec![]), vec![]),
+    ];
+    if !collection.counters.is_empty() {
+        all.push(operation("increment", members(vec![("add", additions(collection))]), vec![]));
+    }
+    all
+}
+
+/// The form of every operation, with its conditions.
+fn in_batch() -> Vec<Value> {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let on = || ("collection", text("its name"));
+    let members = |more: Vec<(&'static str, Value)>| {
+        [vec![on(), ("key", text("the record's name"))], more].concat()
+    };
+    let object = || json!({ "type": "object", "additionalProperties": schema_named("Json") });
+    let version = || {
+        let pattern = "^[0-9a-f]{32}-(?:0|[1-9][0-9]{0,17})$";
+        (
+            "if_match",
+            json!({ "type": "string", "pattern": pattern,
+            "description": "only in this version" }),
+        )
+    };
+    let guard = || {
+        (
+            "if",
+            json!({ "type": "object", "minProperties": 1,
+            "additionalProperties": schema_named("Json"),
+            "description": "only while these fields, named by their paths, have these values" }),
+        )
+    };
+    let only = |name: &'static str, value: bool| (name, json!({ "const": value }));
+    let flag = |name: &'static str| (name, json!({ "type": "boolean" }));
+    let delta = json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX });
+    let deltas = json!({ "type": "object", "minProperties": 1, "additionalProperties": delta });
+    let record = || ("record", object());
     vec![
-        operation("insert", vec![("record", record(""))]),
-        operation("put", vec![("key", key.clone()), ("record", record(".replacement"))]),
-        operation("patch", vec![("key", key.clone()), ("patch", record(".patch"))]),
-        operation("delete", vec![("key", key.clone())]),
-        operation("get", vec![("key", key)]),
+        operation("insert", vec![on(), record()], vec![]),
+        operation("put", members(vec![record()]), vec![flag("if_absent")]),
+        operation("put", members(vec![record(), version()]), vec![only("if_absent", false)]),
+        operation("patch", members(vec![("patch", object())]), vec![version(), guard()]),
+        operation("delete", members(vec![]), vec![version()]),
+        operation("increment", members(vec![("add", deltas)]), vec![]),
+        operation("check", members(vec![flag("exists")]), vec![]),
+        operation("check", members(vec![version()]), vec![guard(), only("exists", true)]),
+        operation("check", members(vec![guard()]), vec![version(), only("exists", true)]),
+        operation("get", members(vec![]), vec![]),
     ]
 }
 
-fn list() -> Value {
+fn list(operation: &str, operations_max: usize) -> Value {
+    let about = format!(
+        "at most {operations_max}; more are refused with 413. Conditions of a transaction's \
+         operations are those of a batch's: see `BatchOperation`. There, one that does not hold \
+         refuses them all with 412."
+    );
     json!({
         "type": "object",
         "required": ["operations"],
         "additionalProperties": false,
         "properties": { "operations": {
-            "type": "array", "minItems": 1, "maxItems": 1000, "items": schema_named("Operation"),
+            "type": "array", "minItems": 1, "items": schema_named(operation), "description": about,
         } },
     })
 }
 
-fn results() -> Value {
+/// The answer of one operation.
+fn result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["op"],
+        "properties": {
+            "op": { "type": "string" },
+            "key": { "type": "string" },
+            "version": { "type": "string" },
+            "record": { "type": ["object", "null"] },
+            "values": { "type": "object", "additionalProperties": { "type": "integer" } },
+        },
+    })
+}
+
+fn batch_result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": { "type": "integer", "description": "as of a request by itself" },
+            "body": { "anyOf": [result(), schema_named("Problem")] },
+            "etag": { "type": "string" },
+        },
+    })
+}
+
+fn results(result: Value) -> Value {
     json!({
         "type": "object",
         "required": ["results"],
-        "properties": { "results": { "type": "array", "items": { "type": "object" } } },
+        "properties": { "results": { "type": "array", "items": result } },
     })
 }

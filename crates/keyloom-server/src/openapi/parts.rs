@@ -1,71 +1,70 @@
-//! What many operations share: problems, pages, free JSON, parameters.
+//! What operations are made of: parameters, bodies, answers.
 
 use serde_json::{Map, Value, json};
 
 use super::{object, schema_named};
 
-/// Schemas that do not depend on what is declared.
-pub(super) fn schemas() -> Map<String, Value> {
-    object([
-        ("Json", free_json()),
-        ("Problem", problem()),
-        ("Trouble", trouble()),
-        ("Counts", counts()),
-    ])
+/// One operation, as it is put together. Whatever goes wrong is a problem; those that carry more
+/// than their type are named.
+pub(super) struct Operation {
+    members: Map<String, Value>,
+    parameters: Vec<Value>,
+    responses: Map<String, Value>,
 }
 
-/// Any JSON that Keyloom keeps as it came: integers fit into 64 bits, and names have no dots.
-fn free_json() -> Value {
-    json!({ "anyOf": [
-        { "type": ["string", "boolean", "null"] },
-        { "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX },
-        { "type": "number", "minimum": -1e300, "maximum": 1e300 },
-        { "type": "array", "items": schema_named("Json") },
-        { "type": "object", "propertyNames": { "pattern": "^[^.]*$" },
-          "additionalProperties": schema_named("Json") },
-    ]})
-}
+impl Operation {
+    pub(super) fn new(id: impl Into<String>, summary: &str) -> Self {
+        let members = object([("operationId", json!(id.into())), ("summary", json!(summary))]);
+        let responses = object([("default", response_named("Problem"))]);
+        Operation { members, parameters: Vec::new(), responses }
+    }
 
-fn problem() -> Value {
-    json!({
-        "type": "object",
-        "description": "RFC 9457",
-        "required": ["type", "title", "status", "detail", "outcome", "retry"],
-        "properties": {
-            "type": { "type": "string", "format": "uri-reference" },
-            "title": { "type": "string" },
-            "status": { "type": "integer" },
-            "detail": { "type": "string" },
-            "outcome": { "type": "string", "enum": ["did_not_happen", "may_have_happened"],
-                "description": "what became of the write" },
-            "retry": { "type": "boolean", "description": "whether the same request may succeed later" },
-            "context": { "type": "object", "additionalProperties": { "type": "string" } },
-        },
-    })
-}
+    /// Says more than the summary.
+    pub(super) fn about(mut self, description: &str) -> Self {
+        self.members.insert("description".to_owned(), json!(description));
+        self
+    }
 
-/// A record that a page could not show.
-fn trouble() -> Value {
-    json!({
-        "type": "object",
-        "required": ["kind", "key", "reason"],
-        "properties": {
-            "kind": { "type": "string" }, "key": { "type": "string" }, "reason": { "type": "string" },
-        },
-    })
-}
+    pub(super) fn parameters(mut self, parameters: impl IntoIterator<Item = Value>) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
 
-fn counts() -> Value {
-    json!({
-        "type": "object",
-        "required": ["count"],
-        "properties": { "count": { "type": "integer" }, "swept_until": { "type": "integer" } },
-    })
-}
+    /// A body that must be there.
+    pub(super) fn body(self, media: &str, schema: Value) -> Self {
+        self.any_body(media, schema, true)
+    }
 
-/// Answers that every operation may give.
-pub(super) fn responses() -> Map<String, Value> {
-    object([("Problem", answer("A problem", "application/problem+json", schema_named("Problem")))])
+    /// A body that is empty where it is missing.
+    pub(super) fn optional_body(self, media: &str, schema: Value) -> Self {
+        self.any_body(media, schema, false)
+    }
+
+    fn any_body(mut self, media: &str, schema: Value, is_required: bool) -> Self {
+        let body = json!({ "required": is_required, "content": { media: { "schema": schema } } });
+        self.members.insert("requestBody".to_owned(), body);
+        self
+    }
+
+    pub(super) fn answer(mut self, status: &str, answer: Value) -> Self {
+        self.responses.insert(status.to_owned(), answer);
+        self
+    }
+
+    /// Answers that are the same for many operations.
+    pub(super) fn answers<const N: usize>(mut self, named: [(&str, &str); N]) -> Self {
+        let named = named.map(|(status, name)| (status, response_named(name)));
+        self.responses.extend(object(named));
+        self
+    }
+
+    pub(super) fn build(mut self) -> Value {
+        if !self.parameters.is_empty() {
+            self.members.insert("parameters".to_owned(), self.parameters.into());
+        }
+        self.members.insert("responses".to_owned(), self.responses.into());
+        self.members.into()
+    }
 }
 
 /// An answer with a body.
@@ -78,39 +77,22 @@ pub(super) fn json_answer(description: &str, schema: Value) -> Value {
     answer(description, "application/json", schema)
 }
 
+/// An answer without a body.
+pub(super) fn empty(description: &str) -> Value {
+    json!({ "description": description })
+}
+
 /// An answer with a record, and its version.
 pub(super) fn record_answer(description: &str, record: &str) -> Value {
-    let mut answer = json_answer(description, schema_named(record));
-    answer["headers"] = json!({ "ETag": { "description": "the version", "required": true,
-        "schema": { "type": "string" } } });
+    with_header(json_answer(description, schema_named(record)), "ETag", "the version")
+}
+
+/// Adds a header that always comes.
+pub(super) fn with_header(mut answer: Value, name: &str, description: &str) -> Value {
+    // An answer is an object.
+    answer["headers"][name] =
+        json!({ "description": description, "required": true, "schema": { "type": "string" } });
     answer
-}
-
-/// One operation. Whatever goes wrong is a problem.
-pub(super) fn operation(
-    id: String,
-    summary: &str,
-    parameters: Vec<Value>,
-    body: Option<Value>,
-    answers: impl IntoIterator<Item = (&'static str, Value)>,
-) -> Value {
-    let mut responses = object(answers);
-    responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
-    let mut operation = object([
-        ("operationId", json!(id)),
-        ("summary", json!(summary)),
-        ("parameters", parameters.into()),
-        ("responses", responses.into()),
-    ]);
-    if let Some(body) = body {
-        operation.insert("requestBody".to_owned(), body);
-    }
-    operation.into()
-}
-
-/// A body that must be there.
-pub(super) fn body(media: &str, schema: Value) -> Value {
-    json!({ "required": true, "content": { media: { "schema": schema } } })
 }
 
 /// A parameter of the path.
@@ -123,19 +105,46 @@ pub(super) fn in_query(name: &str, schema: Value, description: &str) -> Value {
     json!({ "name": name, "in": "query", "schema": schema, "description": description })
 }
 
-/// How many of something a page has at most.
-pub(super) fn limit() -> Value {
-    let schema = json!({ "type": "integer", "minimum": 1, "maximum": 1000 });
-    in_query("limit", schema, "how many at most; 20 unless set")
+/// A parameter that must be there.
+pub(super) fn required(mut parameter: Value) -> Value {
+    // A parameter is an object.
+    parameter["required"] = json!(true);
+    parameter
+}
+
+/// A number from one on.
+pub(super) fn number(name: &str, max: usize, description: &str) -> Value {
+    in_query(name, json!({ "type": "integer", "minimum": 1, "maximum": max }), description)
 }
 
 /// Where an earlier page ended.
 pub(super) fn cursor() -> Value {
-    let schema = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{16,}$" });
-    in_query("cursor", schema, "`next` or `previous` of an earlier page of the same question")
+    let about = "`next` or `previous` of an earlier page of the same question";
+    in_query("cursor", json!({ "type": "string" }), about)
 }
 
 /// A switch.
 pub(super) fn flag(name: &str, description: &str) -> Value {
     in_query(name, json!({ "type": "boolean" }), description)
+}
+
+/// One of several words; nothing where there are none.
+pub(super) fn choice(
+    name: &str,
+    words: impl IntoIterator<Item = impl Into<Value>>,
+    description: &str,
+) -> Option<Value> {
+    let words: Vec<Value> = words.into_iter().map(Into::into).collect();
+    let schema = json!({ "type": "string", "enum": words });
+    (!words.is_empty()).then(|| in_query(name, schema, description))
+}
+
+/// An area of the store.
+pub(super) fn area() -> Value {
+    let schema = json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{0,64}$" });
+    in_query("area", schema, "another area than the default one")
+}
+
+fn response_named(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/responses/{name}") })
 }

@@ -88,10 +88,10 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, "invalid-request", title, detail)
     }
 
-    /// A query, or a value in one, that does not fit the collection.
+    /// A well-formed query that the collection cannot answer in this form.
     pub(crate) fn invalid_query(detail: impl Into<String>) -> Self {
         let title = "The query cannot be asked in this form";
-        Problem::new(StatusCode::BAD_REQUEST, "invalid-query", title, detail)
+        Problem::new(StatusCode::CONFLICT, "invalid-query", title, detail)
     }
 
     /// A record that breaks its schema, or the path that it was sent to.

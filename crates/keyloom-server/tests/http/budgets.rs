@@ -48,5 +48,5 @@ fn a_filter_reads_no_more_than_the_limit() {
 fn what_no_index_serves_is_not_scanned_unless_it_is_asked_for() {
     let server = filled(Limits::default());
     let answer = server.get(&format!("{TICKETS}?where.id.gte=t20"));
-    assert_eq!(answer.expect(400)["type"], "/problems/no-index");
+    assert_eq!(answer.expect(409)["type"], "/problems/no-index");
 }

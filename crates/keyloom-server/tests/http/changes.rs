@@ -126,9 +126,12 @@ fn wrong_questions_have_clear_answers() {
     assert_eq!(problem["type"], "/problems/log-trimmed");
     let resumed = [("accept", "text/event-stream"), ("last-event-id", "1")];
     server.send("GET", "/v1/changes", &resumed, "").expect(410);
-    for query in ["from=0", "from=x", "limit=0", "limit=1001", "limit=x", "from=999", "colour=red"]
-    {
+    for query in ["from=0", "from=x", "limit=0", "limit=1001", "limit=x", "colour=red"] {
         assert_eq!(server.get(&format!("/v1/changes?{query}")).status, 400, "{query}");
+    }
+    for accept in ["application/json", "text/event-stream"] {
+        let answer = server.send("GET", "/v1/changes?from=999", &[("accept", accept)], "");
+        assert_eq!(answer.expect(409)["type"], "/problems/invalid-cursor");
     }
     server.get("/v1/changes?collection=nobody").expect(404);
     server.send("GET", "/v1/changes", &[("keyloom-act-as", "ana")], "").expect(403);

@@ -14,7 +14,7 @@ fn next(answer: &Answer) -> String {
 
 #[track_caller]
 fn refused(answer: Answer) {
-    assert_eq!(answer.expect(400)["type"], "/problems/invalid-cursor");
+    assert_eq!(answer.expect(409)["type"], "/problems/invalid-cursor");
 }
 
 /// Three notes for each of two users, and three tickets.
@@ -69,7 +69,7 @@ fn the_cursor_of_another_question_is_refused() {
         format!("/s/other{TICKETS}?where.state=open&limit=1"),
     ] {
         let answer = guarded.get(&guarded.admin, &format!("{question}&cursor={cursor}"));
-        assert!(matches!(answer.status, 400 | 404), "{question}: {answer:?}");
+        assert!(matches!(answer.status, 404 | 409), "{question}: {answer:?}");
     }
 }
 
@@ -83,7 +83,7 @@ fn the_cursor_of_another_user_is_refused() {
     refused(guarded.ask_as(&guarded.bot, Some("ben"), "GET", &page, &Value::Null));
     // Nobody's cursor is no more than somebody's.
     let whole = guarded.get(&guarded.admin, &format!("{page}&scan=true"));
-    assert_eq!(whole.status, 400, "{whole:?}");
+    assert_eq!(whole.status, 409, "{whole:?}");
     // The same user by another way in is the same user.
     let own = guarded.ask_as(&guarded.bot, Some("ana"), "GET", &page, &Value::Null).expect(200);
     assert_eq!(own["records"][0]["record"]["title"], "ana2");

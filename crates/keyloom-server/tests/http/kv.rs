@@ -80,7 +80,7 @@ fn listings_are_paged_within_prefix_and_area() {
     let aside = server.get("/v1/kv?prefix=list:&area=side").expect(200);
     assert_eq!(aside["keys"], json!([{"key": "list:99", "value": "aside"}]));
     let tampered = format!("/v1/kv?prefix=other:&limit=10{cursor}");
-    assert_eq!(server.get(&tampered).expect(400)["type"], "/problems/invalid-cursor");
+    assert_eq!(server.get(&tampered).expect(409)["type"], "/problems/invalid-cursor");
     for wrong in ["limit=0", "limit=1001", "limit=-1", "colour=red", "prefix=a&prefix=b", "area=~"]
     {
         assert_eq!(server.get(&format!("/v1/kv?{wrong}")).status, 400, "{wrong}");

@@ -20,6 +20,7 @@ mod jobs;
 mod kv;
 mod login;
 mod metrics;
+mod openapi;
 mod owners;
 mod pages;
 mod paths;

@@ -205,7 +205,7 @@ fn unique_values_counts_and_groups_imply_the_owner() {
         by(&server, "ana", "GET", "/task/records?where.state=open&limit=1", None).expect(200);
     let stolen =
         format!("/task/records?where.state=open&limit=1&cursor={}", page["next"].as_str().unwrap());
-    by(&server, "bob", "GET", &stolen, None).expect(400);
+    by(&server, "bob", "GET", &stolen, None).expect(409);
     assert_eq!(
         by(&server, "ana", "GET", &stolen, None).expect(200)["records"][0]["record"]["n"],
         2

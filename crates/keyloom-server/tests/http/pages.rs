@@ -61,7 +61,7 @@ fn a_page_has_records_cursors_and_the_reason_why_it_ended() {
         (format!("where.requester_id=ana&order=-created_at&cursor={next}x"), "altered"),
         ("where.requester_id=ana&cursor=".to_owned(), "empty"),
     ] {
-        let problem = server.get(&format!("{ALL}/records?{query}")).expect(400);
+        let problem = server.get(&format!("{ALL}/records?{query}")).expect(409);
         assert_eq!(problem["type"], "/problems/invalid-cursor", "{why}");
     }
 }
@@ -95,7 +95,7 @@ fn ranges_unions_filters_and_orders_are_answered() {
     assert_eq!(keys["records"][0].as_object().unwrap().len(), 2, "{keys}");
     let plan = ask(&format!("{ana}&index=requester&explain=true"));
     assert!(plan["plan"].as_str().unwrap().contains("requester"), "{plan}");
-    let refused = server.get(&format!("{ALL}/records?where.number=1")).expect(400);
+    let refused = server.get(&format!("{ALL}/records?where.number=1")).expect(409);
     assert_eq!(refused["type"], "/problems/no-index");
 }
 
@@ -161,10 +161,10 @@ fn unique_values_lead_to_records() {
         server.send("GET", &format!("{ALL}/unique/code/{code}"), &[("if-none-match", etag)], "");
     assert_eq!(again.status, 304);
     server.get(&format!("{ALL}/unique/code/A-222222")).expect(404);
-    server.get(&format!("{ALL}/unique/code/a")).expect(400);
+    server.get(&format!("{ALL}/unique/code/a")).expect(409);
     server.get(&format!("{ALL}/unique/code/A-222222/x")).expect(400);
     server.get(&format!("{ALL}/unique/none/x")).expect(400);
-    server.get(&format!("{ALL}/unique/requester/x")).expect(400);
+    server.get(&format!("{ALL}/unique/requester/x")).expect(409);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn counts_are_read_from_aggregates_or_counted_within_a_budget() {
         groups(&format!("limit=1&cursor={next}")).expect(200)["groups"].as_array().unwrap().len(),
         1
     );
-    groups("within.code=x").expect(400);
+    groups("within.code=x").expect(409);
     groups("top=1&cursor=x").expect(400);
     server.get(&format!("{ALL}/groups/none")).expect(400);
 }
@@ -278,5 +278,5 @@ fn places_come_nearest_first_with_their_distance() {
     ] {
         server.get(&format!("{all}/near?{query}")).expect(400);
     }
-    server.get("/v1/collections/note/near?lat=0&lon=0").expect(400);
+    server.get("/v1/collections/note/near?lat=0&lon=0").expect(409);
 }

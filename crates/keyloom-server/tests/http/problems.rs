@@ -54,7 +54,7 @@ fn callers_who_take_no_json_are_told() {
 fn a_problem_has_every_member_and_a_page() {
     let server = TestServer::start(SCHEMA);
     let answer = server.get("/v1/collections/item/records");
-    let problem = answer.expect(400);
+    let problem = answer.expect(409);
     for member in ["type", "title", "status", "detail", "outcome", "retry", "context"] {
         assert!(problem.get(member).is_some(), "{member}: {problem}");
     }

@@ -422,3 +422,17 @@ fn bodies_are_strict_json_of_the_right_type() {
     server.send("POST", ALL, &[], "{}").expect(415);
     server.get(ONE).expect(404);
 }
+
+#[test]
+fn whole_numbers_are_the_same_in_every_form() {
+    let server = TestServer::start(crate::schemas::FLOWS);
+    let run = "/v1/collections/run/records/f:r";
+    let stored = server.json("PUT", run, &json!({ "startedAt": 5.0, "free": 5.0 })).expect(201);
+    assert_eq!((&stored["startedAt"], &stored["free"]), (&json!(5), &json!(5.0)));
+    server.json("PUT", run, &json!({ "startedAt": 5.5 })).expect(422);
+    let flow = "/v1/collections/flow/records/f";
+    server.json("PUT", flow, &json!({})).expect(201);
+    let added = server.json("POST", &format!("{flow}/increment"), &json!({ "stats.a": 2.0 }));
+    assert_eq!(added.expect(200), json!({ "stats.a": 2 }));
+    server.json("POST", &format!("{flow}/increment"), &json!({ "stats.a": 2.5 })).expect(400);
+}

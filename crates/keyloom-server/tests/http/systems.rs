@@ -70,7 +70,7 @@ fn runs_are_found_by_their_steps_and_counted_by_status() {
     );
     let groups = server.get(&format!("{all}/groups/by_status?within.flow=a.b&top=5")).expect(200);
     assert_eq!(groups["groups"][0], json!({ "values": ["a.b", "running"], "count": 2 }));
-    server.get(&format!("{all}/groups/by_status?within.status=running")).expect(400);
+    server.get(&format!("{all}/groups/by_status?within.status=running")).expect(409);
     let due = server
         .get(&format!("{all}/records?where.awaitingSteps.*.timeoutAt.lte=2024-01-01T00:00:00Z"));
     assert_eq!(due.expect(200)["records"].as_array().unwrap().len(), 3);
@@ -111,7 +111,7 @@ fn votes_are_listed_by_prefix_and_by_target_and_bad_uuids_named() {
     );
     let wrong =
         server.get(&format!("/v1/collections/vote/records?where.user={sample}&where.tag={tag}"));
-    assert_eq!(wrong.expect(400)["type"], "/problems/invalid-query");
+    assert_eq!(wrong.expect(409)["type"], "/problems/invalid-query");
     server
         .json(
             "PUT",

@@ -7,6 +7,7 @@ mod generate;
 mod merge;
 mod random;
 mod version;
+mod whole;
 
 pub(crate) use check::{Passage, check_new, check_size, check_transitions};
 pub(crate) use counters::{check_aside, set_aside, show, shown, shown_counters};
@@ -16,3 +17,4 @@ pub(crate) use merge::{carry_over, check_patch, merge};
 pub(crate) use random::{random_bytes, random_fraction};
 pub use version::Version;
 pub(crate) use version::now_ms;
+pub(crate) use whole::write_whole_numbers;

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
     Document, Passage, Version, check_aside, check_new, check_transitions, fill_generated,
-    forget_generated, set_aside, show, shown,
+    forget_generated, set_aside, show, shown, write_whole_numbers,
 };
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
@@ -298,6 +298,7 @@ pub(super) fn creation(
     mut value: Value,
 ) -> Result<(Change, Document)> {
     let aside = set_aside(collection, &mut value)?;
+    write_whole_numbers(collection, &mut value);
     check_new(collection, &value)?;
     let key = record_key(collection, &value)?;
     check_aside(collection, &key, &aside, None)?;
@@ -339,6 +340,7 @@ async fn write_over(
         let mut value = record.value.clone();
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(session, collection, &mut value)?;
+        write_whole_numbers(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = read(session, collection, &key).await?;

@@ -14,7 +14,9 @@ use super::retry::Retry;
 use crate::counted::Counted;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Version, check_aside, check_new, check_patch, merge, set_aside};
+use crate::record::{
+    Version, check_aside, check_new, check_patch, merge, set_aside, write_whole_numbers,
+};
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
 use crate::write::Effect;
@@ -110,6 +112,7 @@ pub(super) fn changed(
     let mut value = change(collection, current)?;
     let aside = set_aside(collection, &mut value)?;
     check_aside(collection, key, &aside, current.values())?;
+    write_whole_numbers(collection, &mut value);
     check_new(collection, &value)?;
     Ok(value)
 }

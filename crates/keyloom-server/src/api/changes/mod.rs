@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header as name};
 use axum::response::Response;
 use axum::routing::get;
-use keyloom::{Changes, Logged, Position, Store};
+use keyloom::{Changes, Error, ErrorKind, Logged, Position, Store};
 use serde_json::{Value, json};
 
 use crate::api::answer;
@@ -82,7 +82,7 @@ async fn page(
         Some(from) => from,
         None => store.log_bounds().await?.oldest,
     };
-    let changes = store.changes(from, limit).await?;
+    let changes = store.changes(from, limit).await.map_err(refused)?;
     let is_end = changes.is_end();
     let Changes { commits, next, bounds } = changes;
     let commits: Vec<Value> =
@@ -121,6 +121,17 @@ async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<S
         true => Err(Problem::forbidden("the token allows to read no collection")),
         false => Ok(Some(names)),
     }
+}
+
+/// A position that the log has not come to is a good one of another store, as a cursor can be.
+fn refused(error: Error) -> Problem {
+    if error.kind() != ErrorKind::InvalidArgument || error.context_value("next position").is_none()
+    {
+        return error.into();
+    }
+    let foreign = Error::new(ErrorKind::InvalidCursor, "the log has not come to this position");
+    let context = error.context().map(|(name, value)| (name, value.to_owned()));
+    context.fold(foreign, |foreign, (name, value)| foreign.with(name, value)).into()
 }
 
 /// Where a stream goes on that broke off: behind what it gave last.

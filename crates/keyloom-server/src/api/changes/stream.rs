@@ -19,7 +19,7 @@ use futures_util::stream::unfold;
 use keyloom::{Logged, Position, Store, Watch, WatchOptions};
 
 use super::told::commit;
-use super::{Wanted, too_many};
+use super::{Wanted, refused, too_many};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::refusal;
@@ -75,7 +75,7 @@ pub(super) async fn answer(
     let options = wanted.prefix.iter().fold(options, |options, text| options.key_prefix(text));
     let following = Following {
         app: app.clone(),
-        watch: store.watch(options).await?,
+        watch: store.watch(options).await.map_err(refused)?,
         pulse: limits.stream_pulse,
         is_over: false,
         _place: place,

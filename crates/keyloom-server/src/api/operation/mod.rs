@@ -19,7 +19,7 @@ pub(crate) use answer::Answered;
 pub(crate) use apply::apply;
 pub(crate) use fields::remove_member;
 pub(crate) use lanes::{Lane, lanes};
-pub(crate) use parse::{Members, read_all};
+pub(crate) use parse::{Members, read_all, whole};
 pub(crate) use prepare::{Prepared, Preparing};
 
 use keyloom::Version;

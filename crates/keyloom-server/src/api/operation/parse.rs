@@ -95,7 +95,7 @@ pub(super) fn additions(json: Value) -> Result<Vec<(String, i64)>, Problem> {
     if members.is_empty() {
         return Err(Problem::invalid_request("add names no counter"));
     }
-    let addition = |(name, number): (String, Value)| match number.as_i64() {
+    let addition = |(name, number): (String, Value)| match whole(&number) {
         Some(number) => Ok((name, number)),
         None => {
             let detail = format!("what is added to {name} is no whole number of 64 bits");
@@ -103,6 +103,17 @@ pub(super) fn additions(json: Value) -> Result<Vec<(String, i64)>, Problem> {
         }
     };
     members.into_iter().map(addition).collect()
+}
+
+/// A whole number of 64 bits, however it is written: `1.0` is one, since JSON does not tell.
+pub(crate) fn whole(number: &Value) -> Option<i64> {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    number.as_i64().or_else(|| {
+        let number = number.as_f64()?;
+        let is_whole = number.fract() == 0.0 && (-BEYOND..BEYOND).contains(&number);
+        // A whole number in this range is the same as an integer.
+        is_whole.then_some(number as i64)
+    })
 }
 
 /// The members of an object, each taken once.
@@ -217,6 +228,20 @@ mod tests {
         assert_eq!(names, wanted);
         assert!(matches!(read[1].action, Action::Put { only: PutOnly::IfMatch(_), .. }));
         assert!(matches!(read[2].action, Action::Put { only: PutOnly::IfAbsent, .. }));
+    }
+
+    #[test]
+    fn whole_numbers_are_known_in_every_form() {
+        let read = |text: &str| whole(&serde_json::from_str(text).unwrap());
+        assert_eq!(read("-3"), Some(-3));
+        assert_eq!(read("-3.0"), Some(-3));
+        assert_eq!(read("1e3"), Some(1_000));
+        assert_eq!(read("-9223372036854775808.0"), Some(i64::MIN));
+        for text in
+            ["1.5", "9223372036854775808", "9223372036854775808.0", "1e300", "\"1\"", "null"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn a_question_that_cannot_be_answered_keeps_the_form() {
     let path = "/console/collections/approval/?where.approver_id=ana";
     let answer = server.get(path);
     let page = String::from_utf8(answer.body).unwrap();
-    assert_eq!(answer.status, 400);
+    assert_eq!(answer.status, 409);
     assert!(
         page.contains("No index serves this query") && page.contains("name=\"index\""),
         "{page}"

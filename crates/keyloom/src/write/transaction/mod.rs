@@ -13,7 +13,7 @@ use crate::counted::fetch_one;
 use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::record::{Document, Version, check_aside, check_new, set_aside};
+use crate::record::{Document, Version, check_aside, check_new, set_aside, write_whole_numbers};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 use crate::write::assemble::{After, Refused, Work};
@@ -164,6 +164,7 @@ impl Transaction {
     ) -> Result<Document> {
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
+        write_whole_numbers(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         check_aside(collection, &key, &aside, None)?;
@@ -216,6 +217,7 @@ impl Transaction {
         let mut value = record.value.clone();
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
+        write_whole_numbers(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         let current = self.current(collection, &key).await?;

@@ -1,0 +1,134 @@
+//! What many operations share: problems, free JSON, records of pages, headers.
+
+use serde_json::{Map, Value, json};
+
+use super::parts::answer;
+use super::{object, schema_named};
+
+/// Schemas that do not depend on what is declared.
+pub(super) fn schemas() -> Map<String, Value> {
+    object([
+        ("Json", free_json()),
+        ("NoObject", no_object()),
+        ("Problem", problem()),
+        ("Trouble", trouble()),
+        ("Counts", counts()),
+        ("OwnedKeys", owned_keys()),
+    ])
+}
+
+/// Any JSON that Keyloom keeps as it came.
+fn free_json() -> Value {
+    json!({
+        "description": "any JSON; whole numbers have at most 64 bits",
+        "anyOf": [
+            schema_named("NoObject"),
+            { "type": "object", "additionalProperties": schema_named("Json") },
+        ],
+    })
+}
+
+fn no_object() -> Value {
+    json!({ "anyOf": [
+        { "type": ["string", "boolean", "null"] },
+        { "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX },
+        { "type": "number", "minimum": f64::MIN, "maximum": f64::MAX },
+        { "type": "array", "items": schema_named("Json") },
+    ]})
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "description": "RFC 9457",
+        "required": ["type", "title", "status", "detail", "outcome", "retry"],
+        "properties": {
+            "type": { "type": "string", "format": "uri-reference" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string" },
+            "outcome": { "type": "string", "enum": ["did_not_happen", "may_have_happened"],
+                "description": "what became of the write" },
+            "retry": { "type": "boolean", "description": "whether the same request may succeed later" },
+            "context": { "type": "object", "description":
+                "what belongs to the detail, by name; several values of one name are an array" },
+            "holder": { "type": "string",
+                "description": "of a unique value: the key of the record that has it" },
+            "holder_owner": { "type": "string", "description": "whose record that is" },
+            "current": { "type": "object", "required": ["version"],
+                "description": "the record as it is, where a condition does not hold",
+                "properties": { "version": { "type": "string" }, "record": { "type": "object" } } },
+            "operation": { "type": "integer",
+                "description": "of a transaction: the number of the operation, from 0" },
+        },
+    })
+}
+
+/// A record that a page could not show.
+fn trouble() -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind", "key", "reason"],
+        "properties": {
+            "kind": { "type": "string" }, "key": { "type": "string" }, "reason": { "type": "string" },
+        },
+    })
+}
+
+fn counts() -> Value {
+    json!({
+        "type": "object",
+        "required": ["count"],
+        "properties": {
+            "count": { "type": "integer", "minimum": 0 },
+            "swept_until": { "type": "integer",
+                "description": "keys of records that expired since then are still counted" },
+        },
+    })
+}
+
+fn owned_keys() -> Value {
+    let key = json!({
+        "type": "object",
+        "required": ["area", "key", "value", "kind", "is_present"],
+        "properties": {
+            "area": { "type": "string" },
+            "key": { "type": "string" },
+            "value": { "type": "string" },
+            "kind": { "type": "string" },
+            "index": { "type": "string" },
+            "aggregate": { "type": "string" },
+            "is_present": { "type": "boolean" },
+        },
+    });
+    json!({
+        "type": "object",
+        "required": ["keys"],
+        "properties": { "keys": { "type": "array", "items": key } },
+    })
+}
+
+/// Problems that operations name.
+pub(super) fn responses() -> Map<String, Value> {
+    let problem = |about: &str| answer(about, "application/problem+json", schema_named("Problem"));
+    object([
+        ("Problem", problem("A problem; its type has a page at its URL")),
+        ("NotFound", problem("There is nothing here, or nothing that the caller may see")),
+        ("Conflict", problem("What is stored, or declared, stands against it")),
+        ("Unanswerable", problem("No index answers this, or the parameters do not go together")),
+        ("Changed", problem("A condition does not hold; `current` is the record as it is")),
+        ("Invalid", problem("The record breaks its schema")),
+    ])
+}
+
+/// Headers that go with many operations. They are not listed as parameters of each: whether a
+/// condition holds depends on what is stored.
+pub(super) fn headers() -> Map<String, Value> {
+    let header = |name: &str, about: &str| json!({ "name": name, "in": "header", "schema": { "type": "string" }, "description": about });
+    object([
+        ("If-Match", header("If-Match", "write only this version, in double quotes")),
+        ("If-None-Match", header("If-None-Match", "`*`: create only; a version: 304 for the same")),
+        ("Idempotency-Key", header("Idempotency-Key", "repeated, the write happens once")),
+        ("Keyloom-Act-As", header("Keyloom-Act-As", "the acting user, percent-encoded")),
+    ])
+}

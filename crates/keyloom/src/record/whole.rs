@@ -1,0 +1,90 @@
+//! Whole numbers that were written with a fraction of zero.
+//!
+//! JSON does not tell `5.0` from `5`, and programs whose numbers are all doubles write either. In
+//! a field that is declared as an integer or a timestamp both are the same number, and it is kept
+//! as `5`: keys and comparisons then have one form to deal with. Other fields stay as they came.
+
+use serde_json::Value;
+
+use crate::key::{Kind, Step};
+use crate::schema::{Collection, FieldKind};
+
+/// The first number that has more than 64 bits with its sign.
+const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+
+/// Writes whole numbers as such, in the fields that hold no others.
+pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Value) {
+    for field in collection.fields.values() {
+        if matches!(field.kind, FieldKind::Key(Kind::Integer { .. } | Kind::Timestamp)) {
+            at_each(&field.path.0, record, &mut write_whole);
+        }
+    }
+}
+
+/// Calls for every value at a path.
+fn at_each(steps: &[Step], value: &mut Value, call: &mut impl FnMut(&mut Value)) {
+    match (steps, value) {
+        ([], value) => call(value),
+        ([Step::Name(name), rest @ ..], Value::Object(members)) => {
+            if let Some(member) = members.get_mut(name) {
+                at_each(rest, member, call);
+            }
+        }
+        ([Step::Each, rest @ ..], Value::Object(members)) => {
+            members.values_mut().for_each(|member| at_each(rest, member, call));
+        }
+        ([Step::Each, rest @ ..], Value::Array(elements)) => {
+            elements.iter_mut().for_each(|element| at_each(rest, element, call));
+        }
+        _ => {}
+    }
+}
+
+fn write_whole(value: &mut Value) {
+    if let Value::Number(number) = &*value
+        && number.is_f64()
+        && let Some(number) = number.as_f64()
+        && number.fract() == 0.0
+        && (-BEYOND..BEYOND).contains(&number)
+    {
+        // A whole number in this range is the same as an integer.
+        *value = Value::from(number as i64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn whole_numbers_are_written_as_such_where_they_are_declared() {
+        let schema = Schema::from_toml(
+            r#"
+            [collection.x]
+            key = "x:{id}"
+            fields = { id = "text", at = "timestamp", "n.m" = { type = "integer", digits = 4 }, "steps.*.at" = "timestamp", f = "float" }
+            "#,
+        )
+        .unwrap();
+        let mut record = json!({ "id": "a", "at": 5.0, "n": { "m": -3e0 }, "f": 2.0, "free": 7.0,
+            "steps": { "a": { "at": 1e3 }, "b": 2.0, "c": { "at": null } } });
+        write_whole_numbers(schema.collection("x").unwrap(), &mut record);
+        assert_eq!(
+            record.to_string(),
+            json!({ "id": "a", "at": 5, "n": { "m": -3 }, "f": 2.0, "free": 7.0,
+                "steps": { "a": { "at": 1000 }, "b": 2.0, "c": { "at": null } } })
+            .to_string()
+        );
+        for at in [json!(5.5), json!(1e19), json!(-1e300), json!("5.0"), json!([5.0])] {
+            let mut record = json!({ "at": at });
+            let before = record.clone();
+            write_whole_numbers(schema.collection("x").unwrap(), &mut record);
+            assert_eq!(record, before);
+        }
+    }
+}
