@@ -102,7 +102,9 @@ const DRIVERS: &[(&str, &[&str])] = &[
         "lease.rs", "schema/aggregate.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
-    ("tokio",       &["engine/", "write/retry.rs", "query/reader.rs", "due/maintainer.rs", "blocking"]),
+    ("tokio",       &[
+        "engine/", "schema/live.rs", "write/retry.rs", "query/reader.rs", "due/maintainer.rs", "blocking",
+    ]),
 ];
 
 #[test]
