@@ -272,6 +272,15 @@ mod tests {
         assert!(parse(br#"[{"a": 1}, {"a": 2}]"#).is_ok());
     }
 
+    /// With 16 digits the double lies exactly between two decimals, and programs print the upper
+    /// one: rounding to even gives the lower, which is another double.
+    #[test]
+    fn what_a_double_is_printed_as_is_taken() {
+        let double = 2.0_f64.powi(-24);
+        assert_eq!(parse(b"5.960464477539063e-08").unwrap(), json!(double));
+        assert_eq!(parse(b"5.9604644775390625e-08").unwrap(), json!(double));
+    }
+
     #[test]
     fn numbers_that_would_not_be_kept_are_refused_with_their_place() {
         for number in [
