@@ -313,5 +313,4 @@ impl Ranged {
 }
 
 #[cfg(test)]
-#[path = "asking_tests.rs"]
 mod tests;

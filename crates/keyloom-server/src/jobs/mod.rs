@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use keyloom::Store;
+use keyloom::{Store, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -125,14 +125,13 @@ impl Jobs {
 
 impl Job {
     fn new(id: u64, space: &str, kind: &'static str, request: Value) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Job {
             id,
             space: space.to_owned(),
             kind,
             request,
             started: Instant::now(),
-            started_at_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
+            started_at_ms: u64::try_from(Timestamp::now().millis()).unwrap_or_default(),
             progress: Progress::default(),
             stopping: watch::Sender::new(false),
             state: Mutex::new(State::Running),
