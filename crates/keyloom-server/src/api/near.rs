@@ -33,14 +33,16 @@ async fn near(
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
-    let lat = number_in(&mut params, "lat", (Included(-90.0), Included(90.0)))?;
-    let lon = number_in(&mut params, "lon", (Included(-180.0), Included(180.0)))?;
+    let lat = (Included(-90.0), Included(90.0), "a latitude is -90 to 90 degrees");
+    let lon = (Included(-180.0), Included(180.0), "a longitude is -180 to 180 degrees");
+    let lat = number_in(&mut params, "lat", lat)?;
+    let lon = number_in(&mut params, "lon", lon)?;
     let (Some(lat), Some(lon)) = (lat, lon) else {
         return Err(Problem::invalid_request("lat and lon say where, in degrees"));
     };
     let mut near = Near::new(lat, lon).take(page_size(&mut params, &app.config().limits)?);
-    if let Some(radius_m) = number_in(&mut params, "radius_m", (Excluded(0.0), Included(f64::MAX)))?
-    {
+    let radius = (Excluded(0.0), Included(f64::MAX), "a radius is more than 0 metres");
+    if let Some(radius_m) = number_in(&mut params, "radius_m", radius)? {
         near = near.within(radius_m);
     }
     if let Some(index) = params.take("index")? {
@@ -58,15 +60,15 @@ async fn near(
     Ok(answer::text(write(&page, &mut names).await?))
 }
 
-/// Takes a number within bounds.
+/// Takes a number within bounds, which are told in words too.
 fn number_in(
     params: &mut Params,
     name: &str,
-    bounds: (Bound<f64>, Bound<f64>),
+    (lower, upper, told): (Bound<f64>, Bound<f64>, &str),
 ) -> Result<Option<f64>, Problem> {
     match params.take_number::<f64>(name)? {
-        Some(number) if !bounds.contains(&number) => {
-            let detail = format!("the parameter {name} is no number in its range");
+        Some(number) if !(lower, upper).contains(&number) => {
+            let detail = format!("{told}, and {name} is {number}");
             Err(Problem::invalid_request(detail).with("value", number.to_string()))
         }
         number => Ok(number),
