@@ -1,7 +1,7 @@
-//! Where two records differ, and what one change would do to another record.
+//! Where two records differ, as a table, and what one change would do to another record.
 
+use keyloom::Difference;
 use maud::{Markup, html};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::draw::{json_line, visible};
@@ -9,57 +9,8 @@ use super::draw::{json_line, visible};
 /// How much of a value a table shows.
 const VALUE_CHARS_MAX: usize = 200;
 
-/// One path at which two records differ.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Differing {
-    /// The names on the way, outermost first.
-    pub(super) path: Vec<String>,
-    /// What the first has there.
-    pub(super) before: Option<Value>,
-    /// What the second has there.
-    pub(super) after: Option<Value>,
-}
-
-impl From<keyloom::Difference> for Differing {
-    fn from(difference: keyloom::Difference) -> Self {
-        let keyloom::Difference { path, before, after } = difference;
-        Differing { path, before, after }
-    }
-}
-
-/// Where two records differ, as deep as both are objects.
-pub(super) fn differences(before: &Value, after: &Value) -> Vec<Differing> {
-    let mut found = Vec::new();
-    compare(&mut Vec::new(), Some(before), Some(after), &mut found);
-    found
-}
-
-fn compare(
-    path: &mut Vec<String>,
-    before: Option<&Value>,
-    after: Option<&Value>,
-    found: &mut Vec<Differing>,
-) {
-    match (before, after) {
-        (before, after) if before == after => {}
-        (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            let only_there = other.keys().filter(|name| !one.contains_key(*name));
-            for name in one.keys().chain(only_there) {
-                path.push(name.clone());
-                compare(path, one.get(name), other.get(name), found);
-                path.pop();
-            }
-        }
-        (before, after) => found.push(Differing {
-            path: path.clone(),
-            before: before.cloned(),
-            after: after.cloned(),
-        }),
-    }
-}
-
 /// The record with these changes made to it.
-pub(super) fn apply(changes: &[Differing], mut record: Value) -> Value {
+pub(super) fn apply(changes: &[Difference], mut record: Value) -> Value {
     for change in changes {
         set(&mut record, &change.path, change.after.as_ref());
     }
@@ -86,7 +37,7 @@ fn set(at: &mut Value, path: &[String], value: Option<&Value>) {
 }
 
 /// Differences as a table, under these headings.
-pub(super) fn table(changes: &[Differing], headings: [&str; 2]) -> Markup {
+pub(super) fn table(changes: &[Difference], headings: [&str; 2]) -> Markup {
     html! {
         div.scroll {
             table.difference {
@@ -130,8 +81,8 @@ mod tests {
             (json!({ "a": 1 }), json!({})),
         ];
         for (before, after) in pairs {
-            assert_eq!(apply(&differences(&before, &after), before.clone()), after);
-            assert!(differences(&after, &after).is_empty());
+            assert_eq!(apply(&Difference::between(&before, &after), before.clone()), after);
+            assert!(Difference::between(&after, &after).is_empty());
         }
     }
 
@@ -139,7 +90,7 @@ mod tests {
     fn changes_of_other_fields_survive() {
         let (base, mine) = (json!({ "a": 1, "b": 1 }), json!({ "a": 2, "b": 1 }));
         let theirs = json!({ "a": 1, "b": 5, "c": 6 });
-        let merged = apply(&differences(&base, &mine), theirs);
+        let merged = apply(&Difference::between(&base, &mine), theirs);
         assert_eq!(merged, json!({ "a": 2, "b": 5, "c": 6 }));
     }
 }

@@ -4,12 +4,12 @@ mod view;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use keyloom::{Document, Effect, ErrorKind, Version, read_json};
+use keyloom::{Difference, Document, Effect, ErrorKind, Version, read_json};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::declared::{fields, with_key, without_counters};
-use super::differences::{Differing, apply, differences};
+use super::differences::apply;
 use super::record::{Addressed, addressed};
 use super::refusal::Told;
 use super::visit::{Sent, Visit};
@@ -44,7 +44,7 @@ struct Conflict {
     /// The record as it is now.
     theirs: Value,
     /// From the record as it is now to the visitor's text.
-    differences: Vec<Differing>,
+    differences: Vec<Difference>,
     /// Their record with the visitor's changes made to it, where both are known.
     merged: Option<String>,
 }
@@ -230,10 +230,10 @@ fn conflicting(
 ) -> Result<EditPage, Problem> {
     let theirs = without_counters(&addressed.declared.counters, current.json()?);
     let base = read_json(draft.base.as_bytes()).ok().filter(Value::is_object);
-    let merged = base.map(|base| apply(&differences(&base, mine), theirs.clone()));
+    let merged = base.map(|base| apply(&Difference::between(&base, mine), theirs.clone()));
     let merged = merged.filter(|merged| merged != mine && *merged != theirs);
     let conflict = Conflict {
-        differences: differences(&theirs, mine),
+        differences: Difference::between(&theirs, mine),
         merged: merged.as_ref().map(pretty),
         theirs,
     };

@@ -1,9 +1,10 @@
 //! What changed between two states of a record.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// One path at which two states of a record differ.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The names on the way to the value, outermost first. Arrays are compared as a whole.
     pub path: Vec<String>,
@@ -13,11 +14,13 @@ pub struct Difference {
     pub after: Option<Value>,
 }
 
-/// Where two records differ, as deep as both are objects, in the order of the one before.
-pub(crate) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    compare(&mut Vec::new(), Some(before), Some(after), &mut found);
-    found
+impl Difference {
+    /// Where two records differ, as deep as both are objects, in the order of the one before.
+    pub fn between(before: &Value, after: &Value) -> Vec<Self> {
+        let mut found = Vec::new();
+        compare(&mut Vec::new(), Some(before), Some(after), &mut found);
+        found
+    }
 }
 
 fn compare(
@@ -60,7 +63,7 @@ mod tests {
     fn only_what_differs_is_told_and_where() {
         let before = json!({ "a": 1, "b": { "c": 2, "d": 3, "same": 0 }, "list": [1] });
         let after = json!({ "a": 1, "b": { "d": 4, "same": 0, "e": null }, "list": [1, 2] });
-        let told: Vec<_> = differences(&before, &after)
+        let told: Vec<_> = Difference::between(&before, &after)
             .into_iter()
             .map(|Difference { path, before, after }| (path.join("."), before, after))
             .collect();
@@ -73,6 +76,6 @@ mod tests {
                 ("list".to_owned(), Some(json!([1])), Some(json!([1, 2]))),
             ]
         );
-        assert!(differences(&before, &before).is_empty());
+        assert!(Difference::between(&before, &before).is_empty());
     }
 }

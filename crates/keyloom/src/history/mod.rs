@@ -14,7 +14,6 @@ mod past;
 mod purge;
 
 pub use difference::Difference;
-pub(crate) use difference::differences;
 pub(crate) use keys::{
     Trace, own_range, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
 };

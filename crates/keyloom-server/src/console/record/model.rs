@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Collection, CollectionDeclaration, Document, HistoryEntry, HistoryKind, OwnedKey, OwnedKind,
-    Page as Listed,
+    Collection, CollectionDeclaration, Difference, Document, HistoryEntry, HistoryKind, OwnedKey,
+    OwnedKind, Page as Listed,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::auth::Verb;
 use crate::console::declared;
-use crate::console::differences::Differing;
 use crate::console::links::RecordName;
 use crate::console::visit::Visit;
 use crate::params::Params;
@@ -127,7 +126,7 @@ pub(super) struct PastVersion {
     pub(super) at_ms: u64,
     pub(super) by: Option<String>,
     pub(super) renamed_from: Option<String>,
-    pub(super) changes: Vec<Differing>,
+    pub(super) changes: Vec<Difference>,
     pub(super) record: Option<Value>,
 }
 
@@ -198,7 +197,7 @@ impl From<HistoryEntry<Value>> for PastVersion {
             at_ms: entry.at_ms,
             by: entry.by,
             renamed_from: entry.renamed_from,
-            changes: entry.changes.into_iter().map(Differing::from).collect(),
+            changes: entry.changes,
             record: entry.record,
         }
     }

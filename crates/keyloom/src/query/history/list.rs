@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::subject::{Subject, read};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{Difference, HistoryKind, Past, Trace, differences, trace_address, trace_of};
+use crate::history::{Difference, HistoryKind, Past, Trace, trace_address, trace_of};
 use crate::query::cursor::{Asked, Binding, Cursor, Position};
 use crate::query::page::{Page, Problem, ProblemKind, Stopped};
 use crate::query::predicate::TAKE_MAX;
@@ -233,7 +233,7 @@ fn entry(version: Version, past: Past, after: Option<Bytes>) -> HistoryEntry<Doc
     let parsed =
         |text: &Option<Bytes>| -> Option<Value> { serde_json::from_slice(text.as_ref()?).ok() };
     let changes = match (parsed(&before), parsed(&after)) {
-        (Some(before), Some(after)) => differences(&before, &after),
+        (Some(before), Some(after)) => Difference::between(&before, &after),
         _ => Vec::new(),
     };
     let record = after.map(|text| Document::new(Bytes::from(key.clone()), version, text));
