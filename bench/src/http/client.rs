@@ -18,15 +18,15 @@ struct Connection {
     received: Vec<u8>,
 }
 
-/// Sends requests over so many connections for a while, and gives how many were answered each
-/// second. An answer that is not 2xx is an error.
+/// Sends requests over so many connections for a while, and gives how many were answered in how
+/// many seconds. An answer that is not 2xx is an error.
 pub async fn drive(
     address: SocketAddr,
     connections: usize,
     turn: Duration,
     request: Request,
     next: Arc<AtomicU64>,
-) -> Result<f64> {
+) -> Result<(u64, f64)> {
     let started = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..connections {
@@ -46,7 +46,7 @@ pub async fn drive(
     for task in tasks {
         answered += task.await??;
     }
-    Ok(answered as f64 / started.elapsed().as_secs_f64())
+    Ok((answered, started.elapsed().as_secs_f64()))
 }
 
 /// One answer's body.

@@ -15,9 +15,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::Options;
 use crate::client::{Request, drive, fetch};
+use crate::system;
 use crate::workload::{Approval, user, users_of};
+use crate::{Contest, Options};
 
 const SCHEMA: &str = include_str!("schema.toml");
 
@@ -29,9 +30,17 @@ pub fn run(options: &Options) -> Result<()> {
     let runtime = Runtime::new()?;
     std::fs::create_dir_all(&options.folder)?;
     let measured = runtime.block_on(async {
-        println!("| contest | server | rival | server / rival |\n| --- | --- | --- | --- |");
-        lists(options).await?;
-        inserts(options).await
+        println!(
+            "| contest | server | rival | server / rival | processor time of each |\n\
+             | --- | --- | --- | --- | --- |"
+        );
+        if options.only != Some(Contest::Inserts) {
+            lists(options).await?;
+        }
+        if options.only != Some(Contest::Lists) {
+            inserts(options).await?;
+        }
+        anyhow::Ok(())
     });
     std::fs::remove_dir_all(&options.folder)?;
     measured
@@ -52,7 +61,7 @@ async fn lists(options: &Options) -> Result<()> {
         for (address, rate) in [(keyloom, &mut rates.server), (bare, &mut rates.rival)] {
             let next = Arc::new(AtomicU64::new(0));
             let driven = drive(address, options.connections, options.turn, asked.clone(), next);
-            rate.push(driven.await?);
+            rate.push(measured(driven).await?);
         }
     }
     rates.print(&format!("list {LISTED}, {} connections, bare handler", options.connections));
@@ -71,14 +80,20 @@ async fn inserts(options: &Options) -> Result<()> {
     for _ in 0..options.rounds {
         let driven =
             drive(keyloom, options.connections, options.turn, asked.clone(), over_http.clone());
-        rates.server.push(driven.await?);
-        rates.rival.push(insert(options, &library, users, in_process.clone()).await?);
+        rates.server.push(measured(driven).await?);
+        let inserted = insert(options, &library, users, in_process.clone());
+        rates.rival.push(measured(inserted).await?);
     }
     rates.print(&format!("durable insert, {} at once, library", options.connections));
     Ok(())
 }
 
-async fn insert(options: &Options, store: &Store, users: u64, next: Arc<AtomicU64>) -> Result<f64> {
+async fn insert(
+    options: &Options,
+    store: &Store,
+    users: u64,
+    next: Arc<AtomicU64>,
+) -> Result<(u64, f64)> {
     let started = Instant::now();
     let turn = options.turn;
     let mut tasks = Vec::new();
@@ -99,7 +114,7 @@ async fn insert(options: &Options, store: &Store, users: u64, next: Arc<AtomicU6
     for task in tasks {
         inserted += task.await??;
     }
-    Ok(inserted as f64 / started.elapsed().as_secs_f64())
+    Ok((inserted, started.elapsed().as_secs_f64()))
 }
 
 async fn open(options: &Options, name: &str) -> Result<Store> {
@@ -164,26 +179,49 @@ fn insert_of(approval: &Approval) -> Vec<u8> {
     format!("{head}\r\nContent-Length: {}\r\n\r\n{}", approval.text.len(), approval.text).into()
 }
 
-/// What both sides reached in each round, per second.
+/// What one side reached in one round.
+#[derive(Clone, Copy)]
+struct Round {
+    a_second: f64,
+    /// What one request took of the processors, in microseconds, its caller included. Other load
+    /// on the machine hardly changes it.
+    processor_us: f64,
+}
+
+/// Runs one side, and tells what it took of the processors.
+async fn measured(side: impl Future<Output = Result<(u64, f64)>>) -> Result<Round> {
+    let before = system::processor_time();
+    let (answered, seconds) = side.await?;
+    let processor = system::processor_time().saturating_sub(before);
+    let processor_us = processor.as_secs_f64() * 1e6 / answered as f64;
+    Ok(Round { a_second: answered as f64 / seconds, processor_us })
+}
+
+/// What both sides reached in each round.
 #[derive(Default)]
 struct Rates {
-    server: Vec<f64>,
-    rival: Vec<f64>,
+    server: Vec<Round>,
+    rival: Vec<Round>,
 }
 
 impl Rates {
-    fn print(mut self, contest: &str) {
-        let ratio = median(&mut self.ratios());
-        let (server, rival) = (median(&mut self.server), median(&mut self.rival));
-        println!("| {contest} | {server:.0}/s | {rival:.0}/s | {ratio:.2} |");
-    }
-
-    fn ratios(&self) -> Vec<f64> {
-        self.server.iter().zip(&self.rival).map(|(server, rival)| server / rival).collect()
+    fn print(&self, contest: &str) {
+        let ratios = self.server.iter().zip(&self.rival);
+        let ratio = median(ratios.map(|(server, rival)| server.a_second / rival.a_second));
+        let rate = |rounds: &[Round]| median(rounds.iter().map(|round| round.a_second));
+        let processor = |rounds: &[Round]| median(rounds.iter().map(|round| round.processor_us));
+        println!(
+            "| {contest} | {:.0}/s | {:.0}/s | {ratio:.2} | {:.1} µs, {:.1} µs |",
+            rate(&self.server),
+            rate(&self.rival),
+            processor(&self.server),
+            processor(&self.rival),
+        );
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

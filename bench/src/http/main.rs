@@ -1,10 +1,14 @@
 //! What HTTP costs: the server against a bare handler that returns the same bytes, and against
 //! the library without a server. Both sides take turns in the same run.
 //!
-//! `keyloom-http-bench [--n RECORDS] [--rounds N] [--seconds N] [--connections N] [--folder PATH]`
+//! `keyloom-http-bench [--n RECORDS] [--rounds N] [--seconds N] [--connections N] [--only CONTEST]
+//! [--folder PATH]`
 
 mod client;
 mod contest;
+#[path = "../system.rs"]
+#[allow(dead_code, reason = "the other benchmark uses the rest")]
+mod system;
 #[path = "../workload.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 mod workload;
@@ -14,6 +18,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use mimalloc::MiMalloc;
+
+/// The command's own, for both sides.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// What is measured, and for how long.
 pub struct Options {
@@ -25,8 +34,17 @@ pub struct Options {
     pub turn: Duration,
     /// Connections, and tasks of the library.
     pub connections: usize,
+    /// One contest alone.
+    pub only: Option<Contest>,
     /// Where the stores are made; they are removed at the end.
     pub folder: PathBuf,
+}
+
+/// What the sides compete in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contest {
+    Lists,
+    Inserts,
 }
 
 const HELP: &str = "\
@@ -36,6 +54,7 @@ What HTTP costs, beside a bare handler and beside the library.
   --rounds 5          how often the two sides take turns        [5]
   --seconds 2         how long each turn is                     [2]
   --connections 64    connections, or tasks of the library      [64]
+  --only lists        one contest alone, lists or inserts       [both]
   --folder PATH       where the stores are made                 [a temporary folder]";
 
 fn main() -> ExitCode {
@@ -65,6 +84,7 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> 
         rounds: 5,
         turn: Duration::from_secs(2),
         connections: 64,
+        only: None,
         folder: std::env::temp_dir().join(format!("keyloom-http-bench-{}", std::process::id())),
     };
     while let Some(name) = arguments.next() {
@@ -80,6 +100,13 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> 
                 options.turn = Duration::from_secs_f64(value.parse().with_context(wrong)?)
             }
             "--connections" => options.connections = value.parse().with_context(wrong)?,
+            "--only" => {
+                options.only = Some(match value.as_str() {
+                    "lists" => Contest::Lists,
+                    "inserts" => Contest::Inserts,
+                    _ => bail!("{}", wrong()),
+                })
+            }
             "--folder" => options.folder = value.into(),
             _ => bail!("{name} is not known; --help lists what is"),
         }

@@ -6,7 +6,7 @@ use axum::Router;
 use keyloom::Store;
 use tokio::sync::watch;
 
-use crate::api::Streams;
+use crate::api::{KeptPages, Streams};
 use crate::config::Config;
 use crate::jobs::Jobs;
 use crate::metrics::Metrics;
@@ -25,6 +25,7 @@ struct Shared {
     metrics: Metrics,
     jobs: Jobs,
     streams: Streams,
+    kept_pages: KeptPages,
     /// Whether the server is about to stop.
     stopping: watch::Sender<bool>,
 }
@@ -34,6 +35,7 @@ impl App {
     pub fn new(store: Store, config: Config) -> Self {
         let shared = Shared {
             store,
+            kept_pages: KeptPages::new(config.limits.kept_pages_bytes_max),
             config,
             metrics: Metrics::default(),
             jobs: Jobs::default(),
@@ -77,6 +79,10 @@ impl App {
 
     pub(crate) fn streams(&self) -> &Streams {
         &self.shared.streams
+    }
+
+    pub(crate) fn kept_pages(&self) -> &KeptPages {
+        &self.shared.kept_pages
     }
 
     /// Tells streams and jobs to end, before the server waits for its requests.

@@ -1,26 +1,28 @@
 //! Who is asking: their rights, their space, and the store as they see it.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
+use std::sync::Arc;
+
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use keyloom::{Collection, Store};
 use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::{Grant, Role, Verb};
-use crate::guard::{CallerName, Side};
+use crate::guard::{Arrival, Side};
 use crate::path::{self, PathParts};
 use crate::problem::Problem;
 
 /// Names the acting user, percent-encoded.
-pub(crate) const ACT_AS: &str = "keyloom-act-as";
+pub(crate) const ACT_AS: HeaderName = HeaderName::from_static("keyloom-act-as");
 
 /// A write with this header happens once.
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// One caller, with the store as they see it.
 pub(crate) struct Caller {
-    pub(crate) grant: Grant,
+    pub(crate) grant: Arc<Grant>,
     /// The store, in the space of the path and on behalf of the acting user.
     pub(crate) store: Store,
     /// The acting user, if there is one.
@@ -68,10 +70,11 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let is_console = parts.extensions.get::<Side>() == Some(&Side::Console);
+        let arrival = parts.extensions.get::<Arrival>();
+        let is_console = arrival.is_some_and(|arrival| arrival.side() == Side::Console);
         let grant = app.config().authority.grant(&parts.headers, is_console)?;
-        if let Some(name) = parts.extensions.get::<CallerName>() {
-            name.set(&grant.name);
+        if let Some(arrival) = arrival {
+            arrival.recognised(&grant);
         }
         let path = PathParts::from_request_parts(parts, app).await?;
         let (store, base) = match path.find("space") {
@@ -86,13 +89,13 @@ impl FromRequestParts<App> for Caller {
             Some(user) => store.acting_as(user)?,
             None => store,
         };
-        let key = header(&parts.headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
+        let key = header(&parts.headers, &IDEMPOTENCY_KEY)?.map(str::to_owned);
         Ok(Caller { grant, store, user, key, base })
     }
 }
 
 fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let named = header(headers, ACT_AS)?.map(path::decode).transpose()?;
+    let named = header(headers, &ACT_AS)?.map(path::decode).transpose()?;
     match (named, &grant.user) {
         (None, user) => Ok(user.clone()),
         (Some(named), None) if grant.may_act_as => Ok(Some(named)),
@@ -101,7 +104,10 @@ fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Pro
 }
 
 /// The one value of a header, as text.
-pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Problem> {
+pub(crate) fn header<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

@@ -53,6 +53,8 @@ pub struct Limits {
     pub stream_pulse: Duration,
     /// The most bytes of one line of an import.
     pub line_bytes_max: usize,
+    /// The most bytes of pages that are kept in memory to be given out again; 0 for none.
+    pub kept_pages_bytes_max: usize,
     /// How long a shutdown waits for requests that have begun.
     pub shutdown_grace: Duration,
 }
@@ -86,6 +88,7 @@ impl Default for Limits {
             streams_max: 256,
             stream_pulse: Duration::from_secs(15),
             line_bytes_max: 1 << 20,
+            kept_pages_bytes_max: 32 << 20,
             shutdown_grace: Duration::from_secs(20),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The router splits a path at its slashes and matches the parts as they came, so that `%2F`
 //! never divides. It decodes what it matched, leniently. What that would let through is refused
-//! by the guards, which see the whole path: a nested route sees only the end of it.
+//! by the guards, before anybody answers.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -13,8 +13,8 @@ use crate::problem::Problem;
 /// Everything that is not unreserved in a URL (RFC 3986) is encoded.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The named parts of a path, decoded.
-pub(crate) struct PathParts(Vec<(String, String)>);
+/// The named parts of a path, decoded; `None` on a route without parts.
+pub(crate) struct PathParts(Option<RawPathParams>);
 
 impl PathParts {
     /// The part of that name; empty where the route has none.
@@ -24,7 +24,7 @@ impl PathParts {
 
     /// The part of that name, where the route has one.
     pub(crate) fn find(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.0.iter().flatten().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 }
 
@@ -34,10 +34,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         // Fails on a route without parts, which then has none; and on parts that are not UTF-8,
         // which the guards refuse.
-        let Ok(decoded) = RawPathParams::from_request_parts(parts, state).await else {
-            return Ok(PathParts(Vec::new()));
-        };
-        Ok(PathParts(decoded.iter().map(|(name, part)| (name.into(), part.into())).collect()))
+        Ok(PathParts(RawPathParams::from_request_parts(parts, state).await.ok()))
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -110,8 +110,8 @@ fn builder(limits: &Limits) -> http1::Builder {
     // A head is refused with an explanation by the guards; this is for those who do not stop.
     let head_bytes_max = limits.head_bytes_max.saturating_mul(2);
     builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle_timeout + limits.head_timeout)
+        // The connection has its own clocks, which tell the head from the time before it.
+        .header_read_timeout(None)
         .max_header_size(head_bytes_max)
         .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
     builder

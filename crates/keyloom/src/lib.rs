@@ -47,8 +47,8 @@ pub use keyspace::{KeyPattern, keyspace_markdown};
 pub use log::Trimmed;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
-    Counted, Cursor, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Order,
-    Page, Problem, ProblemKind, Query, Stopped, TopGroups,
+    Counted, Cursor, Freshness, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near,
+    Nearby, Order, Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
 pub use record::{Document, Version};
 pub use schema::{

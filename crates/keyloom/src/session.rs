@@ -88,6 +88,11 @@ impl Session {
         self.claim.as_ref()
     }
 
+    /// The space and its schema, for those who look at nothing but whether they changed.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     /// Milliseconds since 1970, by the store's clock.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()

@@ -1,21 +1,16 @@
 //! Whether a caller takes JSON.
 
-use axum::extract::Request;
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
-use crate::problem::Problem;
+use crate::metrics::OF_COLLECTION;
 
-/// Refuses callers who take no JSON, before anything is done for them.
-pub(super) async fn json_only(request: Request, next: Next) -> Response {
-    match takes_json(request.headers()) {
-        true => next.run(request).await,
-        false => Problem::not_acceptable().into_response(),
-    }
+/// Whether the answers of a route are JSON and nothing else.
+pub(crate) fn is_json_only(route: &str) -> bool {
+    route.contains(OF_COLLECTION) || route.ends_with("/v1/schema")
 }
 
-fn takes_json(headers: &HeaderMap) -> bool {
+/// Whether an answer in JSON is welcome.
+pub(crate) fn takes_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::ACCEPT).iter().peekable();
     if values.peek().is_none() {
         return true;

@@ -1,6 +1,5 @@
 //! Many independent operations in one round trip.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use super::answer;
 use super::operation::{Lane, Prepared, Preparing, lanes, read_all};
 use super::transaction::{fingerprint, run};
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::Caller;
@@ -22,8 +22,8 @@ const AT_ONCE: usize = 32;
 /// The longest idempotency key that the library takes.
 const KEY_BYTES_MAX: usize = 255;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/batch", post(run_batch))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/batch", post(run_batch))
 }
 
 /// `POST /batch`

@@ -1,6 +1,5 @@
 //! Counts of ranges and of declared groups.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -8,6 +7,7 @@ use keyloom::{Access, CollectionDeclaration, Cursor, Group, GroupQuery};
 use serde_json::{Map, Value, json};
 
 use super::{answer, asking};
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -15,8 +15,8 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/count", get(count)).route("/groups/{aggregate}", get(groups))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/count", get(count)).route("/groups/{aggregate}", get(groups))
 }
 
 /// `GET /count?…`

@@ -1,6 +1,5 @@
 //! The versions of a record.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -11,6 +10,7 @@ use super::answer;
 use super::asking::page_size;
 use super::names::Names;
 use super::page_text::kind as problem_kind;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -18,8 +18,8 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/records//history", get(history))
         .route("/records/{key}/history", get(history))
 }
@@ -37,7 +37,7 @@ async fn history(
     let cursor = params.take("cursor")?;
     params.finish()?;
     let page = collection.history(key, take, cursor.as_deref()).await?;
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
     let mut versions = Vec::with_capacity(page.records.len());
     for entry in &page.records {
         let mut shown = shown(entry);

@@ -1,6 +1,5 @@
 //! Plain keys and values.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as name};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +12,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::body::RawBody;
@@ -24,8 +24,8 @@ use crate::problem::Problem;
 /// How many keys a listing has unless set.
 const LISTED: usize = 100;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/kv", get(list_or_read).put(write).delete(remove))
         .route("/kv/{key}", get(read).put(write).delete(remove))
 }
@@ -65,7 +65,7 @@ async fn read_at(
     params.finish()?;
     let value = plain.get(key).await?.ok_or_else(nothing)?;
     let tag = tag(&value);
-    let is_known = header(headers, name::IF_NONE_MATCH.as_str())?
+    let is_known = header(headers, &name::IF_NONE_MATCH)?
         .is_some_and(|known| known.split(',').any(|one| [tag.as_str(), "*"].contains(&one.trim())));
     let etag = HeaderValue::from_str(&tag).map(|tag| [(name::ETAG, tag)]);
     let etag = etag.map_err(|_| Problem::invalid_request("the value has no tag"))?;

@@ -9,6 +9,7 @@ mod changes;
 mod conditions;
 mod count;
 mod history;
+mod kept_pages;
 mod kv;
 mod names;
 mod near;
@@ -19,6 +20,7 @@ mod pages;
 mod patch;
 mod record_body;
 mod records;
+mod routes;
 mod schema;
 mod template;
 mod transaction;
@@ -26,29 +28,30 @@ mod typed;
 mod unique;
 
 use axum::Router;
-use axum::middleware::from_fn;
 
+pub(crate) use accept::{is_json_only, takes_json};
 pub(crate) use asking::page as asked_page;
 pub(crate) use changes::Streams;
+pub(crate) use kept_pages::KeptPages;
 
 use crate::app::App;
+use routes::Routes;
 
 /// Every route of the API.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().nest("/v1", in_space()).nest("/s/{space}/v1", in_space())
+    Routes::new().nest("/v1", in_space()).nest("/s/{space}/v1", in_space()).into_router()
 }
 
 /// The routes of one space.
-fn in_space() -> Router<App> {
-    let collection = Router::new()
+fn in_space() -> Routes {
+    let collection = Routes::new()
         .merge(records::routes())
         .merge(unique::routes())
         .merge(near::routes())
         .merge(count::routes())
         .merge(history::routes())
-        .merge(owned::routes())
-        .layer(from_fn(accept::json_only));
-    Router::new()
+        .merge(owned::routes());
+    Routes::new()
         .nest("/collections/{collection}", collection)
         .nest("/admin", admin::routes())
         .merge(transaction::routes())

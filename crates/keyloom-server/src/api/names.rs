@@ -9,21 +9,21 @@ use crate::path::{PathParts, encode};
 use crate::problem::Problem;
 
 /// A record's key in a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name<'n> {
     /// What stands behind `/records/`.
-    pub(super) key: String,
+    pub(super) key: &'n str,
     /// Whose record it is, where that is not the acting user's own.
-    pub(super) owner: Option<String>,
+    pub(super) owner: Option<&'n str>,
 }
 
 /// Gives records of one collection their names. All names of one owner leave out the same
 /// beginning, so that only the first of a page is worked out.
 pub(super) struct Names<'c> {
+    app: &'c App,
+    path: &'c PathParts,
     caller: &'c Caller,
     collection: &'c Collection<Value>,
-    /// The space as the program itself sees it: an acting user has no names for others' records.
-    program: Store,
     known: Vec<Beginning>,
 }
 
@@ -37,20 +37,27 @@ struct Beginning {
 
 impl<'c> Names<'c> {
     pub(super) fn new(
-        app: &App,
-        path: &PathParts,
+        app: &'c App,
+        path: &'c PathParts,
         caller: &'c Caller,
         collection: &'c Collection<Value>,
-    ) -> Result<Self, Problem> {
-        let program = program(app, path)?;
-        Ok(Names { caller, collection, program, known: Vec::new() })
+    ) -> Self {
+        Names { app, path, caller, collection, known: Vec::new() }
     }
 
     /// The name of the record with this key.
-    pub(super) async fn of(&mut self, stored_at: &str) -> Result<Name, Problem> {
-        if let Some(name) = self.known.iter().find_map(|beginning| beginning.name(stored_at)) {
-            return Ok(name);
+    pub(super) async fn of<'n>(&'n mut self, stored_at: &'n str) -> Result<Name<'n>, Problem> {
+        if self.find(stored_at).is_none() {
+            self.learn(stored_at).await?;
         }
+        self.find(stored_at).ok_or_else(|| Problem::corrupt("a record has no name"))
+    }
+
+    fn find<'n>(&'n self, stored_at: &'n str) -> Option<Name<'n>> {
+        self.known.iter().find_map(|beginning| beginning.name(stored_at))
+    }
+
+    async fn learn(&mut self, stored_at: &str) -> Result<(), Problem> {
         let (key, owner) = match self.collection.name_of(stored_at).await {
             Err(error) if error.kind() == ErrorKind::InvalidKey && self.caller.user.is_some() => {
                 let owner = self.owner(stored_at).await?;
@@ -59,13 +66,14 @@ impl<'c> Names<'c> {
             }
             key => (key?, None),
         };
-        self.known.push(Beginning::new(stored_at, &key, owner.clone()));
-        Ok(Name { key, owner })
+        self.known.push(Beginning::new(stored_at, &key, owner));
+        Ok(())
     }
 
     /// Who owns the record with this key: the first field of the key.
     async fn owner(&self, stored_at: &str) -> Result<String, Problem> {
-        let all = self.program.documents(self.collection.name()).await?;
+        // An acting user has no names for others' records; the program itself has.
+        let all = program(self.app, self.path)?.documents(self.collection.name()).await?;
         let values = all.key_named(&all.name_of(stored_at).await?).await?;
         let owner = values.first().and_then(Value::as_str);
         owner.map(str::to_owned).ok_or_else(|| Problem::corrupt("a record has no owner"))
@@ -73,24 +81,19 @@ impl<'c> Names<'c> {
 
     /// The path of a record, as `Location` and `Content-Location` have it.
     pub(super) async fn path(&mut self, stored_at: &str) -> Result<String, Problem> {
-        let Name { key, owner } = self.of(stored_at).await?;
-        let owner = owner.map(|owner| format!("/owners/{}", encode(&owner))).unwrap_or_default();
         let (base, collection) = (&self.caller.base, encode(self.collection.name()));
-        Ok(format!("{base}/v1/collections/{collection}{owner}/records/{}", encode(&key)))
+        let Name { key, owner } = self.of(stored_at).await?;
+        let owner = owner.map(|owner| format!("/owners/{}", encode(owner))).unwrap_or_default();
+        Ok(format!("{base}/v1/collections/{collection}{owner}/records/{}", encode(key)))
     }
 
     /// An error about a record of this collection. Who holds a unique value is named as URLs do,
     /// to callers who may read it.
     pub(super) async fn problem(&mut self, error: Error) -> Problem {
-        let holder = error.holder().map(str::to_owned);
-        let mut problem = Problem::from(error);
-        let Some(Ok(Name { key, owner })) = (match holder {
-            Some(holder) => Some(self.of(&holder).await),
-            None => None,
-        }) else {
-            return problem;
-        };
-        problem = problem.with("holder", key);
+        let Some(holder) = error.holder().map(str::to_owned) else { return error.into() };
+        let problem = Problem::from(error);
+        let Ok(Name { key, owner }) = self.of(&holder).await else { return problem };
+        let problem = problem.with("holder", key);
         match owner {
             Some(owner) => problem.with("holder_owner", owner),
             None => problem,
@@ -108,13 +111,13 @@ impl Beginning {
         }
     }
 
-    fn name(&self, stored_at: &str) -> Option<Name> {
-        let rest = stored_at.strip_prefix(&self.text)?;
+    fn name<'n>(&'n self, stored_at: &'n str) -> Option<Name<'n>> {
+        let rest = stored_at.strip_prefix(&*self.text)?;
         let key = match &self.only {
-            Some(only) => rest.is_empty().then(|| only.clone())?,
-            None => rest.to_owned(),
+            Some(only) => rest.is_empty().then_some(&**only)?,
+            None => rest,
         };
-        Some(Name { key, owner: self.owner.clone() })
+        Some(Name { key, owner: self.owner.as_deref() })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeBounds;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -13,6 +12,7 @@ use super::answer;
 use super::asking::{equalities, page_size};
 use super::names::Names;
 use super::page_text::write;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -20,8 +20,8 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/near", get(near))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/near", get(near))
 }
 
 /// `GET /near?lat=&lon=&radius_m=&index=&limit=&cursor=`
@@ -56,7 +56,7 @@ async fn near(
     }
     params.finish()?;
     let page = collection.near_documents(&near).await?;
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
     Ok(answer::text(write(&page, &mut names).await?))
 }
 

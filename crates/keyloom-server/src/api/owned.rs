@@ -1,6 +1,5 @@
 //! Every key that a record owns.
 
-use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use keyloom::{OwnedKey, OwnedKind};
@@ -8,15 +7,15 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::records::missing;
-use crate::app::App;
+use crate::api::routes::Routes;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/records//entries", get(entries))
         .route("/records/{key}/entries", get(entries))
 }

@@ -61,7 +61,7 @@ pub(super) async fn write(
             text.push(b',');
         }
         is_first = false;
-        item.write(&names.of(item.stored_at).await?, &mut text);
+        item.write(names.of(item.stored_at).await?, &mut text);
     }
     text.push(b']');
     end(page, &unreadable, &mut text);
@@ -74,9 +74,9 @@ impl Item<'_> {
         self.record.map_or(0, |(_, record)| record.len()) + 2 * self.stored_at.len() + 128
     }
 
-    fn write(&self, name: &Name, text: &mut Vec<u8>) {
-        member(b"{\"key\":", &name.key, text);
-        if let Some(owner) = &name.owner {
+    fn write(&self, name: Name<'_>, text: &mut Vec<u8>) {
+        member(b"{\"key\":", name.key, text);
+        if let Some(owner) = name.owner {
             member(b",\"owner\":", owner, text);
         }
         member(b",\"stored_at\":", self.stored_at, text);

@@ -1,15 +1,20 @@
 //! Pages of records.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
+use keyloom::Page;
 use serde_json::json;
 
+use super::kept_pages::Question;
 use super::names::Names;
-use super::page_text::write;
+use super::page_text::{Shown, write};
 use super::{answer, asking};
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -19,18 +24,36 @@ pub(super) async fn list(
     State(app): State<App>,
     caller: Caller,
     path: PathParts,
-    params: Params,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
+    let question = Question::new(arrival.uri(), caller.user.as_deref());
+    if caller.grant.allows(Verb::Read, path.get("collection"))
+        && let Some(text) = app.kept_pages().find(&question).await
+    {
+        return Ok(answer::text(text));
+    }
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
+    let params = Params::read(arrival.uri().query().unwrap_or_default());
     let asked = asking::page(params, &declaration, &app.config().limits)?;
     if asked.is_explain {
         return Ok(answer::json(&json!({ "plan": collection.explain(&asked.query).await? })));
     }
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
-    let text = match asked.is_keys_only {
-        true => write(&collection.keys(&asked.query).await?, &mut names).await?,
-        false => write(&collection.documents(&asked.query).await?, &mut names).await?,
-    };
-    Ok(answer::text(text))
+    let names = Names::new(&app, &path, &caller, &collection);
+    Ok(answer::text(match asked.is_keys_only {
+        true => written(&app, question, collection.keys(&asked.query).await?, names).await?,
+        false => written(&app, question, collection.documents(&asked.query).await?, names).await?,
+    }))
+}
+
+/// Writes a page out, and keeps it for those who ask the same.
+async fn written(
+    app: &App,
+    question: Question,
+    page: Page<impl Shown>,
+    mut names: Names<'_>,
+) -> Result<Bytes, Problem> {
+    let text = Bytes::from(write(&page, &mut names).await?);
+    app.kept_pages().keep(question, &text, page.freshness);
+    Ok(text)
 }

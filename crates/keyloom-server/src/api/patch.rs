@@ -58,7 +58,7 @@ pub(super) async fn patch(
     match written {
         Ok(written) => Ok(RecordText::of(written.document)?.into_answer(StatusCode::OK)),
         Err(error) => {
-            let mut names = Names::new(&app, &path, &caller, &collection)?;
+            let mut names = Names::new(&app, &path, &caller, &collection);
             Err(told(&mut names, error).await)
         }
     }
@@ -159,7 +159,7 @@ pub(super) async fn increment(
     match add(&collection, key, &deltas).await {
         Ok(values) => Ok(answer::json(&values.into())),
         Err(error) => {
-            let mut names = Names::new(&app, &path, &caller, &collection)?;
+            let mut names = Names::new(&app, &path, &caller, &collection);
             Err(told(&mut names, error).await)
         }
     }

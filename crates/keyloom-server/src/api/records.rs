@@ -2,7 +2,6 @@
 //!
 //! A router matches no empty part, so that the record with the empty name has routes of its own.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +16,7 @@ use super::record_body::RecordBody;
 use super::template::take_key;
 use super::typed::timestamp;
 use super::{pages, patch};
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -24,8 +24,8 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::{Problem, is_missing};
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/records", get(pages::list).post(insert))
         .route("/records/", one())
         .route("/records/{key}", one())
@@ -124,7 +124,7 @@ async fn insert(
         return Err(Problem::invalid_request(detail));
     }
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
     let document = match collection.insert(&record).await {
         Ok(document) => document,
         Err(error) => return Err(told(&mut names, error).await),
@@ -148,7 +148,7 @@ async fn put(
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
     take_key(&mut record, &collection.declaration().await?.key, &key)?;
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
     let written = match (expected, unwanted) {
         (None, None) => collection.upsert(&record).await,
         (Some(Tags::Any), None) => collection.replace(&record).await,
@@ -231,7 +231,7 @@ async fn delete(
     }
     let collection = caller.collection(Verb::Delete, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
-    let mut names = Names::new(&app, &path, &caller, &collection)?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
     let deleted = match if_match(&headers)? {
         None | Some(Tags::Any) => collection.delete(key).await.map(|version| version.is_some()),
         Some(tags) => {

@@ -1,24 +1,22 @@
 //! The schema, and the keyspace that it documents.
 
-use axum::Router;
 use axum::extract::State;
-use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::get;
 use keyloom::{CollectionDeclaration, IndexState, Store};
 use serde_json::{Map, Value, json};
 
-use super::accept::json_only;
 use super::answer;
 use super::names::program;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/schema", get(schema).layer(from_fn(json_only)))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/schema", get(schema))
 }
 
 /// `GET /schema`: as much of it as the caller may know of.

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
@@ -15,14 +14,15 @@ use sha2::{Digest, Sha256};
 use super::answer;
 use super::operation::{Answered, Prepared, Preparing, apply, read_all};
 use super::template::value_at;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/transaction", post(transact))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/transaction", post(transact))
 }
 
 /// `POST /transaction`

@@ -1,6 +1,5 @@
 //! Records by their unique values.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
@@ -13,6 +12,7 @@ use super::names::Names;
 use super::records::missing;
 use super::template::fields_of;
 use super::typed::value_of;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -20,8 +20,8 @@ use crate::params::Params;
 use crate::path::{PathParts, decode};
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/unique/{index}/", get(look_up))
         .route("/unique/{index}/{*values}", get(look_up))
 }
@@ -39,17 +39,19 @@ async fn look_up(
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
     let index = path.get("index");
-    let values = values_of(&declaration, index, &parts_behind_index(uri.path())?)?;
+    let values = values_of(&declaration, index, &parts_behind_index(uri.path(), &path)?)?;
     let document = collection.get_document_by(index, values).await?.ok_or_else(missing)?;
-    let own = Names::new(&app, &path, &caller, &collection)?.path(document.key()).await?;
+    let own = Names::new(&app, &path, &caller, &collection).path(document.key()).await?;
     let answer =
         RecordText::of(document)?.into_conditional(&headers, Validator::of(&declaration))?;
     Ok(with_path(answer, header::CONTENT_LOCATION, &own))
 }
 
 /// The parts of a path behind `/unique/{index}/`, split before they are decoded.
-fn parts_behind_index(path: &str) -> Result<Vec<String>, Problem> {
-    let behind = path.splitn(4, '/').nth(3).unwrap_or_default();
+fn parts_behind_index(path: &str, parts: &PathParts) -> Result<Vec<String>, Problem> {
+    // `/v1/collections/{collection}/unique/{index}/`, which may stand behind `/s/{space}`.
+    let before = if parts.find("space").is_some() { 8 } else { 6 };
+    let behind = path.splitn(before + 1, '/').nth(before).unwrap_or_default();
     behind.split('/').map(decode).collect()
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod session;
 mod token;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::http::{HeaderMap, header};
 use keyloom::Timestamp;
@@ -37,6 +37,9 @@ struct Known {
     sessions: Sessions,
 }
 
+/// What everyone may do when access control is off.
+static EVERYTHING: LazyLock<Arc<Grant>> = LazyLock::new(|| Arc::new(Grant::admin()));
+
 impl Authority {
     /// Access control is off: everyone may do everything.
     pub fn open() -> Self {
@@ -54,9 +57,13 @@ impl Authority {
 
     /// What the caller who sent these headers may do. A session counts for the console only: no
     /// other site can make a browser send a header, but all of them can make it send a cookie.
-    pub(crate) fn grant(&self, headers: &HeaderMap, is_console: bool) -> Result<Grant, Problem> {
-        let Some(known) = &self.0 else { return Ok(Grant::admin()) };
-        if let Some(credentials) = one_header(headers, header::AUTHORIZATION.as_str())? {
+    pub(crate) fn grant(
+        &self,
+        headers: &HeaderMap,
+        is_console: bool,
+    ) -> Result<Arc<Grant>, Problem> {
+        let Some(known) = &self.0 else { return Ok(EVERYTHING.clone()) };
+        if let Some(credentials) = one_header(headers, &header::AUTHORIZATION)? {
             let bearer = bearer(credentials).ok_or_else(refused)?;
             return self.recognise(bearer).ok_or_else(refused);
         }
@@ -68,10 +75,10 @@ impl Authority {
     }
 
     /// What somebody with this token or JWT may do.
-    fn recognise(&self, credential: &str) -> Option<Grant> {
-        let Some(known) = &self.0 else { return Some(Grant::admin()) };
+    fn recognise(&self, credential: &str) -> Option<Arc<Grant>> {
+        let Some(known) = &self.0 else { return Some(EVERYTHING.clone()) };
         let by_token = known.tokens.find(credential);
-        by_token.or_else(|| known.users.as_ref()?.verify(credential, now()))
+        by_token.or_else(|| known.users.as_ref()?.verify(credential, now()).map(Arc::new))
     }
 }
 

@@ -7,7 +7,7 @@
 //! they end with the process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::State;
@@ -44,13 +44,13 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form
 pub(super) struct Sessions(Mutex<HashMap<Hash, Session>>);
 
 struct Session {
-    grant: Grant,
+    grant: Arc<Grant>,
     until: u64,
 }
 
 impl Sessions {
     /// Begins a session and gives the text of its cookie.
-    fn begin(&self, grant: Grant, now: u64) -> String {
+    fn begin(&self, grant: Arc<Grant>, now: u64) -> String {
         let id = random_text();
         let until = (now + SECONDS).min(grant.until.unwrap_or(u64::MAX));
         let mut sessions = self.lock();
@@ -66,7 +66,7 @@ impl Sessions {
     }
 
     /// What the person with this cookie may do.
-    pub(super) fn find(&self, headers: &HeaderMap, now: u64) -> Option<Grant> {
+    pub(super) fn find(&self, headers: &HeaderMap, now: u64) -> Option<Arc<Grant>> {
         let id = hash(cookie(headers)?);
         let sessions = self.lock();
         let session = sessions.get(&id).filter(|session| session.until > now)?;
@@ -244,14 +244,14 @@ mod tests {
     #[test]
     fn a_session_ends_in_time_with_its_token_and_when_it_is_ended() {
         let sessions = Sessions::default();
-        let id = sessions.begin(Grant::admin(), 1_000);
+        let id = sessions.begin(Arc::new(Grant::admin()), 1_000);
         let headers = with(&[&format!("{COOKIE}={id}")]);
         assert!(sessions.find(&headers, 1_000 + SECONDS - 1).is_some());
         assert!(sessions.find(&headers, 1_000 + SECONDS).is_none());
         sessions.end(&headers);
         assert!(sessions.find(&headers, 1_001).is_none());
 
-        let short = sessions.begin(Grant { until: Some(1_060), ..Grant::admin() }, 1_000);
+        let short = sessions.begin(Arc::new(Grant { until: Some(1_060), ..Grant::admin() }), 1_000);
         let headers = with(&[&format!("a=b; {COOKIE}={short}")]);
         assert!(sessions.find(&headers, 1_059).is_some());
         assert!(sessions.find(&headers, 1_060).is_none());
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_full_console_forgets_the_session_that_ends_first() {
         let sessions = Sessions::default();
-        let first = sessions.begin(Grant::admin(), 1_000);
+        let first = sessions.begin(Arc::new(Grant::admin()), 1_000);
         for _ in 1..SESSIONS_MAX {
-            sessions.begin(Grant::admin(), 1_001);
+            sessions.begin(Arc::new(Grant::admin()), 1_001);
         }
-        let last = sessions.begin(Grant::admin(), 1_002);
+        let last = sessions.begin(Arc::new(Grant::admin()), 1_002);
         assert_eq!(sessions.lock().len(), SESSIONS_MAX);
         assert!(sessions.find(&with(&[&format!("{COOKIE}={first}")]), 1_002).is_none());
         assert!(sessions.find(&with(&[&format!("{COOKIE}={last}")]), 1_002).is_some());

@@ -4,6 +4,8 @@
 //! time. These tokens have 256 random bits: there is nothing to guess, and one round of SHA-256
 //! is as hard to undo as a thousand. What it costs is paid on every request.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
@@ -18,11 +20,11 @@ pub(super) type Hash = [u8; 32];
 
 /// The tokens of an access file.
 #[derive(Default)]
-pub(super) struct Tokens(Vec<(Hash, Grant)>);
+pub(super) struct Tokens(Vec<(Hash, Arc<Grant>)>);
 
 impl Tokens {
     pub(super) fn new(tokens: Vec<(Hash, Grant)>) -> Self {
-        Tokens(tokens)
+        Tokens(tokens.into_iter().map(|(hash, grant)| (hash, Arc::new(grant))).collect())
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -31,7 +33,7 @@ impl Tokens {
 
     /// What the token allows. Every entry is compared, and each in the same time, so that time
     /// tells neither which one was meant nor how close a guess came.
-    pub(super) fn find(&self, token: &str) -> Option<Grant> {
+    pub(super) fn find(&self, token: &str) -> Option<Arc<Grant>> {
         let hash = hash(token);
         let mut found = None;
         for (known, grant) in &self.0 {

@@ -15,14 +15,19 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::problem::Problem;
 
 /// A request that is worked on, or is about to be.
-pub(super) struct Flight(Arc<Shared>);
+pub(super) enum Flight<'p> {
+    /// It was there as a whole, and holds its permit.
+    Begun(#[allow(dead_code, reason = "it is held, not looked at")] SemaphorePermit<'p>),
+    /// Its body takes the permit when it has arrived.
+    Awaited(Arc<Shared>),
+}
 
-struct Shared {
+pub(super) struct Shared {
     permits: Arc<Semaphore>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
     arrived: Notify,
@@ -32,38 +37,41 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overloaded;
 
-impl Flight {
+impl<'p> Flight<'p> {
     /// Begins one. The request's body, if it has any, takes the permit when it has arrived.
     pub(super) fn begin(
-        permits: &Arc<Semaphore>,
+        permits: &'p Arc<Semaphore>,
         request: Request,
     ) -> Result<(Self, Request), Overloaded> {
+        if request.body().is_end_stream() {
+            let permit = permits.try_acquire().map_err(|_| Overloaded)?;
+            return Ok((Flight::Begun(permit), request));
+        }
         let shared = Arc::new(Shared {
             permits: permits.clone(),
             held: Mutex::default(),
             arrived: Notify::new(),
         });
-        if request.body().is_end_stream() {
-            shared.take_off()?;
-            shared.arrived.notify_one();
-            return Ok((Flight(shared), request));
-        }
         let request = request
             .map(|body| Body::new(Arriving { body, shared: shared.clone(), is_over: false }));
-        Ok((Flight(shared), request))
+        Ok((Flight::Awaited(shared), request))
     }
 
     /// Is over when the request has arrived, and the time for its answer has passed.
     pub(super) async fn out_of_time(&self, limit: Duration) {
-        self.0.arrived.notified().await;
+        if let Flight::Awaited(shared) = self {
+            shared.arrived.notified().await;
+        }
         tokio::time::sleep(limit).await;
     }
 }
 
-impl Drop for Flight {
+impl Drop for Flight<'_> {
     /// The handler may have left its body somewhere; the permit is free all the same.
     fn drop(&mut self) {
-        drop(self.0.held().take());
+        if let Flight::Awaited(shared) = self {
+            drop(shared.held().take());
+        }
     }
 }
 

@@ -18,6 +18,8 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 
 /// Adds what is missing. Those who answer may have set a policy or a lifetime of their own.
 pub(super) fn secure(answer: &mut HeaderMap, side: Side) {
+    // Room for these and for what comes after them, at once.
+    answer.reserve(16);
     for (name, value) in ALWAYS {
         answer.insert(name, HeaderValue::from_static(value));
     }

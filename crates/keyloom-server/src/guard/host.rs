@@ -37,7 +37,7 @@ pub(super) fn check(request: &Request, config: &Config) -> Result<(), Problem> {
 
 /// What the header says. Several would be read differently by whatever stands in front of us.
 pub(super) fn header_host(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    crate::caller::header(headers, header::HOST.as_str())
+    crate::caller::header(headers, &header::HOST)
 }
 
 /// A host without its port and without the brackets of an IPv6 address.

@@ -2,14 +2,14 @@
 //!
 //! A line has the route and not the path, so that no key, value or parameter gets into the log.
 
+use std::fmt::Write as _;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::Instant;
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, Method};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use super::Arrival;
 use crate::auth::random_text;
 
 /// The id of a request: the caller's own, or one that was made here.
@@ -17,52 +17,30 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 const ID_BYTES_MAX: usize = 64;
 
-/// Where whoever recognises the caller leaves the name for the log.
-#[derive(Clone, Default)]
-pub(crate) struct CallerName(Arc<OnceLock<String>>);
-
-impl CallerName {
-    pub(crate) fn set(&self, name: &str) {
-        // The first one stays: a request has one caller.
-        drop(self.0.set(name.to_owned()));
-    }
+/// The line of a request that was answered.
+pub(super) fn line(
+    id: &HeaderValue,
+    method: &Method,
+    route: &str,
+    arrival: &Arrival,
+    status: u16,
+    took: Duration,
+) {
+    tracing::info!(
+        target: "keyloom::access",
+        id = id.to_str().unwrap_or_default(),
+        method = known_method(method),
+        route,
+        caller = arrival.caller(),
+        status,
+        micros = took.as_micros() as u64,
+    );
 }
 
-/// A request, as its line in the log will tell of it.
-pub(super) struct Entry {
-    id: HeaderValue,
-    method: Method,
-    route: Option<MatchedPath>,
-    caller: CallerName,
-    begun: Instant,
-}
-
-impl Entry {
-    pub(super) fn begin(request: &mut Request) -> Self {
-        let caller = CallerName::default();
-        request.extensions_mut().insert(caller.clone());
-        let given = request.headers().get(REQUEST_ID).filter(|id| is_plain(id));
-        Entry {
-            id: given.cloned().unwrap_or_else(next_id),
-            method: request.method().clone(),
-            route: request.extensions().get::<MatchedPath>().cloned(),
-            caller,
-            begun: Instant::now(),
-        }
-    }
-
-    pub(super) fn end(self, response: &mut Response) {
-        tracing::info!(
-            target: "keyloom::access",
-            id = self.id.to_str().unwrap_or_default(),
-            method = known_method(&self.method),
-            route = self.route.as_ref().map_or("-", MatchedPath::as_str),
-            caller = self.caller.0.get().map_or("-", String::as_str),
-            status = response.status().as_u16(),
-            micros = self.begun.elapsed().as_micros() as u64,
-        );
-        response.headers_mut().insert(REQUEST_ID, self.id);
-    }
+/// The id that a caller gave, or a new one.
+pub(super) fn id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| is_plain(id));
+    given.cloned().unwrap_or_else(next_id)
 }
 
 /// A method is the caller's own text, unless it is one of these.
@@ -91,7 +69,9 @@ fn next_id() -> HeaderValue {
         random_text().chars().filter(char::is_ascii_alphanumeric).take(8).collect()
     });
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let text = format!("{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut text = String::with_capacity(32);
+    // Writing into memory cannot fail.
+    let _ = write!(text, "{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed));
     // Letters, digits and a hyphen are always a header's value.
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("-"))
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("-"))
 }

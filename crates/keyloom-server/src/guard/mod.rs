@@ -2,13 +2,17 @@
 //!
 //! | step | file |
 //! | --- | --- |
+//! | what all who work on it may know | `arrival.rs` |
 //! | an id, and a line in the log | `log.rs` |
+//! | it is counted, with the time it took | `metrics` |
 //! | the head is not too large, the path is text | `head.rs`, `path.rs` |
 //! | the host is ours, the page that asks is one of ours or allowed | `host.rs`, `origin.rs` |
+//! | a caller of the API takes JSON | `api/accept.rs` |
 //! | not too many requests at once, an answer in time | `flight.rs` |
 //! | a panic is an answer too | here |
 //! | headers that make browsers careful | `headers.rs` |
 
+mod arrival;
 mod flight;
 mod head;
 mod headers;
@@ -18,9 +22,10 @@ mod origin;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -28,18 +33,18 @@ use futures_util::FutureExt as _;
 use keyloom::{Error, ErrorKind, Fate};
 use tokio::sync::Semaphore;
 
+pub(crate) use self::arrival::Arrival;
 pub(crate) use self::flight::Overloaded;
-pub(crate) use self::log::CallerName;
 
 use self::flight::Flight;
-use self::log::Entry;
+use crate::api::{is_json_only, takes_json};
 use crate::app::App;
 use crate::auth::session;
-use crate::metrics::measure;
+use crate::metrics::Answered;
 use crate::path;
 use crate::problem::Problem;
 
-/// Which side of the server a request came to; the guards tell it to those who answer.
+/// Which side of the server a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The pages for people.
@@ -59,25 +64,36 @@ struct Guard {
 /// Puts the guards around the routes. What they refuse is counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
-    routes
-        .layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
-        .layer(from_fn_with_state(app.clone(), measure))
+    // Every layer costs each request a few allocations, so that there is one.
+    routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
 }
 
 async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let entry = Entry::begin(&mut request);
-    let side = Side::of(request.uri().path());
-    request.extensions_mut().insert(side);
-    let origin = origin::allowed(guard.app.config(), side, request.headers());
+    let begun = Instant::now();
+    let (config, metrics) = (guard.app.config(), guard.app.metrics());
+    let present = metrics.request();
+    let arrival = Arrival::new(request.uri().clone());
+    let (method, id) = (request.method().clone(), log::id(request.headers()));
+    let route = route_of(&request).cloned();
+    let side = arrival.side();
+    let origin = origin::allowed(config, side, request.headers());
     let wanted = wanted_page(side, &request);
+    request.extensions_mut().insert(arrival.clone());
+    let request = request.map(|body| metrics.receiving(body));
     let mut response = guard.answer(request, next, side).await;
     if let (StatusCode::UNAUTHORIZED, Some(wanted)) = (response.status(), wanted) {
         response = session::login_for(&wanted);
     }
     headers::secure(response.headers_mut(), side);
-    origin::permit(guard.app.config(), response.headers_mut(), origin.as_ref());
-    entry.end(&mut response);
-    response
+    origin::permit(config, response.headers_mut(), origin.as_ref());
+    let (ended, status) = (Instant::now(), response.status());
+    let route = route.as_ref().map(MatchedPath::as_str);
+    let took = ended - begun;
+    log::line(&id, &method, route.unwrap_or("-"), &arrival, status.as_u16(), took);
+    response.headers_mut().insert(log::REQUEST_ID, id);
+    metrics.answered(&Answered { route, uri: arrival.uri(), method: &method, status, ended, took });
+    drop(present);
+    response.map(|body| metrics.sending(body))
 }
 
 impl Guard {
@@ -89,6 +105,11 @@ impl Guard {
             .and_then(|()| origin::check(&request, config, side));
         if let Err(problem) = checked {
             return problem.into_response();
+        }
+        if route_of(&request).is_some_and(|route| is_json_only(route.as_str()))
+            && !takes_json(request.headers())
+        {
+            return Problem::not_acceptable().into_response();
         }
         if let Some(preflight) = origin::preflight(&request, config, side) {
             return preflight;
@@ -142,6 +163,10 @@ fn panicked(fate: Fate) -> Response {
 fn late(fate: Fate) -> Response {
     let error = Error::new(ErrorKind::Unavailable, "the answer was not ready in time");
     Problem::from(error.with_fate(fate)).into_response()
+}
+
+fn route_of(request: &Request) -> Option<&MatchedPath> {
+    request.extensions().get()
 }
 
 /// The page that a person wants to see and may have to sign in for.

@@ -1,53 +1,79 @@
-//! Measures every request on its way through.
+//! Counts every request on its way through.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 
-use super::{Present, RouteLabel};
-use crate::app::App;
+use super::{METHODS, Metrics, Present};
 use crate::auth::Verb;
 use crate::path;
 
 /// What stands between the space and the collection in the routes of records.
 const COLLECTION: &str = "/v1/collections/";
 
-/// Counts a request, and how long its answer took to begin.
-pub(crate) async fn measure(State(app): State<App>, request: Request, next: Next) -> Response {
-    let metrics = app.metrics();
-    let started = Instant::now();
-    let present = Present::new(&metrics.in_flight);
-    let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let label = RouteLabel {
-        path: matched.unwrap_or_else(|| "unmatched".to_owned()),
-        method: method_label(request.method()),
-    };
-    let asked = asked_of_collection(&label.path, request.uri().path(), request.method());
-    let request = request.map(|body| counted(body, &metrics.bytes_received));
-    let answer = next.run(request).await;
-    metrics.answered(label, answer.status().as_u16(), started.elapsed());
-    // An answer that is no refusal tells that the collection is there.
-    if let Some((collection, verb)) = asked
-        && (answer.status().is_success() || answer.status() == StatusCode::NOT_MODIFIED)
-    {
-        metrics.operation(&collection, verb);
+/// How the routes of one collection begin, behind the space.
+pub(crate) const OF_COLLECTION: &str = "/v1/collections/{collection}";
+
+/// A request that was answered.
+pub(crate) struct Answered<'r> {
+    /// The route as the router has it; `None` where no route fits.
+    pub(crate) route: Option<&'r str>,
+    pub(crate) uri: &'r Uri,
+    pub(crate) method: &'r Method,
+    pub(crate) status: StatusCode,
+    pub(crate) ended: Instant,
+    /// How long the answer took to begin.
+    pub(crate) took: Duration,
+}
+
+impl Metrics {
+    /// Counts a request as one that waits for its answer, until what is given is dropped.
+    pub(crate) fn request(&self) -> Present {
+        Present::new(&self.in_flight)
     }
-    drop(present);
-    answer.map(|body| counted(body, &metrics.bytes_sent))
+
+    /// Counts what a request brings.
+    pub(crate) fn receiving(&self, body: Body) -> Body {
+        counted(body, &self.bytes_received)
+    }
+
+    /// Counts what an answer takes away.
+    pub(crate) fn sending(&self, body: Body) -> Body {
+        counted(body, &self.bytes_sent)
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answered(&self, answered: &Answered<'_>) {
+        let Answered { route, uri, method, status, ended, took } = answered;
+        self.timed(route.unwrap_or("unmatched"), place_of(method), *status, *ended, *took);
+        // An answer that is no refusal tells that the collection is there.
+        if (status.is_success() || *status == StatusCode::NOT_MODIFIED)
+            && let Some((collection, verb)) =
+                route.and_then(|route| asked_of_collection(route, uri.path(), method))
+        {
+            self.operation(&collection, verb);
+        }
+    }
 }
 
 /// The collection of a request below `/collections/{collection}`, and what is asked of it.
-fn asked_of_collection(route: &str, path: &str, method: &Method) -> Option<(String, Verb)> {
-    route.contains("/v1/collections/{collection}").then_some(())?;
+fn asked_of_collection<'p>(
+    route: &str,
+    path: &'p str,
+    method: &Method,
+) -> Option<(Cow<'p, str>, Verb)> {
+    route.contains(OF_COLLECTION).then_some(())?;
     let (_, rest) = path.split_once(COLLECTION)?;
-    let name = path::decode(rest.split('/').next()?).ok()?;
+    let part = rest.split('/').next()?;
+    let name = match part.contains('%') {
+        true => path::decode(part).ok()?.into(),
+        false => part.into(),
+    };
     let verb = match *method {
         Method::GET | Method::HEAD => Verb::Read,
         Method::DELETE => Verb::Delete,
@@ -56,18 +82,10 @@ fn asked_of_collection(route: &str, path: &str, method: &Method) -> Option<(Stri
     Some((name, verb))
 }
 
-/// Methods are as many as callers like, and their names are not.
-fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
+/// Methods are as many as callers like; what is not among ours is counted as the last.
+fn place_of(method: &Method) -> usize {
+    let known = METHODS.iter().position(|known| *known == method.as_str());
+    known.unwrap_or(METHODS.len() - 1)
 }
 
 /// Counts the bytes of a body: at once where its length is known, which it then keeps, and
@@ -96,9 +114,18 @@ mod tests {
     #[test]
     fn only_routes_of_collections_name_one() {
         let route = "/s/{space}/v1/collections/{collection}/records/{key}";
-        let path = "/s/a/v1/collections/no%74e/records/x";
-        let asked = asked_of_collection(route, path, &Method::DELETE);
-        assert_eq!(asked, Some(("note".to_owned(), Verb::Delete)));
+        for path in ["/s/a/v1/collections/no%74e/records/x", "/s/a/v1/collections/note/records/x"] {
+            let asked = asked_of_collection(route, path, &Method::DELETE);
+            assert_eq!(asked, Some(("note".into(), Verb::Delete)));
+        }
         assert_eq!(asked_of_collection("/v1/kv/{key}", "/v1/collections/note", &Method::GET), None);
+    }
+
+    #[test]
+    fn every_method_has_a_place() {
+        for (place, name) in METHODS.iter().enumerate() {
+            assert_eq!(name.parse().map(|method| place_of(&method)).ok(), Some(place));
+        }
+        assert_eq!(place_of(&Method::TRACE), METHODS.len() - 1);
     }
 }

@@ -6,16 +6,16 @@ mod probes;
 mod text;
 mod window;
 
-pub(crate) use measure::measure;
+pub(crate) use measure::{Answered, OF_COLLECTION};
 pub(crate) use probes::routes;
 pub(crate) use window::Moment;
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use histogram::Histogram;
 use window::Window;
 
@@ -26,7 +26,8 @@ use crate::auth::Verb;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started: Instant,
-    routes: RwLock<BTreeMap<RouteLabel, Arc<Route>>>,
+    /// There are as many as the router has, and no caller can make more.
+    routes: RwLock<BTreeMap<String, Arc<Route>>>,
     operations: RwLock<BTreeMap<String, Arc<Operations>>>,
     in_flight: Arc<AtomicU64>,
     connections: Arc<AtomicU64>,
@@ -36,16 +37,16 @@ pub(crate) struct Metrics {
     window: Window,
 }
 
-/// A route and a method. There are as many as the router has, and no caller can make more.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RouteLabel {
-    path: String,
-    method: &'static str,
-}
+/// The methods that are counted apart; what is none of them is counted as the last.
+const METHODS: [&str; 8] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "other"];
 
-/// The requests of one route.
+/// The requests of one route, by the places of their methods.
 #[derive(Debug, Default)]
-struct Route {
+struct Route([OfMethod; METHODS.len()]);
+
+/// The requests of one route and one method.
+#[derive(Debug, Default)]
+struct OfMethod {
     /// By the first digit of the status.
     by_class: [AtomicU64; 6],
     took: Histogram,
@@ -100,7 +101,7 @@ impl Metrics {
 
     /// Counts an operation on a collection, which must be one of the schema.
     pub(crate) fn operation(&self, collection: &str, verb: Verb) {
-        let operations = known(&self.operations, collection, str::to_owned);
+        let operations = known(&self.operations, collection);
         let count = match verb {
             Verb::Read => &operations.reads,
             Verb::Write => &operations.writes,
@@ -119,26 +120,23 @@ impl Metrics {
         self.started.elapsed()
     }
 
-    fn answered(&self, label: RouteLabel, status: u16, took: Duration) {
-        let route = known(&self.routes, &label, RouteLabel::clone);
-        if let Some(count) = route.by_class.get(usize::from(status / 100)) {
-            count.fetch_add(1, Ordering::Relaxed);
+    fn timed(&self, route: &str, method: usize, status: StatusCode, at: Instant, took: Duration) {
+        let route = known(&self.routes, route);
+        if let Some(of_method) = route.0.get(method) {
+            if let Some(count) = of_method.by_class.get(usize::from(status.as_u16() / 100)) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            of_method.took.add(took);
         }
-        route.took.add(took);
-        self.window.add(self.uptime(), took, status >= 500);
+        self.window.add(at - self.started, took, status.is_server_error());
     }
 }
 
 /// What is counted under this name; begins at nothing.
-fn known<K, B, V>(map: &RwLock<BTreeMap<K, Arc<V>>>, name: &B, own: impl Fn(&B) -> K) -> Arc<V>
-where
-    K: Ord + Borrow<B>,
-    B: Ord + ?Sized,
-    V: Default,
-{
+fn known<V: Default>(map: &RwLock<BTreeMap<String, Arc<V>>>, name: &str) -> Arc<V> {
     let found = map.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     found.unwrap_or_else(|| {
         let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
-        map.entry(own(name)).or_default().clone()
+        map.entry(name.to_owned()).or_default().clone()
     })
 }

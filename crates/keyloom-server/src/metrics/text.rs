@@ -5,8 +5,8 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::Metrics;
 use super::histogram::STEPS_US;
+use super::{METHODS, Metrics, OfMethod, Route};
 
 /// Writes metrics, one family after the other.
 pub(super) struct Text(String);
@@ -98,22 +98,24 @@ fn requests(metrics: &Metrics, text: &mut Text) {
     let routes = list(&metrics.routes);
     let name = "keyloom_requests_total";
     text.family(name, "counter", "Requests by route, method and class of status.");
-    for (label, route) in &routes {
-        for (class, count) in route.by_class.iter().enumerate() {
+    for (route, method, requests) in by_method(&routes) {
+        for (class, count) in requests.by_class.iter().enumerate() {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {
                 let class = format!("{class}xx");
-                let labels =
-                    [("route", &*label.path), ("method", label.method), ("status", &class)];
+                let labels = [("route", route), ("method", method), ("status", &class)];
                 text.sample(name, &labels, count);
             }
         }
     }
     let name = "keyloom_request_duration_seconds";
     text.family(name, "histogram", "How long answers took to begin.");
-    for (label, route) in &routes {
-        let counts = route.took.read();
-        let labels = [("route", &*label.path), ("method", label.method)];
+    for (route, method, requests) in by_method(&routes) {
+        let counts = requests.took.read();
+        if counts.total() == 0 {
+            continue;
+        }
+        let labels = [("route", route), ("method", method)];
         let mut below = 0;
         let ends = STEPS_US.iter().map(|us| seconds(*us)).chain(["+Inf".to_owned()]);
         for (end, count) in ends.zip(counts.counts) {
@@ -124,6 +126,15 @@ fn requests(metrics: &Metrics, text: &mut Text) {
         text.sample(&format!("{name}_sum"), &labels, counts.sum_us as f64 / 1e6);
         text.sample(&format!("{name}_count"), &labels, counts.total());
     }
+}
+
+/// Every route with each method.
+fn by_method(
+    routes: &[(String, Arc<Route>)],
+) -> impl Iterator<Item = (&str, &'static str, &OfMethod)> {
+    routes.iter().flat_map(|(path, route)| {
+        METHODS.iter().zip(&route.0).map(|(method, requests)| (&**path, *method, requests))
+    })
 }
 
 fn seconds(us: u64) -> String {

@@ -13,7 +13,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -205,8 +205,14 @@ impl AsyncWrite for Timed {
         self.stream.is_write_vectored()
     }
 
+    /// After the last byte of an answer nobody may read until there is something to be read, so
+    /// that the clock of idleness is started here.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        if self.is_late(context) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -214,27 +220,41 @@ impl AsyncWrite for Timed {
     }
 }
 
-/// A clock that runs while something is waited for. Its timer is kept, since a busy connection
-/// starts it often.
+/// A clock that runs while something is waited for.
+///
+/// A busy connection starts and stops it with every request. Its timer is therefore never moved
+/// when that happens: it rings at the end that was set when it was last looked at, and is then set
+/// to the true end if that is later.
 #[derive(Default)]
 struct Clock {
     timer: Option<Pin<Box<Sleep>>>,
-    running_for: Option<u8>,
+    /// What is waited for, and until when.
+    running: Option<(u8, Instant)>,
 }
 
 impl Clock {
     /// Starts the clock for a phase, unless it runs for that phase already; ready when the limit
     /// is over.
     fn poll(&mut self, phase: u8, limit: Duration, context: &mut Context<'_>) -> Poll<()> {
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        if self.running_for != Some(phase) {
-            timer.as_mut().reset(Instant::now() + limit);
-            self.running_for = Some(phase);
+        let end = match self.running {
+            Some((running, end)) if running == phase => end,
+            _ => Instant::now() + limit,
+        };
+        self.running = Some((phase, end));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
+        if timer.deadline() > end {
+            timer.as_mut().reset(end);
         }
-        timer.as_mut().poll(context)
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if timer.deadline() >= end {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(end);
+        }
     }
 
     fn stop(&mut self) {
-        self.running_for = None;
+        self.running = None;
     }
 }

@@ -17,6 +17,7 @@ mod console;
 mod cursors;
 mod escapes;
 mod jobs;
+mod kept_pages;
 mod kv;
 mod login;
 mod metrics;

@@ -145,7 +145,7 @@ impl State {
     ) -> Stretch<R> {
         let cells = self.cells(space, &range.area).filter(|_| limit > 0 && !range.is_empty());
         let Some(cells) = cells else {
-            return Stretch { rows: Vec::new(), more: false };
+            return Stretch::new(Vec::new(), false);
         };
         let start = Bound::Included(&range.start);
         let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -180,7 +180,7 @@ fn cut_off<I: Iterator, R>(
     to_row: impl Fn(I::Item) -> R,
 ) -> Stretch<R> {
     let rows = items.by_ref().take(limit).map(to_row).collect();
-    Stretch { rows, more: items.next().is_some() }
+    Stretch::new(rows, items.next().is_some())
 }
 
 #[async_trait]

@@ -19,6 +19,7 @@ pub(crate) mod percent;
 pub(crate) mod random;
 mod range;
 mod recipe;
+mod witness;
 mod wrappers;
 
 pub use address::{Address, Area, KEY_BYTES_MAX, NAME_BYTES_MAX, ShowKey, Space, VALUE_BYTES_MAX};
@@ -37,6 +38,7 @@ pub use log::{LOG_ENTRY_BYTES_MAX, LogBounds, LogEntry, LogSlice, Position};
 pub use memory::Memory;
 pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
+pub use witness::{Evidence, Witness};
 pub use wrappers::{CommitFault, Injected, Metered, Mirror, Torn, Unreliable, Usage};
 
 use async_trait::async_trait;
@@ -178,6 +180,7 @@ pub async fn follow_in_two_steps<E: Engine + ?Sized>(
         .zip(targets)
         .map(|(stretch, targets)| Stretch {
             more: stretch.more,
+            witness: None,
             rows: stretch
                 .rows
                 .into_iter()

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::address::{Area, ShowKey};
 use super::cell::Cell;
 use super::recipe::Recipe;
+use super::witness::Witness;
 
 /// The order in which a scan gives keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,14 +104,33 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
 }
 
 /// What a call gives back for one of its ranges.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Stretch<R> {
     /// In the order that was asked for, at most as many as the limit. An engine may stop earlier.
     pub rows: Vec<R>,
     /// Whether the range may hold more after the last row. `false` is certain. When it is `true`
     /// there is at least one row to continue from.
     pub more: bool,
+    /// Evidence that a later call would give the same, if the engine has any: the same rows, and
+    /// for a `follow` the same records.
+    pub witness: Option<Witness>,
 }
+
+impl<R> Stretch<R> {
+    /// Rows without a witness.
+    pub fn new(rows: Vec<R>, more: bool) -> Self {
+        Stretch { rows, more, witness: None }
+    }
+}
+
+/// By what was read; how it was come by does not matter.
+impl<R: PartialEq> PartialEq for Stretch<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows && self.more == other.more
+    }
+}
+
+impl<R: Eq> Eq for Stretch<R> {}
 
 /// One key of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]

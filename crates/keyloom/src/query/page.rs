@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
+use super::freshness::Freshness;
 use super::plan::{Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
 use super::reader::{Reader, Resolved, unreadable};
@@ -41,6 +42,9 @@ pub struct Page<R> {
     /// moment, in milliseconds since 1970, are not among them; later ones may be, until they are
     /// swept. `None` in all other answers, which hold no expired record.
     pub swept_until: Option<u64>,
+    /// Tells whether the same question would still get the same page. `None` where only asking
+    /// again can tell: records expire or have counters, or the engine does not know.
+    pub freshness: Option<Freshness>,
 }
 
 /// Why a page ended.
@@ -86,9 +90,16 @@ impl Problem {
 impl<R> Page<R> {
     /// The page of an answer that has nothing in it.
     pub(crate) fn nothing() -> Self {
-        let (records, problems) = (Vec::new(), Vec::new());
-        let (next, previous, swept_until) = (None, None, None);
-        Page { records, next, previous, stopped: Stopped::End, read: 0, problems, swept_until }
+        Page {
+            records: Vec::new(),
+            next: None,
+            previous: None,
+            stopped: Stopped::End,
+            read: 0,
+            problems: Vec::new(),
+            swept_until: None,
+            freshness: None,
+        }
     }
 
     /// Turns every record into something else; what fails becomes a problem.
@@ -101,8 +112,8 @@ impl<R> Page<R> {
                 Err(problem) => problems.push(problem),
             }
         }
-        let Page { next, previous, stopped, read, swept_until, .. } = self;
-        Page { records, next, previous, stopped, read, problems, swept_until }
+        let Page { next, previous, stopped, read, swept_until, freshness, .. } = self;
+        Page { records, next, previous, stopped, read, problems, swept_until, freshness }
     }
 }
 
@@ -231,8 +242,10 @@ struct Gathered {
     ends: Option<(Bytes, Bytes)>,
     stopped: Stopped,
     read: usize,
+    freshness: Option<Freshness>,
 }
 
+/// Reads until the page is full, or something else ends it.
 async fn gather(
     session: &Session,
     plan: &Plan,
@@ -240,8 +253,18 @@ async fn gather(
     want: Want,
     position: Option<&Position>,
 ) -> Result<Gathered> {
-    let reader = Reader::new(session, plan);
     let mut walk = Walk::new(session, plan, want, position)?;
+    let gathered = walk_on(&mut walk, &Reader::new(session, plan), query, want).await?;
+    let freshness = if plan.is_timeless(want) { walk.into_freshness() } else { None };
+    Ok(Gathered { freshness, ..gathered })
+}
+
+async fn walk_on(
+    walk: &mut Walk<'_>,
+    reader: &Reader<'_>,
+    query: &Query,
+    want: Want,
+) -> Result<Gathered> {
     let limit = query.limit.unwrap_or(usize::MAX);
     let mut all = Gathered {
         records: Vec::with_capacity(query.take.min(CHUNK_FILTERED)),
@@ -249,11 +272,12 @@ async fn gather(
         ends: None,
         stopped: Stopped::End,
         read: 0,
+        freshness: None,
     };
     loop {
         // One entry more than the page takes tells whether there is a next page.
         let left = (query.take - all.records.len()).saturating_add(1);
-        let drops = !plan.filters.is_empty() || all.read > all.records.len();
+        let drops = reader.filters() || all.read > all.records.len();
         let ahead = if drops { left.max(CHUNK_FILTERED) } else { left };
         if walk.is_hungry() {
             walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
@@ -289,6 +313,15 @@ async fn gather(
     }
 }
 
+impl Plan {
+    /// Whether an answer changes with nothing but what a walk reads: not with time, and not with
+    /// counters, which are looked up after it.
+    fn is_timeless(&self, want: Want) -> bool {
+        let has_counters = want == Want::Records && !self.collection.counters.is_empty();
+        self.collection.expiry.is_none() && !has_counters
+    }
+}
+
 impl Gathered {
     fn into_page(
         mut self,
@@ -320,7 +353,7 @@ impl Gathered {
             self.records.reverse();
             self.problems.reverse();
         }
-        let Gathered { records, problems, stopped, read, .. } = self;
-        Page { records, next, previous, stopped, read, problems, swept_until: None }
+        let Gathered { records, problems, stopped, read, freshness, .. } = self;
+        Page { records, next, previous, stopped, read, problems, swept_until: None, freshness }
     }
 }

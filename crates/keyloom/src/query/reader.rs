@@ -53,8 +53,13 @@ impl<'p> Reader<'p> {
         Reader { session, plan, now: session.now() }
     }
 
+    /// Whether a record that is found may be left out.
+    pub(super) fn filters(&self) -> bool {
+        !self.plan.filters.is_empty()
+    }
+
     pub(super) fn passes(&self, document: &Document) -> Result<bool> {
-        if self.plan.filters.is_empty() {
+        if !self.filters() {
             return Ok(true);
         }
         let record: Value = document.json()?;

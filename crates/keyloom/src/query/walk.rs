@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::cursor::Position;
+use super::freshness::Freshness;
 use super::plan::{Branch, Plan};
-use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, successor};
+use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, Witness, successor};
 use crate::error::Result;
 use crate::schema::{Collection, Holds, record_key_of};
 use crate::session::Session;
@@ -55,6 +56,8 @@ pub(super) struct Walk<'p> {
     want: Want,
     direction: Direction,
     lanes: Vec<Lane<'p>>,
+    /// Evidence for all that was read; `None` as soon as something has none.
+    witnesses: Option<Vec<Witness>>,
 }
 
 impl<'p> Walk<'p> {
@@ -79,7 +82,7 @@ impl<'p> Walk<'p> {
                 Ok(Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() })
             })
             .collect::<Result<_>>()?;
-        Ok(Walk { session, plan, want, direction, lanes })
+        Ok(Walk { session, plan, want, direction, lanes, witnesses: Some(Vec::new()) })
     }
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.
@@ -93,6 +96,12 @@ impl<'p> Walk<'p> {
     /// Whether a lane must be read from before the next entry is known.
     pub(super) fn is_hungry(&self) -> bool {
         self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more)
+    }
+
+    /// What tells whether all that was read would still be the same, if anything does.
+    pub(super) fn into_freshness(self) -> Option<Freshness> {
+        let (live, loaded) = (self.session.live().clone(), self.plan.loaded.clone());
+        Some(Freshness::new(live, loaded, self.witnesses?))
     }
 
     /// The next of the entries that were read, unless the walk is hungry.
@@ -138,6 +147,8 @@ impl<'p> Walk<'p> {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
                 let stretches = session.scan_under(loaded, ranges, chunk, direction).await?;
                 for (lane, stretch) in scanned.iter_mut().zip(stretches) {
+                    let is_all = self.want == Want::Entries || !needs_decoding(lane.branch);
+                    note(&mut self.witnesses, stretch.witness.filter(|_| is_all));
                     let rows = stretch.rows.into_iter().map(|row| (row, None));
                     lane.take_in(&self.plan.collection, direction, rows, stretch.more);
                 }
@@ -150,12 +161,21 @@ impl<'p> Walk<'p> {
                     followed.iter().filter_map(|lane| lane.trail()).collect();
                 let stretches = session.follow_under(loaded, trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
+                    note(&mut self.witnesses, stretch.witness);
                     let links = stretch.rows.into_iter().map(split);
                     lane.take_in(&self.plan.collection, direction, links, stretch.more);
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Adds evidence to what there is for the rest.
+fn note(witnesses: &mut Option<Vec<Witness>>, witness: Option<Witness>) {
+    match (witnesses.as_mut(), witness) {
+        (Some(witnesses), Some(witness)) => witnesses.push(witness),
+        _ => *witnesses = None,
     }
 }
 

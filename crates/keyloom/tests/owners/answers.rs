@@ -75,7 +75,9 @@ impl<R: Told> Told for Nearby<R> {
 
 impl<R: Told> Told for Page<R> {
     fn told(&self) -> String {
-        let Page { records, next, previous, stopped, read, problems, swept_until } = self;
+        // Freshness tells of changes, and nothing of what is in the page.
+        let Page { records, next, previous, stopped, read, problems, swept_until, freshness: _ } =
+            self;
         let cursors = (next.is_some(), previous.is_some());
         format!("[{}] {cursors:?} {stopped:?} {read} {problems:?} {swept_until:?}", records.told())
     }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
@@ -14,6 +13,7 @@ use futures_util::stream::unfold;
 use keyloom::{Collection, Document, Query, Store};
 use serde_json::{Value, json};
 
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::params::Params;
@@ -23,8 +23,8 @@ use crate::refusal;
 /// How many records are read at once; each may be as large as a value may.
 const PAGE: usize = 64;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/export", get(export))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/export", get(export))
 }
 
 /// `GET /admin/export`

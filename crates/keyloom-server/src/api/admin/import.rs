@@ -1,6 +1,5 @@
 //! Records from JSON lines.
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -13,6 +12,7 @@ use super::line::{Collections, Import, Mode};
 use super::lines::{Line, Lines};
 use crate::api::answer;
 use crate::api::operation::{Lane, lanes};
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::refuse_encodings;
 use crate::caller::Caller;
@@ -30,8 +30,8 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// How many records are written at once.
 const AT_ONCE: usize = 32;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/import", post(import))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/import", post(import))
 }
 
 /// What an import is to do.

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::answer;
 use crate::api::operation::Members;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::{JsonBody, RawBody};
 use crate::caller::Caller;
@@ -21,8 +21,8 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/verify", post(start_verify))
         .route("/repair", post(start_repair))
         .route("/build", post(start_build))

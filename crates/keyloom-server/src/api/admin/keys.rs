@@ -1,6 +1,5 @@
 //! The keys of a space as they lie.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -10,6 +9,7 @@ use keyloom::{Branch, BranchOptions, RawKey, RawKind, RawList};
 use serde_json::{Value, json};
 
 use crate::api::answer;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::config::Limits;
@@ -19,8 +19,8 @@ use crate::problem::Problem;
 /// How many keys a page has unless set.
 const PAGE: usize = 100;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/keys", get(keys)).route("/branches", get(branches))
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/keys", get(keys)).route("/branches", get(branches))
 }
 
 /// `GET /admin/keys`

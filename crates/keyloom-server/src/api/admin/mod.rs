@@ -8,12 +8,10 @@ mod line;
 mod lines;
 mod stats;
 
-use axum::Router;
+use crate::api::routes::Routes;
 
-use crate::app::App;
-
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .merge(keys::routes())
         .merge(stats::routes())
         .merge(jobs::routes())

@@ -1,6 +1,5 @@
 //! How much there is, and how indexes spread.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::keys::budget;
 use crate::api::answer;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::metrics::Moment;
@@ -19,8 +19,8 @@ use crate::problem::Problem;
 /// How many keys of each collection and index are counted unless set.
 const COUNTED: usize = 10_000;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new()
         .route("/stats", get(stats))
         .route("/rates", get(rates))
         .route("/distribution/{collection}/{index}", get(distribution))

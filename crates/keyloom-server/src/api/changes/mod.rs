@@ -3,15 +3,15 @@
 mod stream;
 mod told;
 
-use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, header as name};
+use axum::http::{HeaderMap, HeaderName, header as name};
 use axum::response::Response;
 use axum::routing::get;
 use keyloom::{Changes, Error, ErrorKind, Logged, Position, Store};
 use serde_json::{Value, json};
 
 use crate::api::answer;
+use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::{Caller, header};
@@ -25,8 +25,11 @@ pub(crate) use stream::Streams;
 /// How many commits a page has unless set.
 const PAGE: usize = 100;
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/changes", get(changes))
+/// Where a stream that broke off goes on.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(in crate::api) fn routes() -> Routes {
+    Routes::new().route("/changes", get(changes))
 }
 
 /// Which changes are told.
@@ -136,7 +139,7 @@ fn refused(error: Error) -> Problem {
 
 /// Where a stream goes on that broke off: behind what it gave last.
 fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
-    let Some(id) = header(headers, "last-event-id")?.filter(|id| !id.is_empty()) else {
+    let Some(id) = header(headers, &LAST_EVENT_ID)?.filter(|id| !id.is_empty()) else {
         return Ok(None);
     };
     Ok(Some(id.parse::<Position>()?.next()))
@@ -144,7 +147,7 @@ fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 
 /// Whether the answer is to be a stream.
 fn accepts_stream(headers: &HeaderMap) -> Result<bool, Problem> {
-    let Some(accept) = header(headers, name::ACCEPT.as_str())? else { return Ok(false) };
+    let Some(accept) = header(headers, &name::ACCEPT)? else { return Ok(false) };
     let mut kinds = accept.split(',').filter_map(|kind| kind.split(';').next()).map(str::trim);
     Ok(kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream")))
 }

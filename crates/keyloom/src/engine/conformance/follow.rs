@@ -269,7 +269,7 @@ async fn random_entries_agree_with_scan_and_get(mut it: Subject) {
                 };
                 rows.push(Link { entry, target: target.map(|target| target.key), record });
             }
-            assert_eq!(followed.expect("a follow"), Stretch { rows, more: scanned.more });
+            assert_eq!(followed.expect("a follow"), Stretch::new(rows, scanned.more));
         }
     }
 }

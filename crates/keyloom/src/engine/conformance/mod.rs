@@ -37,6 +37,7 @@ mod randomised;
 mod ranges;
 mod runner;
 mod subject;
+mod witnesses;
 
 use std::sync::Arc;
 
@@ -79,6 +80,7 @@ fn every_check() -> Vec<Check> {
         limits::checks(),
         log::checks(),
         follow::checks(),
+        witnesses::checks(),
         concurrency::checks(),
         isolation::checks(),
         outcomes::checks(),

@@ -29,7 +29,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::super::{Direction, Recipe, successor};
+use super::super::{Direction, Evidence, Recipe, Witness, successor};
 use super::hashed::KeyRef;
 use super::layout::StoredRange;
 
@@ -60,6 +60,7 @@ pub(super) struct KeptStretch {
     places: Vec<Place>,
     /// The stored key after the last row, if the range has one.
     beyond: Option<Bytes>,
+    trace: Arc<Trace>,
     /// The lowest key of the extent, and the lowest above it.
     extent: (Bytes, Bytes),
     /// Whether it was read since the hand last came by.
@@ -101,6 +102,16 @@ impl KeptStretch {
         inside.map(|(start, place)| self.part(start, place.key)).or_else(|| self.beyond.clone())
     }
 
+    /// Evidence for the rows as a reader of that snapshot was given them.
+    pub(super) fn witness(&self, snapshot: u64) -> Witness {
+        Witness::new(self.trace.clone(), snapshot)
+    }
+
+    /// The same for the records too, if all rows led to some.
+    pub(super) fn witness_followed(&self, snapshot: u64) -> Option<Witness> {
+        self.recipe.as_ref().map(|_| self.witness(snapshot))
+    }
+
     fn starts_and_places(&self) -> impl Iterator<Item = (u32, &Place)> {
         let starts = std::iter::once(0).chain(self.places.iter().map(|place| place.record));
         starts.zip(&self.places)
@@ -123,9 +134,32 @@ impl KeptStretch {
             + self.range.start.len()
             + self.range.end.len()
             + keys.iter().map(|key| key.len()).sum::<usize>()
-            + self.places.len() * size_of::<Place>()
+            + self.places.len() * (size_of::<Place>() + size_of::<u32>())
             + STRETCH_OVERHEAD_BYTES
     }
+}
+
+/// What outlives a stretch as long as somebody holds a witness of it.
+#[derive(Debug)]
+struct Trace {
+    /// Whether the stretch is kept, so that no commit changed a key of its extent.
+    is_kept: AtomicBool,
+    /// The classes of the records that were kept with it.
+    classes: Box<[u32]>,
+    last_changes: Arc<[AtomicU64]>,
+}
+
+impl Evidence for Trace {
+    fn stands(&self, moment: u64) -> bool {
+        let is_unchanged = |class: &u32| is_unchanged(&self.last_changes, *class, moment);
+        self.is_kept.load(Ordering::Acquire) && self.classes.iter().all(is_unchanged)
+    }
+}
+
+/// Whether no key of a class has changed after a commit.
+fn is_unchanged(last_changes: &[AtomicU64], class: u32, commit: u64) -> bool {
+    let last = last_changes.get(class as usize);
+    last.is_some_and(|last| last.load(Ordering::Acquire) <= commit)
 }
 
 /// Writes down what a scan gives, as long as it is short enough to be kept.
@@ -174,10 +208,16 @@ impl Recorder {
         direction: Direction,
         recipe: Option<&Recipe>,
         since: u64,
+        last_changes: &Arc<[AtomicU64]>,
     ) -> Option<KeptStretch> {
         if self.is_too_long() || range.start >= range.end {
             return None;
         }
+        let recipe = recipe.filter(|_| self.is_followed);
+        let classes = match recipe {
+            Some(_) => self.places.iter().map(|place| place.class).collect(),
+            None => Box::default(),
+        };
         let copy = |key: &[u8]| Bytes::copy_from_slice(key);
         let extent = match (&self.beyond, direction) {
             (None, _) => (copy(&range.start), copy(&range.end)),
@@ -188,8 +228,13 @@ impl Recorder {
             range,
             direction,
             since,
-            recipe: recipe.filter(|_| self.is_followed).cloned(),
+            recipe: recipe.cloned(),
             block: self.block.into_boxed_slice().into(),
+            trace: Arc::new(Trace {
+                is_kept: AtomicBool::new(true),
+                classes,
+                last_changes: last_changes.clone(),
+            }),
             places: self.places,
             beyond: self.beyond,
             extent,
@@ -211,7 +256,7 @@ pub(super) struct StretchCache {
     weight_max: usize,
     kept: RwLock<Kept>,
     /// The last commit that changed a key of each class; empty when nothing is kept.
-    last_changes: Box<[AtomicU64]>,
+    last_changes: Arc<[AtomicU64]>,
 }
 
 #[derive(Default)]
@@ -283,10 +328,8 @@ impl StretchCache {
             return None;
         }
         let places = &stretch.places[..limit.min(stretch.places.len())];
-        let is_unchanged = |place: &Place| {
-            let class = self.last_changes.get(place.class as usize);
-            class.is_some_and(|last| last.load(Ordering::Acquire) <= stretch.since)
-        };
+        let is_unchanged =
+            |place: &Place| is_unchanged(&self.last_changes, place.class, stretch.since);
         let unchanged: Vec<bool> = places.iter().map(is_unchanged).collect();
         let changed = unchanged.iter().filter(|is_unchanged| !**is_unchanged).count();
         if changed * 4 > places.len() {
@@ -321,7 +364,8 @@ impl StretchCache {
         })
     }
 
-    /// Keeps what a reader of that snapshot has read, unless that may be out of date.
+    /// Keeps what a reader of that snapshot has read, unless that may be out of date, and gives
+    /// it back.
     pub(super) fn fill(
         &self,
         recorder: Recorder,
@@ -329,14 +373,17 @@ impl StretchCache {
         direction: Direction,
         recipe: Option<&Recipe>,
         snapshot: u64,
-    ) {
-        let Some(stretch) = recorder.finish(range, direction, recipe, snapshot) else { return };
+    ) -> Option<Arc<KeptStretch>> {
+        let stretch = recorder.finish(range, direction, recipe, snapshot, &self.last_changes)?;
+        let stretch = Arc::new(stretch);
         let mut kept = self.write();
-        if kept.last_change <= snapshot && kept.make_place(&stretch) {
-            kept.weight += stretch.weight();
-            kept.stretches.insert(stretch.extent.0.clone(), Arc::new(stretch));
-            kept.shrink(self.weight_max);
+        if kept.last_change > snapshot || !kept.make_place(&stretch) {
+            return None;
         }
+        kept.weight += stretch.weight();
+        kept.stretches.insert(stretch.extent.0.clone(), stretch.clone());
+        kept.shrink(self.weight_max);
+        Some(stretch)
     }
 
     /// Notes that a commit changes these cells, before the commit is published.
@@ -401,6 +448,7 @@ impl Kept {
     fn remove(&mut self, start: &[u8]) {
         if let Some(stretch) = self.stretches.remove(start) {
             self.weight -= stretch.weight();
+            stretch.trace.is_kept.store(false, Ordering::Release);
         }
     }
 

@@ -196,11 +196,11 @@ impl Moment<'_> {
         direction: Direction,
     ) -> Result<Stretch<Row>> {
         if limit == 0 || range.is_empty() {
-            return Ok(Stretch { rows: Vec::new(), more: false });
+            return Ok(Stretch::new(Vec::new(), false));
         }
         if let Some(key) = range.only_key() {
             let rows = self.row(space, range, key)?.into_iter().collect();
-            return Ok(Stretch { rows, more: false });
+            return Ok(Stretch::new(rows, false));
         }
         let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
@@ -215,8 +215,9 @@ impl Moment<'_> {
                 rows.push(decode_row(stored_key, stored, place.prefix_bytes)?);
                 Ok(())
             })?;
-        self.keep(recorder, beyond.as_deref(), place, direction, None);
-        Ok(Stretch { rows, more: beyond.is_some() })
+        let filled = self.keep(recorder, beyond.as_deref(), place, direction, None);
+        let witness = kept.or(filled).map(|kept| kept.witness(self.commit()));
+        Ok(Stretch { rows, more: beyond.is_some(), witness })
     }
 
     /// The entries of one range with the records that they name, all of this moment.
@@ -229,12 +230,12 @@ impl Moment<'_> {
     ) -> Result<Stretch<Link>> {
         let Trail { range, recipe } = trail;
         if limit == 0 || range.is_empty() {
-            return Ok(Stretch { rows: Vec::new(), more: false });
+            return Ok(Stretch::new(Vec::new(), false));
         }
         if let Some(key) = range.only_key() {
             let row = self.row(space, range, key)?;
             let links = row.map(|entry| self.follow_row(space, recipe, entry));
-            return Ok(Stretch { rows: links.into_iter().collect::<Result<_>>()?, more: false });
+            return Ok(Stretch::new(links.into_iter().collect::<Result<_>>()?, false));
         }
         let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
@@ -244,7 +245,8 @@ impl Moment<'_> {
         {
             let rows = rows.map(|row| self.link(space, recipe, row, place.prefix_bytes));
             let rows = rows.collect::<Result<_>>()?;
-            return Ok(Stretch { rows, more: kept.key_beyond(limit).is_some() });
+            let more = kept.key_beyond(limit).is_some();
+            return Ok(Stretch { rows, more, witness: kept.witness_followed(self.commit()) });
         }
         let mut recorder = stretches.recorder(limit);
         let keep = if recorder.is_some() { Keep::WithList } else { Keep::InCache };
@@ -270,8 +272,9 @@ impl Moment<'_> {
                 rows.push(Link { entry, target: target.map(|target| target.key), record });
                 Ok(())
             })?;
-        self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
-        Ok(Stretch { rows, more: beyond.is_some() })
+        let filled = self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
+        let witness = filled.and_then(|filled| filled.witness_followed(self.commit()));
+        Ok(Stretch { rows, more: beyond.is_some(), witness })
     }
 
     /// The row of a range that has one key only. Looking for it is far cheaper than walking.
@@ -346,11 +349,10 @@ impl Moment<'_> {
         place: StoredRange,
         direction: Direction,
         recipe: Option<&Recipe>,
-    ) {
-        if let Some(mut recorder) = recorder {
-            beyond.into_iter().for_each(|stored_key| recorder.stop_before(stored_key));
-            self.caches.stretches.fill(recorder, place, direction, recipe, self.commit());
-        }
+    ) -> Option<Arc<KeptStretch>> {
+        let mut recorder = recorder?;
+        beyond.into_iter().for_each(|stored_key| recorder.stop_before(stored_key));
+        self.caches.stretches.fill(recorder, place, direction, recipe, self.commit())
     }
 }
 

@@ -289,9 +289,9 @@ mod tests {
 
     #[test]
     fn an_engine_may_stop_early_if_it_says_so() {
-        let stretch = |rows: &[u8], more| Ok(vec![Stretch { rows: rows.to_vec(), more }]);
+        let stretch = |rows: &[u8], more| Ok(vec![Stretch::new(rows.to_vec(), more)]);
         let short = same_stretches("", stretch(&[1, 2, 3], false), stretch(&[1, 2], true));
-        assert_eq!(short.unwrap(), vec![Stretch { rows: vec![1, 2], more: true }]);
+        assert_eq!(short.unwrap(), vec![Stretch::new(vec![1, 2], true)]);
         let silent = || same_stretches("", stretch(&[1, 2, 3], false), stretch(&[1, 2], false));
         assert!(std::panic::catch_unwind(silent).is_err());
         let other = || same_stretches("", stretch(&[1, 2, 3], false), stretch(&[1, 3], true));

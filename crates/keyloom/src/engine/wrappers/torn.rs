@@ -143,7 +143,7 @@ impl Torn {
                 Some(last) if next.more && rows.len() < limit => {
                     left = left.after(&last.key, direction);
                 }
-                Some(_) | None => return Ok(Stretch { rows, more: next.more }),
+                Some(_) | None => return Ok(Stretch::new(rows, next.more)),
             }
             yield_now().await;
         }
@@ -178,7 +178,7 @@ fn overlaid(
         Direction::Forward => rows.take(limit).collect(),
         Direction::Backward => rows.rev().take(limit).collect(),
     };
-    Stretch { rows, more }
+    Stretch::new(rows, more)
 }
 
 /// The cells of one batch that have not changed visibly. When it is dropped, all have.
@@ -400,17 +400,17 @@ mod tests {
             ])
         };
         let rows = vec![row("a", 1), row("b", 1), row("c", 1), row("e", 1)];
-        let found = Stretch { rows: rows.clone(), more: false };
+        let found = Stretch::new(rows.clone(), false);
         let shown = overlaid(found, hidden(), 10, Direction::Forward);
         let all = [row("a", 1), row("b", 0), row("d", 0), row("e", 1), row("z", 0)];
-        assert_eq!(shown, Stretch { rows: all.to_vec(), more: false });
+        assert_eq!(shown, Stretch::new(all.to_vec(), false));
         // "z" may come after rows that were not read.
-        let found = Stretch { rows: rows.clone(), more: true };
+        let found = Stretch::new(rows.clone(), true);
         let shown = overlaid(found, hidden(), 10, Direction::Forward);
-        assert_eq!(shown, Stretch { rows: all[..4].to_vec(), more: true });
-        let found = Stretch { rows: rows.into_iter().rev().collect(), more: false };
+        assert_eq!(shown, Stretch::new(all[..4].to_vec(), true));
+        let found = Stretch::new(rows.into_iter().rev().collect(), false);
         let shown = overlaid(found, hidden(), 2, Direction::Backward);
         let last = vec![row("z", 0), row("e", 1)];
-        assert_eq!(shown, Stretch { rows: last, more: true });
+        assert_eq!(shown, Stretch::new(last, true));
     }
 }

@@ -308,15 +308,7 @@ impl<'s> Search<'s> {
         binding: Arc<Binding>,
     ) -> Result<Page<Nearby<Document>>> {
         let radius = self.near.radius_m.min(DISTANCE_M_MAX);
-        let mut page = Page {
-            records: Vec::new(),
-            next: None,
-            previous: None,
-            stopped: Stopped::End,
-            read: 0,
-            problems: Vec::new(),
-            swept_until: None,
-        };
+        let mut page = Page::nothing();
         let mut last: Option<Rank> = None;
         let mut inner = after.as_ref().map_or(0.0, |after| after.distance_m);
         // What lies exactly on the inner edge belongs to the first ring only.

@@ -100,7 +100,7 @@ pub(crate) async fn history(
     }
     let next = left_off.map(|place| Cursor::new(position(&subject, &place), binding));
     let Listing { entries, problems, .. } = listing;
-    Ok(Page { records: entries, next, previous: None, stopped, read, problems, swept_until: None })
+    Ok(Page { records: entries, next, stopped, read, problems, ..Page::nothing() })
 }
 
 /// Where the listing of a key starts; `None` when nothing is known of it.

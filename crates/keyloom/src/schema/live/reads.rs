@@ -103,6 +103,14 @@ impl Live {
         self.reload().await.map(drop)
     }
 
+    /// Whether this state of the schema is the one in the store.
+    pub(crate) async fn is_current(&self, loaded: &Loaded) -> Result<bool> {
+        match self.check_epoch(loaded).await {
+            Err(error) if error.kind() == ErrorKind::StaleSchema => Ok(false),
+            checked => checked.map(|()| true),
+        }
+    }
+
     async fn check_epoch(&self, loaded: &Loaded) -> Result<()> {
         let epoch = std::slice::from_ref(&self.epoch.address);
         loaded.check_current(self.engine.get(&self.space, epoch).await?.pop().flatten().as_ref())
