@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, followed_key_of};
 use crate::session::Session;
-use crate::write::entry_keys_of;
+use crate::write::stored_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
 /// engines whose answers may mix moments.
@@ -185,7 +185,7 @@ pub(crate) fn has_entry(
 ) -> bool {
     let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
     value.is_some_and(|value| {
-        entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
+        stored_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
     })
 }
 
