@@ -58,12 +58,13 @@ impl<'p> Reader<'p> {
             return Ok(true);
         }
         let record: Value = document.json()?;
-        Ok(self.plan.filters.iter().all(|(path, test)| {
+        Ok(self.plan.filters.iter().all(|(path, tests)| {
             let values = path.all(&record);
             let present = || values.iter().filter(|value| !value.is_null());
+            let hold = |value: Option<&Value>| tests.iter().all(|test| test.holds(value));
             match present().next() {
-                None => test.holds(None),
-                Some(_) => present().any(|value| test.holds(Some(value))),
+                None => hold(None),
+                Some(_) => present().any(|value| hold(Some(value))),
             }
         }))
     }
