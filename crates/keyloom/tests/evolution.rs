@@ -366,6 +366,58 @@ async fn a_schema_change_under_a_verification_causes_no_alarm() {
     assert_eq!(findings, []);
 }
 
+const STEPS: &str = r#"
+[collection.run]
+key = "run:{id}"
+
+[collection.run.fields]
+id    = "text"
+steps = "map"
+"steps.*.due"   = "timestamp"
+"steps.*.token" = "text"
+
+[collection.run.index.due]
+key = "due:{steps.*.due}:{id}:{steps.*key}"
+
+[collection.run.unique.token]
+key = "token:{steps.*.token}"
+"#;
+
+/// Elements that lack a field have no entry, and their neighbours do, whatever the index says of
+/// records that are written later.
+#[tokio::test]
+async fn what_a_record_owns_stays_its_own_when_an_index_becomes_strict() {
+    let processes = Processes::new();
+    let (store, _) = processes.open(&Schema::from_toml(STEPS).unwrap()).await;
+    let runs = store.documents("run").await.unwrap();
+    for id in ["r1", "r2"] {
+        let token = format!("t-{id}");
+        let run = json!({ "id": id, "steps": { "a": { "due": 5, "token": token }, "b": {} } });
+        runs.insert(&run).await.unwrap();
+    }
+    let strict = STEPS.replace(":{steps.*key}\"\n", ":{steps.*key}\"\nsparse = false\n");
+    let strict = strict.replace("{steps.*.token}\"\n", "{steps.*.token}\"\nsparse = false\n");
+    let (store, applied) = processes.open(&Schema::from_toml(&strict).unwrap()).await;
+    assert_eq!(classes(&applied), [Class::Safe, Class::Safe]);
+    assert_clean(&store).await;
+    let runs = store.documents("run").await.unwrap();
+    let by_token = runs.get_by("token", "t-r1").await.unwrap().unwrap();
+    assert_eq!(by_token.key, "run:r1");
+    let in_transaction: keyloom::Result<bool> = store
+        .transaction(|tx| async move {
+            Ok(tx.documents("run")?.get_by("token", "t-r1").await?.is_some())
+        })
+        .await;
+    assert!(in_transaction.unwrap());
+    runs.replace(&json!({ "id": "r2", "steps": { "c": { "due": 7, "token": "t-c" } } }))
+        .await
+        .unwrap();
+    assert_clean(&store).await;
+    runs.delete("r1").await.unwrap();
+    assert_clean(&store).await;
+    assert_eq!(store.verify().await.unwrap().entries, 2);
+}
+
 #[tokio::test]
 async fn schema_changes_of_many_processes_at_once_all_arrive() {
     let processes = Arc::new(Processes::new());

@@ -147,6 +147,17 @@ fn record() -> impl Strategy<Value = Value> {
     })
 }
 
+/// The record as it is kept: whole numbers are written as such where they are declared.
+fn as_kept(record: &Value) -> Value {
+    let mut kept = record.clone();
+    for field in ["at", "rank"] {
+        if let Some(number) = record[field].as_f64().filter(|_| record[field].is_f64()) {
+            kept[field] = json!(number as i64);
+        }
+    }
+    kept
+}
+
 fn wait<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(future)
@@ -170,7 +181,7 @@ proptest! {
                     kept.as_object_mut().unwrap().remove("total");
                     kept.as_object_mut().unwrap().remove("stats");
                     let text = |value: &Value| value.to_string();
-                    assert_eq!(text(&kept), text(&record));
+                    assert_eq!(text(&kept), text(&as_kept(&record)));
                     let page = items.page(&Query::new().scan()).await.unwrap();
                     assert_eq!((page.records.len(), page.problems.len()), (1, 0));
                     for field in ["at", "when", "score", "rank", "uid"] {
@@ -347,6 +358,34 @@ async fn counters_take_any_name_that_can_be_shown_and_no_other() {
     let shown = items.get(("ana", "1")).await.unwrap().unwrap().into_value();
     assert!(shown["stats"].as_object().unwrap().len() < 30);
     assert!(store.verify().await.unwrap().is_clean());
+}
+
+/// JSON does not tell 5.0 from 5: neither do keys, questions and look-ups.
+#[tokio::test]
+async fn a_whole_number_is_one_however_it_is_written() {
+    let schema = r#"
+        [collection.n]
+        key = "n:{id}"
+        fields = { id = "integer", at = "timestamp" }
+        unique.at = { key = "at:{at}" }
+    "#;
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let numbers = store.documents("n").await.unwrap();
+    let kept = numbers.insert(&json!({ "id": 5.0, "at": -0.0 })).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(kept.text()), r#"{"id":5,"at":0}"#);
+    for id in [json!(5), json!(5.0)] {
+        assert!(numbers.get(id.clone()).await.unwrap().is_some(), "{id}");
+        for query in
+            [Query::new().equal("id", id.clone()), Query::new().range("id", id.clone()..=id)]
+        {
+            assert_eq!(numbers.count(&query).await.unwrap(), 1);
+        }
+    }
+    assert!(numbers.get_by("at", json!(0.0)).await.unwrap().is_some());
+    for wrong in [json!(5.5), json!(1e19), json!("5")] {
+        assert_eq!(numbers.get(wrong).await.unwrap_err().kind(), ErrorKind::InvalidKey);
+    }
 }
 
 #[tokio::test]

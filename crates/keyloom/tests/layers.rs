@@ -84,7 +84,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
     ("record", "engine", &["Integers", "ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
-    ("query", "write", &["Retry", "entry_keys_of"]),
+    ("query", "write", &["Retry", "stored_keys_of"]),
 ];
 
 /// Who may use which dependency. All others, tests apart, are refused.

@@ -152,6 +152,27 @@ fn a_neighbour_across_the_border_of_a_cell_is_found() {
 }
 
 #[test]
+fn one_place_is_found_by_every_way_to_write_it() {
+    block_on(async {
+        let places = [
+            Place { lat: 12.5, lon: 180.0 },
+            Place { lat: 12.5, lon: -180.0 },
+            Place { lat: 90.0, lon: 0.0 },
+            Place { lat: 90.0, lon: -123.0 },
+        ];
+        let store = store_with(&places).await;
+        for (lat, lon, wanted) in [
+            (12.5, 180.0, ["p0000", "p0001"]),
+            (12.5, -180.0, ["p0000", "p0001"]),
+            (90.0, 55.0, ["p0002", "p0003"]),
+        ] {
+            let found = all_pages(&store, Near::new(lat, lon).within(0.0).index("nearby")).await;
+            assert_eq!(found, wanted.map(|id| (id.to_owned(), 0.0)), "{lat} {lon}");
+        }
+    });
+}
+
+#[test]
 fn many_places_at_one_spot_are_all_told_once() {
     block_on(async {
         let places = vec![Place { lat: 10.0, lon: 10.0 }; 2_500];

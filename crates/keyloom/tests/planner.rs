@@ -203,3 +203,26 @@ async fn elements_are_told_alike_and_a_union_repeats_nothing() {
     assert!(error.context_value("note").unwrap().contains("each record once"), "{error}");
     assert_eq!(posts.count(&mine).await.unwrap_err().kind(), ErrorKind::NoIndex);
 }
+
+/// A scan gives the records that an index would, each once.
+#[tokio::test]
+async fn a_scan_for_a_range_wants_one_element_within_it() {
+    let schema = "[collection.post]\nkey = \"post:{id}\"\nfields = { id = \"text\" }\n";
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let posts = store.documents("post").await.unwrap();
+    for (id, marks) in [("1", json!([1, 9])), ("2", json!([1, 4, 9])), ("3", json!(null))] {
+        posts.insert(&json!({ "id": id, "marks": marks })).await.unwrap();
+    }
+    let within = Query::new().range("marks.*", 3..=5).scan();
+    assert_eq!(ids(&posts, &within).await, ["2"]);
+    assert_eq!(ids(&posts, &Query::new().range::<i64>("marks.*", ..).scan()).await, ["1", "2"]);
+    let plan = posts.explain(&within).await.unwrap();
+    assert!(plan.ends_with("filter: marks.* >= 3 and <= 5"), "{plan}");
+
+    // Keys alone cannot tell, whoever asks for the filter.
+    let error = posts.keys(&within).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidQuery);
+    assert_eq!(posts.count(&within).await.unwrap(), 1);
+    assert_eq!(posts.keys(&Query::new().scan()).await.unwrap().records.len(), 3);
+}

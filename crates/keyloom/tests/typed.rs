@@ -88,7 +88,7 @@ fn types_and_files_declare_the_same_schemas() {
 }
 
 /// A record that uses whatever an attribute can say.
-#[derive(Debug, Serialize, Deserialize, Record)]
+#[derive(Clone, Debug, Serialize, Deserialize, Record)]
 #[record(
     key = "task:{tenant}:{number}",
     area = "tasks",
@@ -420,12 +420,53 @@ async fn names_that_a_query_has_itself_get_an_underscore() {
     // What serde skips is not part of the record.
     assert_eq!(found.scratch, 0);
     assert_eq!(tasks.by_key("t").number(7_u32).count().await.unwrap(), 1);
-    // JSON would have `null` in its place, and the record could never be read back.
-    let odd = Task { number: 8, weights: [("a".to_owned(), f64::NAN)].into(), ..task };
-    let error = tasks.insert(&odd).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidRecord);
-    assert_eq!(error.context_value("field"), Some("weights.*"));
-    assert_eq!(error.context_value("value"), Some("NaN"));
+}
+
+/// JSON would have `null` in its place, and the record could never be read back.
+#[tokio::test]
+async fn numbers_that_json_has_not_are_refused_by_name_on_every_way() {
+    let store = store().await;
+    let tasks = store.collection::<Task>().await.unwrap();
+    let task = Task {
+        tenant: "t".to_owned(),
+        number: 7,
+        priority: 5,
+        title: None,
+        done: false,
+        weights: [("a".to_owned(), -1.5)].into(),
+        count: -3,
+        r#type: "x".to_owned(),
+        data: serde_json::Value::Null,
+        scratch: 9,
+    };
+    tasks.insert(&task).await.unwrap();
+    let odd = Task { weights: [("a".to_owned(), f64::NAN)].into(), ..task.clone() };
+    let spoil = |task: &mut Task| {
+        task.weights.insert("a".to_owned(), f64::NAN);
+        Ok(())
+    };
+    let in_transaction: keyloom::Result<()> = store
+        .transaction(|tx| {
+            let odd = odd.clone();
+            async move { tx.collection::<Task>()?.upsert(&odd).await.map(drop) }
+        })
+        .await;
+    for refused in [
+        tasks.insert(&odd).await.map(drop),
+        tasks.upsert(&odd).await.map(drop),
+        tasks.replace(&odd).await.map(drop),
+        tasks.modify(("t", 7), spoil).await.map(drop),
+        tasks.upsert_with(&odd, |_| Ok(())).await.map(drop),
+        in_transaction,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRecord);
+        for (name, value) in
+            [("collection", "task"), ("index", "weight"), ("field", "weights.*"), ("value", "NaN")]
+        {
+            assert_eq!(error.context_value(name), Some(value), "{error}");
+        }
+    }
 }
 
 #[test]

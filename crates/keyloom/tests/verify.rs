@@ -12,8 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use index_support::{Clients, Dice, Meddled, dump, is_record, memory_store, peek, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
-use keyloom::{Finding, FindingKind, Repair, RepairOptions, Store, Verification, VerifyOptions};
+use keyloom::engine::{
+    Address, Area, Batch, Effect, Embedded, EmbeddedOptions, Engine, EngineExt, Memory, Space,
+    Stamp, Torn,
+};
+use keyloom::{
+    Finding, FindingKind, Query, Repair, RepairOptions, Store, Verification, VerifyOptions,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -115,6 +120,43 @@ async fn every_fault_is_found_and_mended() {
         assert_eq!(dump(&store).await, sound, "{key}");
         let again = store.repair(&RepairOptions::default()).await.unwrap();
         assert_eq!(again.mended_counts.total(), 0, "nothing is left to mend");
+    }
+}
+
+/// An entry that carries the record is read instead of it, and its stamp is given out as the
+/// record's version: with another one nobody could write what a page showed.
+#[tokio::test]
+async fn an_entry_that_carries_the_record_has_its_version() {
+    let (key, area) = ("full:ana:u1", Area::new("cards").unwrap());
+    for is_stamped in [true, false] {
+        for is_whole in [true, false] {
+            if is_stamped && is_whole {
+                continue;
+            }
+            let store = memory_store().await;
+            ana(&store).await;
+            let address = Address::new(area.clone(), key);
+            let cell = store.engine().get_one(&Space::main(), &address).await.unwrap().unwrap();
+            let whole = cell.bytes().unwrap().clone();
+            let old = r#"{"id":"u1","name":"ana","old":true}"#.into();
+            let stamp = if is_stamped { cell.stamp } else { Stamp([7; Stamp::BYTES]) };
+            let bytes = if is_whole { whole } else { old };
+            let mut batch = Batch::new(Space::main());
+            batch.push(address.clone(), None, Some(Effect::Put { stamp, bytes }));
+            store.engine().commit(batch).await.unwrap();
+
+            let finding = only_finding(&store).await;
+            assert_eq!((finding.kind, finding.key.as_str()), (FindingKind::Wrong, key));
+            let repair = mend(&store).await;
+            assert_eq!((repair.mended, repair.left), (vec![finding], vec![]));
+            assert_clean(&store).await;
+            let mended = store.engine().get_one(&Space::main(), &address).await.unwrap();
+            assert_eq!(mended, Some(cell), "{is_stamped} {is_whole}");
+            let users = store.documents("user").await.unwrap();
+            let query = Query::new().index("full").equal("name", "ana");
+            let shown = users.page(&query).await.unwrap().records.remove(0);
+            users.replace_if(&shown.value, shown.version).await.unwrap();
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use keyloom::engine::{
     Address, Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space,
 };
-use keyloom::{Collection, Effect, ErrorKind, Fate, Query, Schema, Store};
+use keyloom::{Collection, Effect, ErrorKind, Fate, FindingKind, Query, Schema, Store};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = r#"
@@ -402,6 +402,28 @@ async fn interleaved_templates_do_not_see_each_other() {
             assert!(own.records.iter().all(|post| post.value["userId"] == user));
         }
     }
+}
+
+/// A schema may be declared over keys that something else wrote, and not all of them are records.
+#[tokio::test]
+async fn keys_of_no_template_are_not_taken_for_records() {
+    let store = Store::open("memory:").await.unwrap();
+    let plain = store.plain();
+    for key in [&b"note:1"[..], b"note:2", b"note:2:part", b"note:%41", b"note:\0", b"note:\xff"] {
+        plain.put(key, r#"{"id":"1"}"#).await.unwrap();
+    }
+    let schema = "[collection.note]\nkey = \"note:{id}\"\nfields = { id = \"text\" }\n";
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let notes = store.documents("note").await.unwrap();
+    let all = Query::new().scan();
+    assert_eq!(notes.keys(&all).await.unwrap().records, ["note:1", "note:2"]);
+    assert_eq!(notes.count(&all).await.unwrap(), 2);
+    let page = notes.page(&all.clone().take(1)).await.unwrap();
+    let next = notes.page(&all.clone().take(1).from_cursor(page.next.unwrap())).await.unwrap();
+    assert_eq!((&*next.records[0].key, next.next.is_none()), ("note:2", true));
+    let back = notes.page(&all.from_cursor(next.previous.unwrap())).await.unwrap();
+    assert_eq!(back.records.len(), 1);
+    assert_eq!(store.verify().await.unwrap().counts.of(FindingKind::Unknown), 4);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
 use crate::schema::{Collection, EXPIRY_INDEX, Index, Loaded, record_key_of};
 use crate::session::Session;
-use crate::write::{self, Change, Current, Refused, entry_keys_of};
+use crate::write::{self, Change, Current, Refused, stored_keys_of};
 
 /// How a store is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Pass<'_> {
         let removals = named.into_iter().zip(cells).filter_map(|((entry, key), cell)| {
             // What cannot be read, and an entry that its record does not have, is for verify.
             let current = Current::from_cell(collection, &key, &cell?, None).ok()?;
-            let is_its = entry_keys_of(collection, index, &current.value).ok()?.contains(entry);
+            let is_its = stored_keys_of(collection, index, &current.value).ok()?.contains(entry);
             let is_expired = collection.is_expired(&current.value, self.now);
             (is_its && is_expired).then(|| Change::expiry(collection, key, current))
         });

@@ -179,12 +179,14 @@ pub(super) fn at_sight(pair: &Pair, sight: &Sight) -> Sighted {
         Verdict::Dangling | Verdict::Misplaced => {
             Sighted::Step(step(Effect::Delete, Mended::Removed))
         }
-        Verdict::Altered { value } => Sighted::Step(step(put(sight, value), Mended::Rewritten)),
+        Verdict::Altered { value } => {
+            Sighted::Step(step(put(pair, sight, value), Mended::Rewritten))
+        }
         Verdict::Missing { value, holder: None } => {
-            Sighted::Step(step(put(sight, value), Mended::Put))
+            Sighted::Step(step(put(pair, sight, value), Mended::Put))
         }
         Verdict::Missing { value, holder: Some(holder) } => {
-            Sighted::Held { step: step(put(sight, value), Mended::Put), holder }
+            Sighted::Held { step: step(put(pair, sight, value), Mended::Put), holder }
         }
     }
 }
@@ -202,11 +204,14 @@ impl Step {
 }
 
 /// The effect that makes an entry hold what its record gives. It is stamped with the record's
-/// version, as a writer would, unless what is wrong with the entry bears that stamp already.
-fn put(sight: &Sight, value: Bytes) -> Effect {
+/// version, as a writer would. If what is wrong with the entry bears that stamp already, another
+/// one tells the two apart; but an entry that carries the record must have the record's.
+fn put(pair: &Pair, sight: &Sight, value: Bytes) -> Effect {
     let version = stamp_of(sight.record.as_ref());
     let fresh = || Version::first().stamp();
-    let stamp = version.filter(|_| stamp_of(sight.entry.as_ref()) != version).unwrap_or_else(fresh);
+    let is_free =
+        |version: &Stamp| pair.carries_record() || stamp_of(sight.entry.as_ref()) != Some(*version);
+    let stamp = version.filter(is_free).unwrap_or_else(fresh);
     Effect::Put { stamp, bytes: value }
 }
 

@@ -5,7 +5,7 @@
 //! | yes | the value that the record gives | sound |
 //! | yes | nothing | missing |
 //! | yes | an entry of another record | missing, and held by that one |
-//! | yes | an entry of this record with another value | altered |
+//! | yes | an entry of this record with another value, or with another version where it carries the record | altered |
 //! | no, it is not there | an entry of this record | dangling |
 //! | no, though it is there | an entry of this record | misplaced |
 //! | no | nothing, or an entry of another record | sound |
@@ -14,12 +14,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::engine::{Address, Cell};
 use crate::error::Result;
-use crate::schema::{Collection, Index, record_key_of};
-use crate::write::{Image, entry_keys_of, entry_value, read_record};
+use crate::schema::{Collection, Holds, Index, record_key_of};
+use crate::write::{Image, entry_value, read_record, stored_keys_of};
 
 /// A record and one key of one index.
 #[derive(Clone, Debug)]
@@ -51,6 +50,7 @@ pub(super) enum Verdict {
     },
     Dangling,
     Misplaced,
+    /// It holds another value, or carries the record with another version.
     Altered {
         /// What the entry should hold.
         value: Bytes,
@@ -84,7 +84,9 @@ impl Pair {
         match (expected, entry) {
             (None, None) => Verdict::Sound,
             (Some(value), None) => Verdict::Missing { value, holder: None },
-            (Some(value), Some(cell)) if cell.bytes() == Some(&value) => Verdict::Sound,
+            (Some(value), Some(cell)) if cell.bytes() == Some(&value) && self.tells(sight) => {
+                Verdict::Sound
+            }
             (_, Some(_)) if owner.is_none() => Verdict::Unreadable,
             (Some(value), Some(_)) if is_own => Verdict::Altered { value },
             (Some(value), Some(_)) => Verdict::Missing { value, holder: owner },
@@ -94,31 +96,26 @@ impl Pair {
         }
     }
 
+    /// Whether the entry's stamp is right. Those that carry the record are read instead of it, and
+    /// their stamp is given out as its version; that of any other entry means nothing.
+    fn tells(&self, sight: &Sight) -> bool {
+        let stamp = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.stamp);
+        !self.carries_record() || stamp(&sight.entry) == stamp(&sight.record)
+    }
+
+    /// Whether the index's entries are read instead of the record.
+    pub(super) fn carries_record(&self) -> bool {
+        self.index.holds == Holds::Record
+    }
+
     /// What the record gives as the entry's value; `None` when it does not have the key.
     fn expected(&self, cell: Option<&Cell>) -> Result<Option<Bytes>, String> {
         let Some(cell) = cell else { return Ok(None) };
         let (value, text) = read_record(&self.collection, &self.record, cell)?;
-        let keys = stored_keys(&self.collection, &self.index, &value)
+        let keys = stored_keys_of(&self.collection, &self.index, &value)
             .map_err(|error| error.to_string())?;
         let image = Image { key: &self.record, value: &value, text: &text };
         Ok(keys.contains(&self.entry).then(|| entry_value(&self.index, image)))
-    }
-}
-
-/// The keys that an index holds for a record in the store.
-///
-/// An index may have become strict about missing fields after the record was written; such a
-/// record rightly has no entry.
-pub(super) fn stored_keys(
-    collection: &Collection,
-    index: &Index,
-    record: &Value,
-) -> Result<Vec<Bytes>> {
-    match entry_keys_of(collection, index, record) {
-        Err(_) if !index.sparse => {
-            entry_keys_of(collection, &Index { sparse: true, ..index.clone() }, record)
-        }
-        keys => keys,
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::counter_cells::CounterCell;
-use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
+use super::pair::{Pair, Sight, Verdict, owner};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Cell, Row};
 use crate::schema::{Collection, Index, Loaded};
-use crate::write::{Image, entry_value, read_record};
+use crate::write::{Image, entry_value, read_record, stored_keys_of};
 
 /// The keys of a chunk, by what there is to be done about them.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Sorted {
         };
         let image = Image { key: &row.key, value: &value, text: &text };
         for index in complete_indexes(loaded, collection) {
-            let Ok(keys) = stored_keys(collection, index, &value) else {
+            let Ok(keys) = stored_keys_of(collection, index, &value) else {
                 self.suspects.push(unfit(row.key));
                 return;
             };

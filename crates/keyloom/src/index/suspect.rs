@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::counter_cells::CounterCell;
 use super::finding::{Finding, FindingKind};
-use super::pair::{Pair, Sight, Verdict, owner, stored_keys};
+use super::pair::{Pair, Sight, Verdict, owner};
 use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::schema::{Collection, Index, IndexState, Loaded};
-use crate::write::read_record;
+use crate::write::{read_record, stored_keys_of};
 
 /// What may be wrong.
 #[derive(Clone, Debug)]
@@ -128,7 +128,8 @@ fn stale(pair: &Pair, verdict: Verdict) -> Option<Finding> {
             (FindingKind::Wrong, format!("its record {record} does not have this entry"))
         }
         Verdict::Altered { .. } => {
-            (FindingKind::Wrong, format!("its record {record} gives it another value"))
+            let what = if pair.carries_record() { "value or version" } else { "value" };
+            (FindingKind::Wrong, format!("its record {record} gives it another {what}"))
         }
         Verdict::Unreadable => (FindingKind::Unreadable, "the entry names no record".to_owned()),
     };
@@ -168,7 +169,7 @@ fn unfit(
         Err(reason) => return Some(finding(None, reason)),
     };
     complete_indexes(loaded, collection).find_map(|index| {
-        let error = stored_keys(collection, index, &value).err()?;
+        let error = stored_keys_of(collection, index, &value).err()?;
         Some(finding(Some(index.name.clone()), format!("it does not fit the index: {error}")))
     })
 }

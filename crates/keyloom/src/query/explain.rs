@@ -8,7 +8,7 @@ use super::predicate::{Order, Query};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind};
 use crate::key::{Path, Segment, Template};
-use crate::schema::{Collection, Holds, Index, Loaded};
+use crate::schema::{Collection, Holds, Index, Loaded, Test};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,8 +52,9 @@ impl fmt::Display for Plan {
             Direction::Backward => "backward",
         };
         write!(f, "direction: {direction}")?;
-        for (path, test) in &self.filters {
-            write!(f, "\nfilter: {path} {test}")?;
+        for (path, tests) in &self.filters {
+            let tests: Vec<String> = tests.iter().map(Test::to_string).collect();
+            write!(f, "\nfilter: {path} {}", tests.join(" and "))?;
         }
         Ok(())
     }

@@ -128,13 +128,6 @@ pub(crate) async fn documents(
 
 /// A page of the keys of records, without reading the records.
 pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result<Page<Document>> {
-    if !query.filters.is_empty() {
-        return Err(Error::new(
-            ErrorKind::InvalidQuery,
-            "keys alone cannot be filtered by what the records hold",
-        )
-        .with("collection", name));
-    }
     // Looked up first: what is swept meanwhile is missing from the page, and not in it.
     let swept_until = swept(session, name).await?;
     let page = run(session, name, query, Want::Entries).await?;
@@ -203,6 +196,11 @@ async fn run_once(
         Ok((plan(session, loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
+    // A scan filters by whatever else is asked for.
+    if want == Want::Entries && !plan.filters.is_empty() {
+        let message = "keys alone cannot be filtered by what the records hold";
+        return Err(Error::new(ErrorKind::InvalidQuery, message).with("collection", name));
+    }
     let mut gathered = gather(session, &plan, query, want, position.as_ref()).await?;
     if want == Want::Records {
         reveal(session, &plan.collection, gathered.records.iter_mut()).await?;

@@ -21,8 +21,9 @@ pub(crate) struct Plan {
     pub(crate) branches: Vec<Branch>,
     /// The direction in which keys are read for the order that was asked for.
     pub(crate) direction: Direction,
-    /// Tests on records that the ranges do not guarantee.
-    pub(crate) filters: Vec<(Path, Test)>,
+    /// Tests on records that the ranges do not guarantee. Those of one filter must all hold for
+    /// one value of the field.
+    pub(crate) filters: Vec<(Path, Vec<Test>)>,
 }
 
 /// One contiguous range of keys.
@@ -133,7 +134,7 @@ pub(crate) fn plan(
     let filters = query
         .filters
         .iter()
-        .map(|(field, test)| Ok((read_path(collection, field)?, test.clone())))
+        .map(|(field, test)| Ok((read_path(collection, field)?, vec![test.clone()])))
         .collect::<Result<Vec<_>>>()?;
     let pinned: Option<Vec<&str>> = pinned.map(|names| names.split(',').collect());
     let mut fits_by_branch = Vec::new();
@@ -417,7 +418,7 @@ fn refuse_or_scan(
     collection: &Arc<Collection>,
     query: &Query,
     branches: &[Asked],
-    mut filters: Vec<(Path, Test)>,
+    mut filters: Vec<(Path, Vec<Test>)>,
 ) -> Result<Plan> {
     let ([asked], true, None) = (branches, query.scan, &query.index) else {
         return Err(super::explain::no_index(loaded, collection, query, branches));
@@ -430,10 +431,10 @@ fn refuse_or_scan(
         .with("collection", &collection.name));
     }
     filters.extend(
-        asked.equal.iter().map(|(path, value)| (path.clone(), Test::Equals(value.clone()))),
+        asked.equal.iter().map(|(path, value)| (path.clone(), vec![Test::Equals(value.clone())])),
     );
     if let Some((path, span)) = &asked.range {
-        filters.extend(span_tests(collection, span)?.into_iter().map(|test| (path.clone(), test)));
+        filters.push((path.clone(), span_tests(collection, span)?));
     }
     let range = match session.confine(collection, None)? {
         Some(own) if asked.is_void => nothing_of(own),
@@ -451,6 +452,7 @@ fn refuse_or_scan(
     })
 }
 
+/// What a value between two bounds fulfils. Without bounds it is there, as in an index.
 fn span_tests(collection: &Collection, span: &Span) -> Result<Vec<Test>> {
     use std::ops::Bound;
     let Span::Between(lower, upper) = span else {
@@ -467,5 +469,6 @@ fn span_tests(collection: &Collection, span: &Span) -> Result<Vec<Test>> {
         Bound::Excluded(value) => Some(Test::Less(value.clone())),
         Bound::Unbounded => None,
     };
-    Ok(lower.into_iter().chain(upper).collect())
+    let bounds: Vec<Test> = lower.into_iter().chain(upper).collect();
+    Ok(if bounds.is_empty() { vec![Test::Present] } else { bounds })
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, followed_key_of};
 use crate::session::Session;
-use crate::write::entry_keys_of;
+use crate::write::stored_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
 /// engines whose answers may mix moments.
@@ -63,12 +63,13 @@ impl<'p> Reader<'p> {
             return Ok(true);
         }
         let record: Value = document.json()?;
-        Ok(self.plan.filters.iter().all(|(path, test)| {
+        Ok(self.plan.filters.iter().all(|(path, tests)| {
             let values = path.all(&record);
             let present = || values.iter().filter(|value| !value.is_null());
+            let hold = |value: Option<&Value>| tests.iter().all(|test| test.holds(value));
             match present().next() {
-                None => test.holds(None),
-                Some(_) => present().any(|value| test.holds(Some(value))),
+                None => hold(None),
+                Some(_) => present().any(|value| hold(Some(value))),
             }
         }))
     }
@@ -190,7 +191,7 @@ pub(crate) fn has_entry(
 ) -> bool {
     let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
     value.is_some_and(|value| {
-        entry_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
+        stored_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
     })
 }
 

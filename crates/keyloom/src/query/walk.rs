@@ -195,7 +195,8 @@ impl Lane<'_> {
     ) {
         let (template, interleaved) = match &self.branch.index {
             Some(index) => (&index.key, index.interleaved),
-            None => (&collection.key, collection.interleaved),
+            // What others left among the records would be taken for one: nothing led to it.
+            None => (&collection.key, true),
         };
         self.more = more;
         self.waiting.reserve(rows.len());

@@ -48,11 +48,15 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
 
 /// Adds where a refused value would have gone.
 fn locate(error: Error, collection: &Collection, field: &Field) -> Error {
-    let uses = |template: &Template| template.segments().any(|segment| segment.path == field.path);
+    with_indexes_of(error.with("collection", &collection.name), collection, &field.path.to_string())
+}
+
+/// Adds the indexes that a field is part of.
+pub(crate) fn with_indexes_of(error: Error, collection: &Collection, field: &str) -> Error {
+    let uses =
+        |template: &Template| template.segments().any(|segment| segment.path.to_string() == field);
     let users = collection.indexes.values().filter(|index| uses(&index.key));
-    users.fold(error.with("collection", &collection.name), |error, index| {
-        error.with("index", &index.name)
-    })
+    users.fold(error, |error, index| error.with("index", &index.name))
 }
 
 fn check_field(field: &Field, record: &Value) -> Result<()> {

@@ -6,11 +6,8 @@
 
 use serde_json::Value;
 
-use crate::key::{Kind, Step};
+use crate::key::{Kind, Step, whole_of};
 use crate::schema::{Collection, FieldKind};
-
-/// The first number that has more than 64 bits with its sign.
-const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Writes whole numbers as such, in the fields that hold no others.
 pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Value) {
@@ -41,14 +38,8 @@ fn at_each(steps: &[Step], value: &mut Value, call: &mut impl FnMut(&mut Value))
 }
 
 fn write_whole(value: &mut Value) {
-    if let Value::Number(number) = &*value
-        && number.is_f64()
-        && let Some(number) = number.as_f64()
-        && number.fract() == 0.0
-        && (-BEYOND..BEYOND).contains(&number)
-    {
-        // A whole number in this range is the same as an integer.
-        *value = Value::from(number as i64);
+    if let Some(number) = whole_of(value) {
+        *value = Value::from(number);
     }
 }
 

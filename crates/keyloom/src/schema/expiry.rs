@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::model::Collection;
 use super::probe::value_at;
-use crate::key::{Kind, Path, Span, datetime_of, millis_of};
+use crate::key::{Kind, Path, Span, datetime_of, millis_of, whole_of};
 
 /// The name of the index that Keyloom keeps over the field by which records expire.
 pub(crate) const EXPIRY_INDEX: &str = "expires_at";
@@ -40,7 +40,7 @@ impl MomentForm {
     /// The milliseconds of a value; `None` for what is no moment.
     pub(crate) fn millis(self, value: &Value) -> Option<i64> {
         match self {
-            MomentForm::Timestamp => value.as_i64(),
+            MomentForm::Timestamp => whole_of(value),
             MomentForm::DateTime => {
                 Kind::DateTime.check(value).ok()?;
                 value.as_str().map(millis_of)

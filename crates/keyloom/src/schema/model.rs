@@ -70,8 +70,6 @@ pub(crate) struct Collection {
     pub(crate) aggregates: BTreeMap<String, Arc<Aggregate>>,
     /// What is counted beside each record.
     pub(crate) counters: Counters,
-    /// Whether keys of another template may lie between those of the records.
-    pub(crate) interleaved: bool,
     /// When its records end, if they do. There is an index over it, in Keyloom's own area.
     pub(crate) expiry: Option<Expiry>,
     pub(crate) body: Option<BodySchema>,

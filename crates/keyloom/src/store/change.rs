@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::collection::{Collection, key_of, to_json};
+use super::collection::{Collection, in_indexes, key_of, to_json};
 use super::fields::KeyFields;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Version, carry_over};
@@ -79,7 +79,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
         record: &T,
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
-        let record = to_json(&self.name, record)?;
+        let record = self.json_of(record).await?;
         once!(&self.session, self.request("upsert_with", || record.clone()), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
@@ -119,6 +119,6 @@ fn changed<T: Serialize + DeserializeOwned>(
     })?;
     let before = to_json(&declared.name, &record)?;
     change(&mut record)?;
-    let after = to_json(&declared.name, &record)?;
+    let after = to_json(&declared.name, &record).map_err(|error| in_indexes(error, declared))?;
     Ok(carry_over(&seen, &before, &after))
 }

@@ -16,7 +16,7 @@ use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
-use crate::record::{Document, Version, shown};
+use crate::record::{Document, Version, shown, with_indexes_of};
 use crate::schema::{
     Collection as Declared, CollectionDeclaration, Index, IndexKind, Loaded, followed_key_of,
 };
@@ -308,17 +308,28 @@ impl<T: DeserializeOwned> Collection<T> {
 }
 
 impl<T: Serialize> Collection<T> {
+    /// The record as JSON. A refusal names the indexes that the value would have gone into.
+    pub(super) async fn json_of(&self, record: &T) -> Result<Value> {
+        match to_json(&self.name, record) {
+            Ok(json) => Ok(json),
+            Err(error) => {
+                let loaded = self.session.loaded().await?;
+                Err(in_indexes(error, loaded.schema.collection(&self.name)?))
+            }
+        }
+    }
+
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        let mut value = to_json(&self.name, record)?;
+        let mut value = self.json_of(record).await?;
         if self.session.key().is_none() {
             let known = self.session.loaded().await?;
             match write::insert(&self.session, &self.name, value).await {
                 Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
                 inserted => return inserted,
             }
-            value = to_json(&self.name, record)?;
+            value = self.json_of(record).await?;
         }
         once!(&self.session, self.request("insert", || value.clone()), |session| {
             write::insert(&session, &self.name, value.clone())
@@ -327,7 +338,7 @@ impl<T: Serialize> Collection<T> {
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        let record = to_json(&self.name, record)?;
+        let record = self.json_of(record).await?;
         once!(&self.session, self.request("upsert", || record.clone()), |session| {
             write::upsert(&session, &self.name, Whole { value: &record, origin: self.origin })
         })
@@ -335,7 +346,7 @@ impl<T: Serialize> Collection<T> {
 
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
-        let record = to_json(&self.name, record)?;
+        let record = self.json_of(record).await?;
         once!(&self.session, self.request("replace", || record.clone()), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, None)
@@ -344,12 +355,20 @@ impl<T: Serialize> Collection<T> {
 
     /// Replaces the record with its key if it is in this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
-        let record = to_json(&self.name, record)?;
+        let record = self.json_of(record).await?;
         let payload = || json!([record, version.to_string()]);
         once!(&self.session, self.request("replace_if", payload), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, Some(version))
         })
+    }
+}
+
+/// A refusal of [`to_json`] with the indexes that the value would have gone into.
+pub(super) fn in_indexes(error: Error, declared: &Declared) -> Error {
+    match error.context_value("field").map(str::to_owned) {
+        Some(field) => with_indexes_of(error, declared, &field),
+        None => error,
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::collection::{if_there, key_of, to_json, unique_key};
+use super::collection::{if_there, in_indexes, key_of, to_json, unique_key};
 use super::fields::KeyFields;
 use super::increment::owned;
 use super::stored::Stored;
@@ -138,15 +138,19 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
 }
 
 impl<T: Serialize> TransactionCollection<T> {
+    fn json_of(&self, record: &T) -> Result<Value> {
+        to_json(&self.declared.name, record).map_err(|error| in_indexes(error, &self.declared))
+    }
+
     /// Creates a record without reading anything.
     pub fn insert(&self, record: &T) -> Result<Document> {
-        let record = to_json(&self.declared.name, record)?;
+        let record = self.json_of(record)?;
         self.transaction.judged(self.transaction.insert(&self.declared, record))
     }
 
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
-        let value = &to_json(&self.declared.name, record)?;
+        let value = &self.json_of(record)?;
         let whole = Whole { value, origin: self.origin };
         self.transaction.judged(self.transaction.upsert(&self.declared, whole).await)
     }
@@ -162,7 +166,7 @@ impl<T: Serialize> TransactionCollection<T> {
     }
 
     async fn put(&self, record: &T, version: Option<Version>) -> Result<Written> {
-        let value = &to_json(&self.declared.name, record)?;
+        let value = &self.json_of(record)?;
         let whole = Whole { value, origin: self.origin };
         self.transaction.judged(self.transaction.replace(&self.declared, whole, version).await)
     }

@@ -113,7 +113,11 @@ pub(crate) fn entries_of<'i>(
 ) -> Result<Vec<OwnedEntry<'i>>> {
     let mut all = Vec::new();
     for index in collection.indexes.values().filter(|index| maintained(index)) {
-        match entry_keys_of(collection, index, image.value) {
+        let keys = match lenience {
+            Lenience::Strict => entry_keys_of(collection, index, image.value),
+            Lenience::Lenient => stored_keys_of(collection, index, image.value),
+        };
+        match keys {
             Ok(keys) if keys.is_empty() => {}
             Ok(keys) => {
                 let value = entry_value(index, image);
@@ -130,18 +134,41 @@ pub(crate) fn entries_of<'i>(
     Ok(all)
 }
 
-/// The keys that one index holds for a record, each once.
+/// The keys that one index holds for a record that is written now, each once.
 pub(crate) fn entry_keys_of(
     collection: &Collection,
     index: &Index,
     record: &Value,
+) -> Result<Vec<Bytes>> {
+    keys_of(collection, index, record, index.sparse)
+}
+
+/// The keys that one index holds for a record in the store, each once.
+///
+/// An index may have become strict about missing fields after the record was written. What lacked
+/// a field then rightly has no entry, and other elements of the same array or map have theirs.
+pub(crate) fn stored_keys_of(
+    collection: &Collection,
+    index: &Index,
+    record: &Value,
+) -> Result<Vec<Bytes>> {
+    keys_of(collection, index, record, true)
+}
+
+fn keys_of(
+    collection: &Collection,
+    index: &Index,
+    record: &Value,
+    sparse: bool,
 ) -> Result<Vec<Bytes>> {
     if index.condition.as_ref().is_some_and(|condition| !condition.holds(record)) {
         return Ok(Vec::new());
     }
     let mut keys: Vec<Bytes> = Vec::new();
     for element in elements(collection, index, record)? {
-        let Some(values) = segment_values(collection, index, record, &element)? else { continue };
+        let Some(values) = segment_values(collection, index, record, &element, sparse)? else {
+            continue;
+        };
         let key =
             index.key.encode(&values).map_err(|refusal| refused(collection, index, refusal))?;
         if !keys.contains(&key) {
@@ -196,17 +223,18 @@ fn elements<'v>(
     }
 }
 
-/// One value per segment; `None` when one is missing or null, and the index is sparse.
+/// One value per segment; `None` when one is missing or null, and that means no entry.
 fn segment_values<'v>(
     collection: &Collection,
     index: &Index,
     record: &'v Value,
     element: &'v Element<'v>,
+    sparse: bool,
 ) -> Result<Option<Vec<&'v Value>>> {
     let mut values = Vec::with_capacity(index.key.parts.len().div_ceil(2));
     for segment in index.key.segments() {
         let value = match segment_value(collection, &segment.path, record, element) {
-            None | Some(Value::Null) if index.sparse => return Ok(None),
+            None | Some(Value::Null) if sparse => return Ok(None),
             None | Some(Value::Null) => {
                 return Err(in_index(
                     ErrorKind::InvalidRecord,

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use super::assemble::{Before, Change, Role, Work, assemble};
-use super::entries::entry_keys_of;
+use super::entries::stored_keys_of;
 use super::guard::guard;
 use super::logged::note;
 use super::operations::Current;
@@ -199,7 +199,7 @@ impl Claim<'_> {
     }
 
     fn is_of(&self, record: &Current) -> bool {
-        entry_keys_of(self.collection, self.index, &record.value)
+        stored_keys_of(self.collection, self.index, &record.value)
             .is_ok_and(|keys| keys.contains(self.key))
     }
 }

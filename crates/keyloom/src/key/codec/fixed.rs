@@ -162,8 +162,8 @@ impl Codec {
         match (self, value) {
             (Codec::Boolean, Value::Bool(value)) => out.push(b'0' + u8::from(*value)),
             (Codec::Timestamp, Value::Number(_)) => {
-                let time = value
-                    .as_u64()
+                let time = number::whole_of(value)
+                    .and_then(|time| u64::try_from(time).ok())
                     .filter(|time| *time <= TIMESTAMP_MAX)
                     .ok_or_else(|| self.describe())?;
                 number::push_digits(time, 13, out);

@@ -76,8 +76,7 @@ impl Codec {
         match (self, value) {
             (Codec::Integer { digits }, _) => {
                 let (low, high) = number::integer_limits(*digits);
-                let integer = value
-                    .as_i64()
+                let integer = number::whole_of(value)
                     .filter(|integer| (low..=high).contains(integer))
                     .ok_or_else(|| self.describe())?;
                 number::write_integer(if desc { !integer } else { integer }, *digits, out);

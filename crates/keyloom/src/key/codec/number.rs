@@ -56,6 +56,18 @@ fn highest(digits: u8) -> u64 {
     10u64.checked_pow(u32::from(digits)).map_or(u64::MAX, |power| power - 1)
 }
 
+/// The whole number that a JSON number is, within 64 bits. JSON does not tell `5.0` from `5`, and
+/// programs whose numbers are all doubles write either.
+pub(crate) fn whole_of(value: &Value) -> Option<i64> {
+    /// The first number that has more than 64 bits with its sign.
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    value.as_i64().or_else(|| {
+        let float = value.as_number().filter(|number| number.is_f64())?.as_f64()?;
+        // A whole float in this range is exactly an integer.
+        (float.fract() == 0.0 && (-BEYOND..BEYOND).contains(&float)).then_some(float as i64)
+    })
+}
+
 /// The float of a JSON number; `None` for a whole number that no float equals.
 pub(super) fn float_of(value: &Value) -> Option<f64> {
     let number = value.as_number()?;

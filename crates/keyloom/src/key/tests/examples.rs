@@ -61,6 +61,22 @@ fn one_example_of_every_encoding() {
 }
 
 #[test]
+fn a_whole_number_is_one_with_and_without_a_fraction_of_zero() {
+    for (kind, whole, float) in [
+        (Kind::Integer { digits: 4 }, json!(-42), json!(-42.0)),
+        (Kind::Integer { digits: 19 }, json!(i64::MIN), json!(-9_223_372_036_854_775_808.0)),
+        (Kind::Timestamp, json!(0), json!(-0.0)),
+        (Kind::Timestamp, json!(1_674_950_787_234_u64), json!(1.674950787234e12)),
+    ] {
+        for placeholder in ["{v}", "{v desc}"] {
+            let template = template(placeholder, &[("v", kind.clone())]);
+            assert_eq!(template.encode(&[&float]), template.encode(&[&whole]), "{float}");
+            assert!(template.encode(&[&whole]).is_ok());
+        }
+    }
+}
+
+#[test]
 fn values_that_do_not_fit_are_refused_with_the_reason() {
     let code = Kind::Code(CodePattern("A-***".into()));
     let uuid = Kind::Uuid { version: Some(4) };
@@ -69,7 +85,8 @@ fn values_that_do_not_fit_are_refused_with_the_reason() {
         ("{v raw}", Kind::Text, Value::Null, "a text is a string"),
         ("{v}", Kind::Integer { digits: 2 }, json!(100), "a whole number from -100 to 99"),
         ("{v}", Kind::Integer { digits: 2 }, json!(-101), "a whole number from -100 to 99"),
-        ("{v}", Kind::Integer { digits: 2 }, json!(1.0), "a whole number from -100 to 99"),
+        ("{v}", Kind::Integer { digits: 2 }, json!(1.5), "a whole number from -100 to 99"),
+        ("{v}", Kind::Integer { digits: 19 }, json!(1e19), "to 9223372036854775807"),
         ("{v}", Kind::Integer { digits: 19 }, json!(u64::MAX), "to 9223372036854775807"),
         ("{v}", Kind::Float, json!((1u64 << 53) + 1), "no 64-bit float is exactly"),
         ("{v}", Kind::Float, json!(u64::MAX), "no 64-bit float is exactly"),
@@ -80,6 +97,7 @@ fn values_that_do_not_fit_are_refused_with_the_reason() {
         ("{v}", Kind::Timestamp, json!(-1), "0 to 9999999999999 milliseconds"),
         ("{v}", Kind::Timestamp, json!(10_000_000_000_000u64), "0 to 9999999999999"),
         ("{v}", Kind::Timestamp, json!(1.5), "0 to 9999999999999"),
+        ("{v}", Kind::Timestamp, json!(-1.0), "0 to 9999999999999"),
         ("{v}", Kind::DateTime, json!("2023-02-29T00:00:00.000Z"), "there is no such moment"),
         ("{v}", Kind::DateTime, json!("2024-02-29T00:00:00Z"), "this has 20 characters"),
         ("{v}", Kind::DateTime, json!("2024-02-29 00:00:00.000Z"), "character 11 is ' '"),

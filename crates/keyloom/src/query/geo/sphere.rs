@@ -19,11 +19,17 @@ pub(crate) struct Place {
 impl Place {
     /// The distance to another place in metres, by the haversine formula.
     pub(crate) fn distance_m(self, other: Place) -> f64 {
-        let half = |a: f64, b: f64| ((b - a).to_radians() / 2.0).sin().powi(2);
-        let (lat, other_lat) = (self.lat.to_radians(), other.lat.to_radians());
-        let h = half(self.lat, other.lat) + lat.cos() * other_lat.cos() * half(self.lon, other.lon);
+        let half = |gap: f64| (gap.to_radians() / 2.0).sin().powi(2);
+        let parallels = parallel_radius(self.lat) * parallel_radius(other.lat);
+        let h = half(other.lat - self.lat) + parallels * half(longitude_gap(self.lon, other.lon));
         2.0 * EARTH_RADIUS_M * h.clamp(0.0, 1.0).sqrt().asin()
     }
+}
+
+/// The radius of a circle of latitude, in radii of the Earth. At the poles it is 0, which the
+/// cosine of a rounded angle is not: all longitudes are one place there.
+fn parallel_radius(lat: f64) -> f64 {
+    if lat.abs() == 90.0 { 0.0 } else { lat.to_radians().cos() }
 }
 
 /// The places between two latitudes and two longitudes. `west` is at most `east`, and no
@@ -78,8 +84,10 @@ fn nearest_latitude(from: Place, lon: f64) -> f64 {
     lat.sin().atan2(lat.cos() * gap.cos()).to_degrees()
 }
 
+/// How many degrees lie between two longitudes, the shorter way round; exactly 0 between -180 and
+/// 180.
 fn longitude_gap(a: f64, b: f64) -> f64 {
-    let gap = (a - b).rem_euclid(360.0);
+    let gap = (a - b).abs();
     gap.min(360.0 - gap)
 }
 
@@ -122,6 +130,19 @@ mod tests {
         assert!((quarter - DISTANCE_M_MAX / 2.0).abs() < 1e-3);
         let across = Place { lat: 0.0, lon: 179.9 }.distance_m(Place { lat: 0.0, lon: -179.9 });
         assert!((across - DISTANCE_M_MAX / 900.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn one_place_has_no_distance_from_itself_however_it_is_written() {
+        let place = |lat, lon| Place { lat, lon };
+        for (a, b) in [
+            (place(12.5, 180.0), place(12.5, -180.0)),
+            (place(90.0, 55.0), place(90.0, -125.0)),
+            (place(-90.0, 180.0), place(-90.0, 0.1)),
+            (place(0.0, -0.0), place(-0.0, 0.0)),
+        ] {
+            assert_eq!(a.distance_m(b), 0.0, "{a:?} {b:?}");
+        }
     }
 
     proptest! {

@@ -77,7 +77,6 @@ fn check_log(log: &LogDeclaration, problems: &mut Problems) {
 
 /// Works out, once for all queries, what reading needs to know of the collection's templates.
 fn prepared(mut collection: Collection, inventory: &clashes::Inventory) -> Collection {
-    collection.interleaved = inventory.is_interleaved(&collection.area, &collection.key);
     let indexes = std::mem::take(&mut collection.indexes);
     for (name, index) in indexes {
         let mut index = Arc::unwrap_or_clone(index);
@@ -134,7 +133,6 @@ fn collection(
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
         aggregates,
         counters,
-        interleaved: true,
         expiry,
         body,
         history,

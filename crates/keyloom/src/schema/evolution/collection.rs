@@ -81,7 +81,8 @@ impl Walk<'_> {
             _ if after.grants_more_than(before) => (
                 Class::Incompatible,
                 format!(
-                    "is {before} in the store, and {after} would allow users what they may not                      do now; that is a migration"
+                    "is {before} in the store, and {after} would allow users what they may not \
+                     do now; that is a migration"
                 ),
             ),
             _ => (Class::Safe, format!("is narrowed from {before} to {after}")),

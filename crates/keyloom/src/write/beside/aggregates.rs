@@ -28,7 +28,7 @@ use super::super::assemble::{Change, Refused, Role, Work};
 use super::Beside;
 use crate::engine::{Addition, Address, Cause, Condition, Effect, Stamp};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::shortened;
+use crate::key::{shortened, whole_of};
 use crate::record::Version;
 use crate::schema::{Aggregate, COUNT, Collection, Generation, Loaded, SUM, SUMMED_MAX};
 use crate::session::Session;
@@ -66,7 +66,7 @@ pub(crate) fn share(
 
 fn amount(aggregate: &Aggregate, value: &Value) -> Result<i64> {
     let summable = |amount: &i64| (-SUMMED_MAX..=SUMMED_MAX).contains(amount);
-    value.as_i64().filter(summable).ok_or_else(|| {
+    whole_of(value).filter(summable).ok_or_else(|| {
         let message = "a summed field holds a whole number of at most 62 bits";
         let error = aggregate.about(ErrorKind::InvalidRecord, message);
         let error = error.with("value", shortened(value));

@@ -18,7 +18,7 @@ use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 use crate::write::assemble::{After, Refused, Work};
 use crate::write::beside::{Addend, LeaseHold};
-use crate::write::entries::entry_keys_of;
+use crate::write::entries::{entry_keys_of, stored_keys_of};
 use crate::write::increment::add_all;
 use crate::write::operations::{
     Current, Effect, Overwrite, Whole, Written, commit, complete, expect, is_settled,
@@ -152,7 +152,7 @@ impl Transaction {
             })?;
         let Some(current) = self.current(collection, &holder).await? else { return Ok(None) };
         // The transaction itself may have changed the record so that it gives the claim up.
-        let holds = entry_keys_of(collection, index, &current.value)?.contains(&address.key);
+        let holds = stored_keys_of(collection, index, &current.value)?.contains(&address.key);
         Ok(holds.then(|| current.document(collection, &holder)))
     }
 
