@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
@@ -50,6 +50,10 @@ pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 async fn read(body: Body, app: &App) -> Result<Bytes, Problem> {
     let limits = &app.config().limits;
+    // What is too long by its own word is refused before it is sent.
+    if body.size_hint().lower() > limits.body_bytes_max as u64 {
+        return Err(Problem::too_long_body(limits.body_bytes_max));
+    }
     let reading = to_bytes(body, limits.body_bytes_max);
     match tokio::time::timeout(limits.body_timeout, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),

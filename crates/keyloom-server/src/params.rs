@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
+use crate::path::decode;
 use crate::problem::Problem;
 
 /// The parameters of a request, in the order in which they came. Whoever answers takes what they
@@ -81,6 +82,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Ok(Params::read(parts.uri.query().unwrap_or_default()))
+        let query = parts.uri.query().unwrap_or_default();
+        // The reader of forms would put another character in place of what it cannot decode, and
+        // the question would be another one. Separators are ASCII: the whole decodes if all do.
+        if query.contains('%') {
+            decode(query)?;
+        }
+        Ok(Params::read(query))
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod increment;
 pub(crate) mod keys;
+mod limits;
 pub(crate) mod near;
 pub(crate) mod patch;
 pub(crate) mod put;

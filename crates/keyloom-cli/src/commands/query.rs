@@ -80,16 +80,19 @@ impl Query {
             .flag("keys_only", self.keys_only)
             .flag("scan", self.scan);
         let target = Target::open(place)?;
-        if self.explain {
-            return explain(&target, request);
-        }
         let screen = Screen::of(place);
+        if self.explain {
+            return explain(&target, request, screen);
+        }
         self.paging.read(&target, &request, "records", |items| print(screen, items))
     }
 }
 
-fn explain(target: &Target, request: Request) -> Result<(), Failure> {
+fn explain(target: &Target, request: Request, screen: Screen) -> Result<(), Failure> {
     let answer = target.value(request.flag("explain", true))?;
+    if !screen.is_for_people() {
+        return screen.json(&answer);
+    }
     answer["plan"].as_str().unwrap_or_default().lines().try_for_each(|text| line(&visible(text)))
 }
 

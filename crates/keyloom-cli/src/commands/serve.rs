@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clap::Args;
 use keyloom::{MaintainOptions, Schema, Store};
-use keyloom_server::{App, Authority, Config, Limits};
+use keyloom_server::{App, Authority, Config};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use super::limits::LimitOptions;
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Screen, line, note};
@@ -48,30 +49,8 @@ pub(crate) struct Listening {
     /// An origin whose pages may use the API from a browser; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Connections at one time
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    connections_max: Option<usize>,
-    /// Requests that are worked on at one time
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    requests_max: Option<usize>,
-    /// Bytes of a request's body
-    #[arg(long, value_name = "BYTES", help_heading = "Limits")]
-    body_bytes_max: Option<usize>,
-    /// Records, keys or changes of one page
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    page_max: Option<usize>,
-    /// Records or entries that one request may read
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    read_max: Option<usize>,
-    /// Operations of one transaction or batch
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    operations_max: Option<usize>,
-    /// Seconds that an answer may take
-    #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
-    answer_timeout: Option<u64>,
-    /// Seconds that a shutdown waits for requests that have begun
-    #[arg(long, value_name = "SECONDS", help_heading = "Limits")]
-    shutdown_grace: Option<u64>,
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -158,6 +137,8 @@ impl Listening {
     /// Reads what was said, before anything is opened.
     pub(super) fn prepare(&self) -> Result<Prepared, Failure> {
         let address = resolve(&self.listen)?;
+        self.hosts.iter().try_for_each(|host| check_host(host))?;
+        self.origins.iter().try_for_each(|origin| check_origin(origin))?;
         let authority = match &self.access {
             Some(path) => Authority::from_file(path)?,
             None => Authority::open(),
@@ -171,23 +152,8 @@ impl Listening {
         config.authority = authority;
         config.hosts = self.hosts.clone();
         config.origins = self.origins.clone();
-        config.limits = self.limits(config.limits.clone());
+        config.limits = self.limits.over(config.limits.clone());
         Ok(Prepared { address, config })
-    }
-
-    fn limits(&self, usual: Limits) -> Limits {
-        let seconds = |set: Option<u64>, usual| set.map_or(usual, Duration::from_secs);
-        Limits {
-            connections_max: self.connections_max.unwrap_or(usual.connections_max),
-            requests_max: self.requests_max.unwrap_or(usual.requests_max),
-            body_bytes_max: self.body_bytes_max.unwrap_or(usual.body_bytes_max),
-            page_max: self.page_max.unwrap_or(usual.page_max),
-            read_max: self.read_max.unwrap_or(usual.read_max),
-            operations_max: self.operations_max.unwrap_or(usual.operations_max),
-            answer_timeout: seconds(self.answer_timeout, usual.answer_timeout),
-            shutdown_grace: seconds(self.shutdown_grace, usual.shutdown_grace),
-            ..usual
-        }
     }
 }
 
@@ -270,6 +236,30 @@ fn resolve(listen: &str) -> Result<SocketAddr, Failure> {
         Failure::new(USAGE, format!("{listen:?} is no address to listen at"))
             .with_hint("as in --listen 127.0.0.1:7117, or 0.0.0.0:7117 for every interface")
     })
+}
+
+/// A name with a port would never be met: ports are not compared.
+fn check_host(host: &str) -> Result<(), Failure> {
+    let has_port = host.matches(':').count() == 1;
+    if !host.is_empty() && !has_port && !host.contains(['/', ' ', ',']) {
+        return Ok(());
+    }
+    let message = format!("{host:?} is no name of a server");
+    Err(Failure::new(USAGE, message).with_hint("as in --host db.example.org, without a port"))
+}
+
+/// An origin is compared with what browsers send, to the byte.
+fn check_origin(origin: &str) -> Result<(), Failure> {
+    let name = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_whole = |name: &str| {
+        !name.is_empty() && !name.contains(['/', ' ', ',']) && name == name.to_ascii_lowercase()
+    };
+    if name.is_some_and(is_whole) {
+        return Ok(());
+    }
+    let message = format!("{origin:?} is no origin");
+    let hint = "as in --origin https://app.example.org, in lower case and without a path";
+    Err(Failure::new(USAGE, message).with_hint(hint))
 }
 
 fn unbound(address: SocketAddr, error: &std::io::Error) -> Failure {

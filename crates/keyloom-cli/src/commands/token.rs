@@ -5,7 +5,7 @@ use keyloom_server::{Authority, new_token};
 use serde_json::json;
 
 use crate::cli::Place;
-use crate::exit::Failure;
+use crate::exit::{Failure, USAGE};
 use crate::output::{Screen, line, note};
 
 /// Make tokens for an access file
@@ -82,8 +82,12 @@ impl NewToken {
     fn run(self, place: &Place) -> Result<(), Failure> {
         let (token, sha256) = new_token();
         let entry = self.entry(&sha256);
-        // Whatever the server would refuse in the file is refused here.
-        Authority::from_toml(&entry)?;
+        // Whatever the server would refuse in the file is refused here: it came from the command
+        // line.
+        Authority::from_toml(&entry).map_err(|error| {
+            let reasons: Vec<&str> = error.context().map(|(_, reason)| reason).collect();
+            Failure::new(USAGE, format!("no such token can be made: {}", reasons.join("; ")))
+        })?;
         if place.json {
             return Screen::of(place).json(&json!({ "token": token, "entry": entry }));
         }

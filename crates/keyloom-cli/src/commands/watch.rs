@@ -15,7 +15,7 @@ use crate::target::{Request, Target, runtime};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {
-    /// Begin at this position of the log, instead of now; 1 is the first
+    /// Begin at this position of the log, instead of now; with --once, instead of the oldest
     #[arg(long, value_name = "POSITION")]
     from: Option<String>,
     /// Only changes of this collection
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   keyloom watch --server http://127.0.0.1:7117
   keyloom watch --server http://127.0.0.1:7117 --collection approval --json | jq .changes
-  keyloom watch --once --from 1
+  keyloom watch --once
 
 The schema must declare a [log]. A connection that breaks is taken up again where it was.";
 
@@ -67,17 +67,18 @@ impl Watch {
 
     /// Prints what the log has now.
     fn read(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
-        let mut from = self.from.clone().unwrap_or_else(|| "1".to_owned());
+        // Without a position the log begins with the oldest that it has, wherever that is.
+        let mut from = self.from.clone();
         let mut left = self.count.unwrap_or(u64::MAX);
         loop {
-            let page = target.value(self.request().param("from", &from))?;
+            let page = target.value(self.request().param_if("from", from.as_ref()))?;
             let commits = page["commits"].as_array().map_or(&[][..], Vec::as_slice);
             for commit in commits.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
                 print(screen, commit)?;
                 left -= 1;
             }
-            let next = cell(&page["next"]);
-            if left == 0 || next.is_empty() || next == from {
+            let next = Some(cell(&page["next"]));
+            if left == 0 || page["is_end"] == true || next == from {
                 return Ok(());
             }
             from = next;

@@ -74,6 +74,23 @@ fn what_keeps_a_server_from_starting_is_told_with_a_hint() {
 }
 
 #[test]
+fn limits_are_what_the_options_say() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("keyloom.toml", SCHEMA);
+    sandbox.write("flows.jsonl", "{\"flow\":\"a\"}\n{\"flow\":\"longer-than-it-may-be\"}\n");
+    let limits = ["--line-bytes-max", "20", "--page-max", "3", "--head-bytes-max", "2000"];
+    let served = sandbox.serve(&[&limits[..], &["--store", "memory:"]].concat());
+    let server = ["--server", &served.url];
+    let run = |args: &[&str]| sandbox.run(&[args, &server].concat());
+    let ran = run(&["import", "flows.jsonl", "--collection", "flow"]).expect(3);
+    assert!(ran.err.contains("line 2: the line has more than 20 bytes"), "{}", ran.err);
+    let ran = run(&["query", "flow", "--scan", "--limit", "4"]).expect(3);
+    assert!(ran.err.contains("1 to 3"), "{}", ran.err);
+    let ran = run(&["get", "flow", &"x".repeat(2_000)]);
+    assert!(ran.err.contains("more than 2000 bytes"), "{}", ran.err);
+}
+
+#[test]
 fn tokens_let_in_and_are_never_told() {
     let sandbox = Sandbox::empty();
     sandbox.write("keyloom.toml", SCHEMA);

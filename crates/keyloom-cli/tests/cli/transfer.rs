@@ -133,12 +133,30 @@ fn an_import_whose_answer_is_lost_is_resumed_and_inserts_nothing_twice() {
     assert!(sandbox.names().contains(&"approvals.jsonl.progress.json".to_owned()));
     let other = ["import", "approvals.jsonl", "--resume", "--server", &served.url];
     sandbox.run(&other).expect(2);
+    // A file that is another one since is not gone on with in the middle of a line.
+    let all = sandbox.read("approvals.jsonl");
+    sandbox.write("approvals.jsonl", format!("{{}}\n{all}"));
+    let changed = sandbox.run(&[&import[..], &["--resume", "--server", &served.url]].concat());
+    assert!(changed.expect(3).err.contains("has changed"));
+    sandbox.write("approvals.jsonl", all);
     let resumed =
         sandbox.run(&[&import[..], &["--resume", "--server", &served.url]].concat()).expect(0);
     assert_eq!(resumed.value()["written"], 2200);
     let count = sandbox.run(&["count", "approval", "status=pending", "--server", &served.url]);
     assert_eq!(count.expect(0).value()["count"], 2200);
     assert!(!sandbox.names().contains(&"approvals.jsonl.progress.json".to_owned()));
+}
+
+/// `--resume` where nothing is to be resumed is an import from the first line, and what an earlier
+/// one said is over.
+#[test]
+fn lines_that_failed_are_told_once() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", "{}\n");
+    for _ in 0..2 {
+        sandbox.run(&["import", "notes.jsonl", "--collection", "note", "--resume"]).expect(3);
+        assert_eq!(sandbox.read("notes.jsonl.errors.jsonl").lines().count(), 1);
+    }
 }
 
 #[test]

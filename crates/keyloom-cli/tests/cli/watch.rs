@@ -37,3 +37,23 @@ fn changes_come_as_they_happen_and_go_on_after_the_server_was_away() {
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8(output.stderr).unwrap().contains("trying again"));
 }
+
+/// A log that does not go back to its first position any more is printed from where it begins.
+#[test]
+fn what_the_log_has_is_printed_although_its_beginning_is_gone() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("keyloom.toml", SCHEMA.replace("days = 30", "entries = 5"));
+    sandbox.run(&["schema", "--apply", "keyloom.toml"]).expect(0);
+    let lines: Vec<String> = (0..600).map(|n| format!("{{\"flow\":\"f{n}\"}}\n")).collect();
+    sandbox.write("flows.jsonl", lines.concat());
+    sandbox.run(&["import", "flows.jsonl", "--collection", "flow"]).expect(0);
+    let gone = sandbox.run(&["watch", "--once", "--from", "1"]).expect(1);
+    assert!(gone.err.contains("does not go back"), "{}", gone.err);
+    let printed = sandbox.run(&["watch", "--once"]).expect(0);
+    let commits = printed.lines();
+    assert!((5..600).contains(&commits.len()), "{}", commits.len());
+    // The schema was two commits.
+    assert_eq!(commits.last().unwrap()["position"], "602");
+    let one = sandbox.run(&["watch", "--once", "--count", "1"]).expect(0);
+    assert_eq!(one.lines()[0], commits[0]);
+}

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use super::support::{Sandbox, words};
 
 /// A command line, its exit code, and what its message says.
-const WRONG: [(&str, i32, &str); 52] = [
+const WRONG: [(&str, i32, &str); 60] = [
     ("", 2, "Usage"),
     ("nothing", 2, "unrecognized subcommand"),
     ("get", 2, "required"),
@@ -59,6 +59,14 @@ const WRONG: [(&str, i32, &str); 52] = [
     ("import - --resume", 2, "stdin"),
     ("check absent.toml", 3, "absent.toml"),
     ("token new ops --role service", 2, "--collection"),
+    ("token new 'a b'", 2, "a name has 1 to 64 letters"),
+    ("serve --page-max 0", 2, "invalid value"),
+    ("serve --head-timeout 0", 2, "invalid value"),
+    ("serve --idle-timeout -1", 2, "unexpected argument"),
+    ("serve --host db.example.org:7117", 2, "without a port"),
+    ("serve --host ''", 2, "is no name"),
+    ("serve --origin app.example.org", 2, "is no origin"),
+    ("serve --origin https://app.example.org/", 2, "without a path"),
 ];
 
 #[test]

@@ -41,9 +41,14 @@ impl Tags {
 
     /// Whether the caller has this version already.
     pub(super) fn match_weakly(&self, version: Version) -> bool {
+        self.name(&version.to_string())
+    }
+
+    /// Whether one of the tags, weak or not, has this text between its quotes.
+    pub(super) fn name(&self, text: &str) -> bool {
         match self {
             Tags::Any => true,
-            Tags::These(tags) => tags.iter().any(|tag| tag.text == version.to_string()),
+            Tags::These(tags) => tags.iter().any(|tag| tag.text == text),
         }
     }
 }

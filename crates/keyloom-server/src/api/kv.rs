@@ -12,11 +12,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer;
+use super::conditions::if_none_match;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::body::RawBody;
-use crate::caller::{Caller, header};
+use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -65,8 +66,7 @@ async fn read_at(
     params.finish()?;
     let value = plain.get(key).await?.ok_or_else(nothing)?;
     let tag = tag(&value);
-    let is_known = header(headers, &name::IF_NONE_MATCH)?
-        .is_some_and(|known| known.split(',').any(|one| [tag.as_str(), "*"].contains(&one.trim())));
+    let is_known = if_none_match(headers)?.is_some_and(|known| known.name(tag.trim_matches('"')));
     let etag = HeaderValue::from_str(&tag).map(|tag| [(name::ETAG, tag)]);
     let etag = etag.map_err(|_| Problem::invalid_request("the value has no tag"))?;
     if is_known {

@@ -14,7 +14,7 @@ use super::conditions::{Tags, if_match, if_none_match};
 use super::names::Names;
 use super::operation::whole;
 use super::record_body::{PatchBody, RecordBody};
-use super::records::{match_one, missing, told};
+use super::records::{match_one, missing, told, unmatched};
 use super::template::{is_same, value_at};
 use crate::app::App;
 use crate::auth::Verb;
@@ -52,7 +52,10 @@ pub(super) async fn patch(
         }
         Some(tags) => {
             let attempt = |version| collection.update(key.clone(), &patch, version);
-            match_one(&tags, attempt).await?
+            match match_one(&tags, attempt).await {
+                Some(written) => written,
+                None => return Err(unmatched(&caller, &collection, key, missing()).await),
+            }
         }
     };
     match written {
@@ -150,9 +153,15 @@ pub(super) async fn increment(
     caller: Caller,
     path: PathParts,
     params: Params,
+    headers: HeaderMap,
     RecordBody(body): RecordBody,
 ) -> Result<Response, Problem> {
     params.finish()?;
+    if if_match(&headers)?.is_some() || if_none_match(&headers)?.is_some() {
+        let detail = "an increment has no conditions: additions never conflict; use a transaction \
+                      with a check for those";
+        return Err(Problem::invalid_request(detail));
+    }
     let deltas = deltas(&body)?;
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;

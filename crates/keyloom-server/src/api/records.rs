@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use keyloom::{Collection, Effect, Error, ErrorKind, Version, Written};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::{RecordText, Validator, with_path};
 use super::conditions::{Tags, if_match, if_none_match};
@@ -154,7 +154,10 @@ async fn put(
         (Some(Tags::Any), None) => collection.replace(&record).await,
         (Some(tags), None) => {
             let attempt = |version| collection.replace_if(&record, version);
-            match_one(&tags, attempt).await?
+            match match_one(&tags, attempt).await {
+                Some(written) => written,
+                None => return Err(unmatched(&caller, &collection, key, nothing_to_match()).await),
+            }
         }
         (None, Some(Tags::Any)) => {
             let inserted = collection.insert(&record).await;
@@ -169,7 +172,7 @@ async fn put(
         Ok(written) => written,
         // Without its conditions the request would have succeeded.
         Err(error) if is_missing(&error) => {
-            return Err(Problem::precondition_failed("there is no record that If-Match could fit"));
+            return Err(nothing_to_match());
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             return Err(Problem::precondition_failed("there is a record at this key already"));
@@ -184,13 +187,19 @@ async fn put(
     Ok(with_path(answer, header::LOCATION, &location))
 }
 
+/// The answer to a `PUT` that asks for a version of what is not there.
+fn nothing_to_match() -> Problem {
+    Problem::precondition_failed("there is no record that If-Match could fit")
+}
+
 /// Tries a write with each version that it may meet. At most one of them is the current one, so
 /// that at most one attempt writes. With an idempotency key the attempt that wrote before is
-/// found again, whichever it was: the others are refused as other requests.
+/// found again, whichever it was: the others are refused as other requests. `None` where no tag
+/// is a version.
 pub(super) async fn match_one<T, Fut>(
     tags: &Tags,
     attempt: impl Fn(Version) -> Fut,
-) -> Result<Result<T, Error>, Problem>
+) -> Option<Result<T, Error>>
 where
     Fut: Future<Output = Result<T, Error>>,
 {
@@ -205,15 +214,32 @@ where
             {
                 refused = Some(error);
             }
-            settled => return Ok(settled),
+            settled => return Some(settled),
         }
     }
-    match refused {
-        Some(error) => Ok(Err(error)),
-        None => {
-            let detail = "If-Match names no version; the ETag of a record does, in its quotes";
-            Err(Problem::precondition_failed(detail))
-        }
+    refused.map(Err)
+}
+
+/// The refusal of a write whose `If-Match` no record could meet, with the record that is there.
+pub(super) async fn unmatched(
+    caller: &Caller,
+    collection: &Collection<Value>,
+    key: Vec<Value>,
+    absent: Problem,
+) -> Problem {
+    let current = match collection.get(key).await {
+        Ok(Some(current)) => current,
+        Ok(None) => return absent,
+        Err(error) => return error.into(),
+    };
+    let detail = "If-Match names no version; the ETag of a record does, in its quotes";
+    let problem = Problem::precondition_failed(detail);
+    match caller.grant.allows(Verb::Read, collection.name()) {
+        true => problem.with(
+            "current",
+            json!({ "version": current.version.to_string(), "record": current.value }),
+        ),
+        false => problem,
     }
 }
 
@@ -236,7 +262,10 @@ async fn delete(
         None | Some(Tags::Any) => collection.delete(key).await.map(|version| version.is_some()),
         Some(tags) => {
             let attempt = |version| collection.delete_if(key.clone(), version);
-            match_one(&tags, attempt).await?.map(|()| true)
+            match match_one(&tags, attempt).await {
+                Some(deleted) => deleted.map(|()| true),
+                None => return Err(unmatched(&caller, &collection, key, missing()).await),
+            }
         }
     };
     match deleted {

@@ -179,6 +179,11 @@ impl Problem {
         if !is_too_large {
             return Problem::invalid_request("the body broke off");
         }
+        Problem::too_long_body(bytes_max)
+    }
+
+    /// A body over the limit.
+    pub(crate) fn too_long_body(bytes_max: usize) -> Self {
         let title = "Something is larger than the limit";
         let detail = format!("the body has more than {bytes_max} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "limit-exceeded", title, detail)

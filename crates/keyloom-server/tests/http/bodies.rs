@@ -125,6 +125,12 @@ fn a_body_over_the_limit_is_refused_however_it_is_sent() {
         large.len(),
     ));
     assert_eq!(chunked.status, 413, "{chunked:?}");
+    // What says itself that it is too long is not waited for, nor asked for.
+    let announced = server.raw(format!(
+        "PUT {TICKET} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Expect: 100-continue\r\nContent-Length: 1001\r\nConnection: close\r\n\r\n",
+    ));
+    assert_eq!(announced.status, 413, "{announced:?}");
     assert!(!server.get(TICKET).expect(200).to_string().contains("yy"));
 }
 

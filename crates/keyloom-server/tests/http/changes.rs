@@ -22,7 +22,11 @@ struct Event {
 }
 
 /// A stream of changes, read event by event from a socket.
-struct Stream(BufReader<TcpStream>);
+struct Stream {
+    socket: BufReader<TcpStream>,
+    /// Where it begins: what a reader goes on behind who saw nothing else.
+    begin: Option<String>,
+}
 
 impl Stream {
     fn open(server: &TestServer, query: &str, last: Option<&str>) -> Self {
@@ -35,17 +39,20 @@ impl Stream {
             "GET /v1/changes{query} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n{last}\r\n"
         )
         .unwrap();
-        let mut stream = Stream(BufReader::new(socket));
+        let mut stream = Stream { socket: BufReader::new(socket), begin: None };
         let status = stream.line().unwrap();
         assert!(status.starts_with("HTTP/1.1 200"), "{status}");
         while stream.line().is_some_and(|line| !line.is_empty()) {}
+        let begin = stream.event().unwrap();
+        assert!(begin.has_comment && begin.data.is_empty(), "{begin:?}");
+        stream.begin = begin.id;
         stream
     }
 
     /// The next line without its end, below the chunks of the transfer.
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let bytes = self.0.read_line(&mut line).unwrap();
+        let bytes = self.socket.read_line(&mut line).unwrap();
         (bytes > 0).then(|| line.trim_end().to_owned())
     }
 
@@ -177,6 +184,18 @@ fn no_commit_is_missed_or_repeated_over_reconnects() {
     assert!(connections > 50, "{connections}");
     assert_eq!(seen, logged(&server, "&collection=account"));
     assert_eq!(seen.len(), WRITES);
+}
+
+/// Who asks for changes from now on, and loses the connection before there was one, can go on.
+#[test]
+fn a_stream_that_is_cut_before_anything_happened_goes_on_where_it_began() {
+    let server = TestServer::start(SCHEMA);
+    put(&server, 1, 1);
+    let begin = Stream::open(&server, "", None).begin.unwrap();
+    put(&server, 1, 2);
+    let event = Stream::open(&server, "", Some(&begin)).event().unwrap();
+    let commit: Value = serde_json::from_str(&event.data).unwrap();
+    assert_eq!(commit["changes"][0]["record"]["balance"], 2);
 }
 
 #[test]

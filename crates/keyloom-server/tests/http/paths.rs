@@ -129,6 +129,29 @@ fn broken_escapes_and_bytes_that_are_no_text_are_refused() {
     }
 }
 
+/// A parameter is never read as another text than was sent.
+#[test]
+fn broken_escapes_in_parameters_are_refused_too() {
+    let server = TestServer::start(SCHEMA);
+    let item = json!({ "id": "\u{fffd}" });
+    server.json("POST", "/v1/collections/item/records", &item).expect(201);
+    for value in ["%ff", "%C3%28", "%", "%2", "%zz", "a%00%ff"] {
+        for path in [
+            format!("/v1/collections/item/records?where.id={value}"),
+            format!("/v1/collections/item/records?where.{value}=x"),
+            format!("/v1/kv?prefix={value}"),
+            format!("/v1/changes?prefix={value}"),
+        ] {
+            let problem = server.get(&path).expect(400);
+            assert_eq!(problem["type"], "/problems/invalid-request", "{path}");
+        }
+    }
+    for value in ["%EF%BF%BD", "\u{fffd}"] {
+        let page = server.get(&format!("/v1/collections/item/records?where.id={value}"));
+        assert_eq!(page.expect(200)["records"].as_array().unwrap().len(), 1, "{value}");
+    }
+}
+
 #[test]
 fn keys_that_are_too_long_are_refused_before_anything_is_written() {
     let server = TestServer::start(SCHEMA);

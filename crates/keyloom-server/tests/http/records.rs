@@ -187,6 +187,30 @@ fn a_deletion_obeys_its_conditions() {
     delete(&[("if-match", "*")]).expect(204);
 }
 
+/// A tag that is no version, or a weak one, is met by no record: the answer is that of any other
+/// version, with the record as it is, and a record that is not there is missing.
+#[test]
+fn a_tag_that_is_no_version_is_a_condition_that_does_not_hold() {
+    let server = TestServer::start(ITEMS);
+    for tag in ["\"x\"", "W/\"x\"", "\"x\", \"y\""] {
+        let matching = [("if-match", tag)];
+        with(&server, "PATCH", ONE, &matching, &json!({ "n": 2 })).expect(404);
+        server.send("DELETE", ONE, &matching, "").expect(404);
+        with(&server, "PUT", ONE, &matching, &json!({ "n": 2 })).expect(412);
+        let put = server.json("PUT", ONE, &json!({ "n": 1 }));
+        let version = put.header("etag").unwrap().trim_matches('"').to_owned();
+        for refused in [
+            with(&server, "PATCH", ONE, &matching, &json!({ "n": 2 })),
+            with(&server, "PUT", ONE, &matching, &json!({ "n": 2 })),
+            server.send("DELETE", ONE, &matching, ""),
+        ] {
+            let current = json!({ "version": version, "record": { "id": "a", "n": 1 } });
+            assert_eq!(refused.expect(412)["current"], current);
+        }
+        server.send("DELETE", ONE, &[], "").expect(204);
+    }
+}
+
 #[test]
 fn patches_merge() {
     let server = TestServer::start(ITEMS);
@@ -261,6 +285,11 @@ fn counters_are_added_to() {
         [json!({}), json!([]), json!({ "stats.running": 1.5 }), json!({ "stats.running": "1" })]
     {
         add(wrong).expect(400);
+    }
+    // A condition that would not be looked at is refused.
+    for (name, tag) in [("if-match", "\"x\""), ("if-match", "*"), ("if-none-match", "*")] {
+        let path = format!("{flow}/increment");
+        with(&server, "POST", &path, &[(name, tag)], &json!({ "stats.done": 1 })).expect(400);
     }
     let read = server.get(flow).expect(200);
     assert_eq!(read["stats"], json!({ "running": 5, "done": 1 }));

@@ -207,6 +207,33 @@ fn later_lines_win() {
     assert!(is_clean(&server));
 }
 
+/// A line that comes too soon is written again, and still before the later lines of its record.
+#[test]
+fn later_lines_win_over_one_that_had_to_wait() {
+    const PAIRS: usize = 40;
+    // In a folder commits take their time, so that lines are written side by side.
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("file:{}", folder.path().display());
+    let server = TestServer::on(&address, SCHEMA, Config::default());
+    let line = |n: usize, code: String| json!({"id": id(n), "code": code}).to_string();
+    let held: Vec<String> = (0..PAIRS).map(|n| line(n, format!("held{n}"))).collect();
+    import(&server, "?collection=account", held.join("\n"));
+    // The first claims what the second gives up; the third is the last word about its record.
+    let three = |n: usize| {
+        let other = PAIRS + n;
+        let claim = line(other, format!("held{n}"));
+        [claim, line(n, format!("new{n}")), line(other, format!("last{n}"))].join("\n")
+    };
+    let text: Vec<String> = (0..PAIRS).map(three).collect();
+    let report = import(&server, "?collection=account&mode=put", text.join("\n"));
+    assert_eq!((&report["written"], &report["errors_count"]), (&json!(3 * PAIRS), &json!(0)));
+    for n in 0..PAIRS {
+        let path = format!("/v1/collections/account/records/{}", id(PAIRS + n));
+        assert_eq!(server.get(&path).expect(200)["code"], format!("last{n}"));
+    }
+    assert!(is_clean(&server));
+}
+
 #[test]
 fn an_import_with_a_key_happens_once() {
     let server = TestServer::start(SCHEMA);

@@ -1,4 +1,4 @@
-//! JSON text as the tree of values that the reader understands.
+//! JSON text as the tree of values that the reader understands, with the place of each.
 
 use std::sync::Arc;
 
@@ -14,15 +14,110 @@ pub(crate) fn parse(
     problems: &mut Problems,
 ) -> Option<(Value, Places)> {
     match json::parse(text.as_bytes()) {
-        Ok(value) => {
-            let mut places = Places::default();
-            places.insert(Trail::new(), source, None);
-            Some((value, places))
-        }
+        Ok(value) => Some((value, places(text, source))),
         Err(json::Fault { line, column, reason }) => {
             let place = Place { line, column };
             problems.add_to_text(source, Some(place), format!("not JSON: {reason}"));
             None
         }
     }
+}
+
+/// Where everything stands in a text that was parsed already.
+fn places(text: &str, source: &Arc<str>) -> Places {
+    let told = Place { line: 1, column: 1 };
+    let mut walk = Walk { text, at: 0, told, told_at: 0, source, places: Places::default() };
+    walk.skip(is_blank);
+    let start = walk.place();
+    walk.places.insert(Trail::new(), source, Some((start, start)));
+    walk.value(&Trail::new());
+    walk.places
+}
+
+/// A way through a text that is known to be JSON, and to be no deeper than a parser allows.
+struct Walk<'a> {
+    text: &'a str,
+    /// The offset of the byte that comes next.
+    at: usize,
+    /// The place that was told last, and its offset. A text may be one long line: each place is
+    /// counted from the one before it.
+    told: Place,
+    told_at: usize,
+    source: &'a Arc<str>,
+    places: Places,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, trail: &Trail) {
+        match self.next() {
+            Some(b'{') => self.list(b'}', |walk| walk.member(trail)),
+            // Elements have the trail of their list, as in TOML.
+            Some(b'[') => self.list(b']', |walk| walk.value(trail)),
+            Some(b'"') => drop(self.string()),
+            _ => self.skip(|byte| !b",]} \t\r\n".contains(&byte)),
+        }
+    }
+
+    fn member(&mut self, trail: &Trail) {
+        let name_at = self.place();
+        let name = self.string();
+        self.skip(|byte| byte == b':' || is_blank(byte));
+        let trail: Trail = trail.iter().cloned().chain([name]).collect();
+        let value_at = self.place();
+        self.places.insert(trail.clone(), self.source, Some((name_at, value_at)));
+        self.value(&trail);
+    }
+
+    /// Everything up to the closing bracket, with commas between.
+    fn list(&mut self, end: u8, mut one: impl FnMut(&mut Self)) {
+        self.at += 1;
+        loop {
+            self.skip(|byte| byte == b',' || is_blank(byte));
+            match self.next() {
+                Some(byte) if byte != end => one(self),
+                _ => break,
+            }
+        }
+        self.at += 1;
+    }
+
+    /// The string that begins here.
+    fn string(&mut self) -> String {
+        let start = self.at;
+        self.at += 1;
+        while let Some(byte) = self.next()
+            && byte != b'"'
+        {
+            self.at += if byte == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        let quoted = self.text.get(start..self.at).unwrap_or_default();
+        serde_json::from_str(quoted).unwrap_or_default()
+    }
+
+    fn skip(&mut self, is_skipped: impl Fn(u8) -> bool) {
+        while self.next().is_some_and(&is_skipped) {
+            self.at += 1;
+        }
+    }
+
+    fn next(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The place of what comes next.
+    fn place(&mut self) -> Place {
+        for character in self.text.get(self.told_at..self.at).unwrap_or_default().chars() {
+            self.told = match character {
+                '\n' => Place { line: self.told.line + 1, column: 1 },
+                _ => Place { column: self.told.column + 1, ..self.told },
+            };
+        }
+        self.told_at = self.at;
+        self.told
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    b" \t\r\n".contains(&byte)
 }

@@ -1,7 +1,7 @@
 //! An input in pieces of whole lines.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom, stdin};
+use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom, stdin};
 
 use super::journal::State;
 use crate::exit::{Failure, WRONG_INPUT};
@@ -46,6 +46,17 @@ impl Chunks {
         let size = file.metadata().map_err(failed)?.len();
         if size < state.bytes {
             let message = format!("{path} is shorter than what was imported of it");
+            return Err(Failure::new(WRONG_INPUT, message)
+                .with_hint("without --resume the import begins anew"));
+        }
+        // What was imported ended with a line, unless it was the last one.
+        let mut end = [b'\n'];
+        if (1..size).contains(&state.bytes) {
+            file.seek(SeekFrom::Start(state.bytes - 1)).map_err(failed)?;
+            file.read_exact(&mut end).map_err(failed)?;
+        }
+        if end != [b'\n'] {
+            let message = format!("{path} has changed since it was imported up to a line of it");
             return Err(Failure::new(WRONG_INPUT, message)
                 .with_hint("without --resume the import begins anew"));
         }

@@ -64,6 +64,11 @@ impl Journal {
         &self.state
     }
 
+    /// Whether an earlier process began this import.
+    pub(super) fn is_resumed(&self) -> bool {
+        !self.state.id.is_empty()
+    }
+
     /// Remembers that everything up to here is done.
     pub(super) fn advance(
         &mut self,

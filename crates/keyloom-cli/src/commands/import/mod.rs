@@ -76,7 +76,7 @@ impl Import {
             false => Chunks::of_file(&self.file, journal.state())?,
         };
         let target = Target::open(place)?;
-        let mut report = Report::new(self.report_path(is_stdin), self.resume);
+        let mut report = Report::new(self.report_path(is_stdin), journal.is_resumed());
         let progress = match chunks.size() {
             Some(size) => Progress::bytes(size, "importing"),
             None => Progress::spinner("importing"),

@@ -161,7 +161,13 @@ impl Task {
             let mut ended = Vec::with_capacity(lane.len());
             for place in lane {
                 let Some((number, Ok(import))) = read.get(place) else { continue };
-                ended.push((place, self.write(*number, import).await));
+                let end = self.write(*number, import).await;
+                let is_early = end.as_ref().err().is_some_and(may_be_early);
+                ended.push((place, end));
+                // It is written again later, and what follows of its record after it.
+                if is_early {
+                    break;
+                }
             }
             ended
         };
@@ -173,14 +179,13 @@ impl Task {
         for (place, (number, read)) in read.iter().enumerate() {
             let end = match read {
                 Err(problem) => Err(problem.to_json()),
-                Ok(import) => match ended.next_if(|(of, _)| *of == place) {
-                    // A value that an earlier line gives up may have been asked for too soon.
-                    Some((_, Err(problem))) if problem.status() == StatusCode::CONFLICT => {
-                        self.end(*number, self.write(*number, import).await)?
-                    }
-                    Some((_, end)) => self.end(*number, end)?,
-                    None => continue,
-                },
+                Ok(import) => {
+                    let end = match ended.next_if(|(of, _)| *of == place) {
+                        Some((_, end)) if !end.as_ref().err().is_some_and(may_be_early) => end,
+                        _ => self.write(*number, import).await,
+                    };
+                    self.end(*number, end)?
+                }
             };
             report.note(*number, end);
         }
@@ -232,4 +237,10 @@ impl Report {
         let Report { lines, written, errors, errors_count } = self;
         json!({"lines": lines, "written": written, "errors": errors, "errors_count": errors_count})
     }
+}
+
+/// Whether a line may only have come too soon: a value that it claims is given up by another line
+/// that is written at the same time.
+fn may_be_early(problem: &Problem) -> bool {
+    problem.status() == StatusCode::CONFLICT
 }

@@ -3,7 +3,7 @@
 //! | event | when |
 //! | --- | --- |
 //! | `id: 17`, `event: commit`, `data: {…}` | a commit; `id` is its position |
-//! | `id: 17`, a comment, no data | nothing wanted for a while: what is up to `id` need not be read again |
+//! | `id: 17`, a comment, no data | at the beginning, and when nothing wanted came for a while: what is up to `id` need not be read again |
 //! | `event: problem`, `data: {…}` | the last: why the stream ends |
 
 use std::convert::Infallible;
@@ -15,7 +15,8 @@ use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream::unfold;
+use futures_util::StreamExt as _;
+use futures_util::stream::{iter, unfold};
 use keyloom::{Logged, Position, Store, Watch, WatchOptions};
 
 use super::told::commit;
@@ -80,10 +81,13 @@ pub(super) async fn answer(
         is_over: false,
         _place: place,
     };
-    let events = unfold(following, |mut following| async {
+    // Who loses the connection before anything happened must know where to go on, too.
+    let begin = iter([following.beat("from here on")]);
+    let events = begin.chain(unfold(following, |mut following| async {
         let event = following.next().await?;
-        Some((Ok::<Bytes, Infallible>(Bytes::from(event)), following))
-    });
+        Some((event, following))
+    }));
+    let events = events.map(|event| Ok::<Bytes, Infallible>(Bytes::from(event)));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
@@ -107,7 +111,7 @@ impl Following {
                 Ok(logged) => event(logged),
                 Err(error) => self.end(&error.into()),
             }),
-            () = tokio::time::sleep(self.pulse) => Some(self.beat()),
+            () = tokio::time::sleep(self.pulse) => Some(self.beat("nothing new")),
         }
     }
 
@@ -119,11 +123,11 @@ impl Following {
 
     /// A sign of life. It tells how far the log was read, so that a reader who wants little does
     /// not fall behind what the log keeps.
-    fn beat(&self) -> String {
+    fn beat(&self, comment: &str) -> String {
         let seen = self.watch.position().number().checked_sub(1).filter(|seen| *seen > 0);
         match seen {
-            Some(seen) => format!("id: {seen}\n: nothing new\n\n"),
-            None => ": nothing new\n\n".to_owned(),
+            Some(seen) => format!("id: {seen}\n: {comment}\n\n"),
+            None => format!(": {comment}\n\n"),
         }
     }
 }

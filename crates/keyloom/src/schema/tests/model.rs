@@ -210,12 +210,40 @@ fn json_that_is_none_is_told_with_its_place() {
             "{\"collection\": {\"a\": {}, \"a\": {}}}",
             "line 1, column 28: not JSON: duplicate key \"a\"",
         ),
-        ("[]", "must be a table, not a list"),
-        ("{\"collection\": {\"a\": {}}}", "collection.a: lacks `key`"),
+        ("\n []", "line 2, column 2: must be a table, not a list"),
+        ("{\"collection\": {\"a\": {}}}", "line 1, column 17: collection.a: lacks `key`"),
     ] {
         let error = Schema::from_json(text).unwrap_err();
         assert_eq!(problems(&error), [problem]);
     }
+}
+
+/// The same mistakes have the same names and values at fault as in TOML.
+#[test]
+fn what_json_declares_wrongly_is_told_with_its_place() {
+    let text = r#"{ "log": {"days": -1},
+  "collection": {
+    "näme \"x\"": {"key": "x"},
+    "note": {"key": "note:{id}", "extra": [1, {"a": "}"}, "]"],
+      "fields" : { "id":"id",
+        "text": "strin",
+        "st": {"type": "enum", "values": ["a"], "transitions": {"b": ["a"]}}}
+} } }"#;
+    let error = Schema::from_json(text).unwrap_err();
+    let told: Vec<String> = problems(&error)
+        .iter()
+        .map(|problem| problem.split(": ").take(2).collect::<Vec<_>>().join(": "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "line 1, column 19: log.days",
+            "line 3, column 5: collection.\"näme \\\"x\\\"\"",
+            "line 4, column 34: collection.note.extra",
+            "line 6, column 17: collection.note.fields.text.type",
+            "line 7, column 65: collection.note.fields.st.transitions.b",
+        ]
+    );
 }
 
 #[test]
