@@ -39,8 +39,8 @@ pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
-    Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, RepairProgress,
+    Verification, VerifiedChunk, Verifier, VerifyOptions,
 };
 pub use json::read_json;
 pub use keyspace::{KeyPattern, keyspace_markdown};

@@ -16,7 +16,7 @@ use super::watch::Watch;
 use crate::due::{MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions};
 use crate::log::Trimmed;
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema, Warning};
@@ -82,12 +82,23 @@ impl Store {
         fn schema(&self) -> Result<Schema>;
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn build_with_progress(
+            &self,
+            collection: &str,
+            index: &str,
+            hear: impl Fn(Built) + Send + Sync
+        ) -> Result<Built>;
         fn recount(&self, collection: &str, aggregate: &str) -> Result<Built>;
         fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged>;
         fn disable(&self, collection: &str, index: &str) -> Result<()>;
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn repair_with_progress(
+            &self,
+            options: &RepairOptions,
+            hear: impl Fn(RepairProgress) + Send + Sync
+        ) -> Result<Repair>;
         fn changes(&self, from: Position, limit: usize) -> Result<Changes>;
         fn log_bounds(&self) -> Result<LogBounds>;
         fn trim_log(&self) -> Result<Trimmed>;

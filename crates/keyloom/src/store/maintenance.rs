@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::Store;
 use crate::due::{self, MaintainOptions, Maintained, Maintainer, SweepOptions, Swept};
 use crate::error::Result;
-use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
+use crate::index::{
+    self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
+};
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::IndexState;
 use crate::write::purge_idempotency_keys;
@@ -26,7 +28,18 @@ impl Store {
     /// the index cannot hold, such as two with the same unique value, names them in its error
     /// and leaves the index failed: neither read nor maintained, until it is built again.
     pub async fn build(&self, collection: &str, index: &str) -> Result<Built> {
-        index::build(self.session().program()?, collection, index).await
+        self.build_with_progress(collection, index, |_| {}).await
+    }
+
+    /// As [`build`](Self::build), and tells what was done so far after each chunk of keys. The
+    /// records begin at none again when a pass has to be made anew.
+    pub async fn build_with_progress(
+        &self,
+        collection: &str,
+        index: &str,
+        hear: impl Fn(Built) + Send + Sync,
+    ) -> Result<Built> {
+        index::build(self.session().program()?, collection, index, &hear).await
     }
 
     /// Counts an aggregate anew, beside the numbers that are read meanwhile, and puts the new ones
@@ -82,7 +95,17 @@ impl Store {
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
-        index::repair(self.session(), options).await
+        self.repair_with_progress(options, |_| {}).await
+    }
+
+    /// As [`repair`](Self::repair), and tells how far it is after each chunk of keys and each
+    /// aggregate.
+    pub async fn repair_with_progress(
+        &self,
+        options: &RepairOptions,
+        hear: impl Fn(RepairProgress) + Send + Sync,
+    ) -> Result<Repair> {
+        index::repair(self.session(), options, &hear).await
     }
 
     /// Removes the records of this space that have expired, each with every key that it owns, in
