@@ -3,9 +3,7 @@
 use std::future::pending;
 
 use keyloom::Schema;
-use keyloom::engine::{
-    Address, Area, Batch, CommitFault, Effect, Engine, Memory, Space, Unreliable,
-};
+use keyloom::engine::{Address, Area, Batch, CommitFault, Effect, Memory, Space, Unreliable};
 
 use super::*;
 use crate::config::Config;
@@ -115,13 +113,13 @@ async fn a_build_tells_its_numbers_before_it_is_over() {
 #[tokio::test]
 async fn a_repair_tells_its_numbers_before_it_is_over() {
     let (engine, store) = users(&format!("{USERS}{BY_NAME}")).await;
-    // Two faults that are far enough from each other not to be mended together.
+    // Two faults, planted past the log, and far enough from each other not to be mended together.
     let mut batch = Batch::new(Space::main());
     for name in ["name:n0000", "name:n0599"] {
         let address = Address::new(Area::default_area(), name.to_owned());
         batch.push(address, None, Some(Effect::Delete));
     }
-    engine.commit(batch).await.unwrap();
+    store.engine().commit(batch).await.unwrap();
     refuse_after(&engine, 1);
     let job = job("repair");
     repair(store.clone(), job.clone(), false).await.unwrap_err();
