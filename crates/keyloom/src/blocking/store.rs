@@ -9,8 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::collection::Collection;
+use super::plain::Plain;
+use super::raw_keys::RawKeys;
 use super::runtime::Runtime;
 use super::transaction::{Transaction, Turn};
+use super::verifier::Verifier;
 use super::waits;
 use super::watch::Watch;
 use crate::due::{MaintainOptions, Maintained, SweepOptions, Swept};
@@ -20,7 +23,10 @@ use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, V
 use crate::log::Trimmed;
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema, Warning};
-use crate::store::{Changes, Distribution, Replayed, StatsOptions, StoreStats, WatchOptions};
+use crate::session::Clock;
+use crate::store::{
+    Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
+};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
 
@@ -59,6 +65,33 @@ impl Store {
         Store { inner: self.inner.with_warnings(hear), runtime: self.runtime.clone() }
     }
 
+    /// As [`Store::with_clock`](crate::Store::with_clock).
+    #[must_use]
+    pub fn with_clock(&self, clock: Clock) -> Self {
+        Store { inner: self.inner.with_clock(clock), runtime: self.runtime.clone() }
+    }
+
+    /// As [`Store::engine`](crate::Store::engine).
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        self.inner.engine()
+    }
+
+    /// As [`Store::plain`](crate::Store::plain).
+    pub fn plain(&self) -> Plain {
+        Plain::new(self.inner.plain(), self.runtime.clone())
+    }
+
+    /// As [`Store::raw_keys`](crate::Store::raw_keys).
+    pub fn raw_keys(&self) -> Result<RawKeys> {
+        Ok(RawKeys::new(self.inner.raw_keys()?, self.runtime.clone()))
+    }
+
+    /// As [`Store::verifier`](crate::Store::verifier).
+    pub fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
+        let inner = self.run(self.inner.verifier(options))?;
+        Ok(Verifier::new(inner, self.runtime.clone()))
+    }
+
     /// As [`Store::space_name`](crate::Store::space_name).
     pub fn space_name(&self) -> &str {
         self.inner.space_name()
@@ -80,6 +113,7 @@ impl Store {
     waits! { "Store":
         fn apply(&self, schema: &Schema) -> Result<Applied>;
         fn schema(&self) -> Result<Schema>;
+        fn stored_schema(&self) -> Result<StoredSchema>;
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
         fn build_with_progress(

@@ -1,6 +1,7 @@
 //! What an operator does to a store: build, verify and repair its indexes and aggregates, and
 //! remove what is over.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Store;
@@ -10,10 +11,32 @@ use crate::index::{
     self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
 };
 use crate::purge::{PurgeOptions, Purged};
-use crate::schema::IndexState;
+use crate::schema::{IndexState, Schema};
 use crate::write::purge_idempotency_keys;
 
+/// A schema with what the store says of its indexes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoredSchema {
+    /// The schema.
+    pub schema: Schema,
+    /// The state of every index and aggregate, by collection and name.
+    pub states: BTreeMap<String, BTreeMap<String, IndexState>>,
+}
+
 impl Store {
+    /// The schema and the state of every index and aggregate, as the store has them now. Both are
+    /// of one moment, and cost one read.
+    pub async fn stored_schema(&self) -> Result<StoredSchema> {
+        let loaded = self.session().program()?.reload().await?;
+        let states = loaded.schema.collections.values().map(|collection| {
+            let names = collection.indexes.keys().chain(collection.aggregates.keys());
+            let state = |name: &String| loaded.state(&collection.name, name).clone();
+            (collection.name.clone(), names.map(|name| (name.clone(), state(name))).collect())
+        });
+        Ok(StoredSchema { states: states.collect(), schema: loaded.schema.clone() })
+    }
+
     /// The state of an index or an aggregate, as the store has it now.
     pub async fn index_state(&self, collection: &str, index: &str) -> Result<IndexState> {
         let loaded = self.session().program()?.reload().await?;
