@@ -39,8 +39,8 @@ pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, Verification, VerifiedChunk,
-    Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, RepairProgress,
+    Verification, VerifiedChunk, Verifier, VerifyOptions,
 };
 pub use json::read_json;
 pub use keyspace::{KeyPattern, keyspace_markdown};
@@ -62,7 +62,7 @@ pub use store::{
     Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
     OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed, StatsOptions,
-    Store, StoreStats, Stored, TransactionCollection, Watch, WatchOptions,
+    Store, StoreStats, Stored, StoredSchema, TransactionCollection, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use keyloom::blocking::Store;
 use keyloom::{
-    Due, Error, ErrorKind, Near, Query, Record, Retry, Schema, StatsOptions, SweepOptions,
-    WatchOptions,
+    BranchOptions, Due, Error, ErrorKind, IndexState, Near, Query, RawList, Record, RepairOptions,
+    Retry, Schema, StatsOptions, SweepOptions, VerifyOptions, WatchOptions,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -313,4 +313,87 @@ fn names_keys_and_amounts_are_told() {
     assert_eq!(stats.collections[0].records.keys, 1);
     let error = store.distribution("account", "none", 1, 10).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn plain_and_raw_keys_and_chunks_of_a_verification_wait_too() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 1)).unwrap();
+    let plain = store.plain();
+    plain.put("free", "text").unwrap();
+    assert_eq!(plain.get("free").unwrap().unwrap(), "text");
+    let once = plain.with_idempotency_key("k").unwrap();
+    assert_eq!(once.put("other", "1").unwrap(), once.put("other", "1").unwrap());
+    assert!(plain.delete("other").unwrap());
+    assert_eq!(plain.list("", 10, None).unwrap().entries.len(), 2);
+    assert_eq!(plain.in_area("apart").unwrap().get("free").unwrap(), None);
+    let raw = store.raw_keys().unwrap();
+    assert_eq!(raw.areas().unwrap(), ["", "~"]);
+    assert_eq!(raw.list(&RawList::new().area("")).unwrap().keys.len(), 2);
+    assert_eq!(raw.get("", "free").unwrap().unwrap().text, "free");
+    assert!(!raw.branches("", "account:", &BranchOptions::default()).unwrap().branches.is_empty());
+    let acting = store.acting_as("ana").unwrap();
+    assert_eq!(acting.raw_keys().err().unwrap().kind(), ErrorKind::Forbidden);
+    let chunks = store.verifier(&VerifyOptions::default()).unwrap();
+    assert_eq!(chunks.map(|chunk| chunk.unwrap().records).sum::<u64>(), 1);
+}
+
+#[test]
+fn the_stored_schema_tells_states_and_long_work_its_progress() {
+    let store = Store::open("memory:").unwrap();
+    let approvals = store.collection::<Approval>().unwrap();
+    store.disable(approvals.name(), "code").unwrap();
+    let stored = store.stored_schema().unwrap();
+    assert_eq!(stored.states[approvals.name()]["code"], IndexState::Disabled);
+    assert_eq!(stored.schema.declaration(), store.schema().unwrap().declaration());
+    store.build_with_progress(approvals.name(), "code", |_| {}).unwrap();
+    store.repair_with_progress(&RepairOptions::default(), |_| {}).unwrap();
+    let stored = store.stored_schema().unwrap();
+    assert_eq!(stored.states[approvals.name()]["code"], IndexState::Ready);
+}
+
+/// The names of public async functions in the `impl` blocks of a type, in all files of a folder.
+fn async_methods(folder: &str, of: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for text in sources(folder) {
+        let mut is_inside = false;
+        for line in text.lines() {
+            if line.starts_with("impl") {
+                let about = line.split(" for ").last().unwrap_or(line);
+                is_inside =
+                    about.ends_with(&format!(" {of} {{")) || about.contains(&format!(" {of}<"));
+            }
+            if let (true, Some(rest)) = (is_inside, line.trim().strip_prefix("pub async fn ")) {
+                names.push(rest.split(['(', '<']).next().unwrap().to_owned());
+            }
+        }
+    }
+    names
+}
+
+fn sources(folder: &str) -> Vec<String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+#[test]
+fn every_async_method_has_one_that_waits() {
+    for (of, file, at_least) in [
+        ("Store", "store", 25),
+        ("Collection", "collection", 40),
+        ("Plain", "plain", 4),
+        ("RawKeys", "raw_keys", 4),
+    ] {
+        let names = async_methods("src/store", of);
+        assert!(names.len() >= at_least, "{of}: {names:?}");
+        let path = format!("{}/src/blocking/{file}.rs", env!("CARGO_MANIFEST_DIR"));
+        let blocking = std::fs::read_to_string(path).unwrap();
+        for name in names {
+            let is_there =
+                ["(", "<"].iter().any(|end| blocking.contains(&format!("fn {name}{end}")));
+            assert!(is_there, "blocking::{of} lacks {name}");
+        }
+    }
 }

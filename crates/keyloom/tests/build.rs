@@ -8,11 +8,11 @@
 
 mod index_support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use index_support::{Clients, Meddled, dump, plant, schema};
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn};
-use keyloom::{Applied, Error, ErrorKind, IndexState, Query, Schema, Store};
+use keyloom::{Applied, Built, Error, ErrorKind, IndexState, Query, Schema, Store};
 use serde_json::json;
 
 /// The schema without any index: what the store held before.
@@ -436,4 +436,21 @@ async fn two_builds_at_once_are_one() {
     assert_eq!(store.index_state("user", "email").await.unwrap(), IndexState::Ready);
     assert_clean(&store).await;
     assert_eq!(dump(&store).await.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_build_tells_how_far_it_is() {
+    let emails: Vec<String> = (0..600).map(|n| format!("{n}@x")).collect();
+    let emails: Vec<Option<&str>> = emails.iter().map(|email| Some(email.as_str())).collect();
+    let store = users_before_index(&emails).await;
+    let counted = format!("{BY_EMAIL}[collection.user.count.all]\ngroup = []\n");
+    store.apply(&users(&counted)).await.unwrap();
+    for name in ["email", "all"] {
+        let heard = Mutex::new(Vec::new());
+        let hear = |so_far: Built| heard.lock().unwrap().push((so_far.records, so_far.put));
+        let built = store.build_with_progress("user", name, hear).await.unwrap();
+        let heard = heard.into_inner().unwrap();
+        assert_eq!(heard, [(256, 256), (512, 512), (600, 600)], "{name}");
+        assert_eq!((built.records, built.put), (600, 600), "{name}");
+    }
 }

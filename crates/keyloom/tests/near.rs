@@ -8,7 +8,10 @@
 
 mod long;
 
-use keyloom::{ErrorKind, Near, Schema, Store};
+use std::sync::Arc;
+
+use keyloom::engine::{Memory, Metered};
+use keyloom::{ErrorKind, Near, Schema, Stopped, Store};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -63,7 +66,10 @@ fn distance_m(a: &Place, b: &Place) -> f64 {
 }
 
 async fn store_with(places: &[Place]) -> Store {
-    let store = Store::open("memory:").await.unwrap();
+    filled(Store::open("memory:").await.unwrap(), places).await
+}
+
+async fn filled(store: Store, places: &[Place]) -> Store {
     store.apply(&Schema::from_toml(PLACES).unwrap()).await.unwrap();
     let collection = store.documents("place").await.unwrap();
     for (number, place) in places.iter().enumerate() {
@@ -111,11 +117,14 @@ proptest! {
         }),
         radius in prop_oneof![10.0..=1e4f64, 1e4..=1e6f64, Just(2.1e7)],
         take in 1usize..30,
+        limit in prop::option::of(800usize..1_600),
     ) {
         block_on(async {
             let store = store_with(&places).await;
             for (index, kind) in [("nearby", None), ("by_kind", Some("odd"))] {
                 let near = Near::new(center.lat, center.lon).within(radius).index(index).take(take);
+                // Enough for all places, so that it never fails, and not for every ring of a page.
+                let near = limit.into_iter().fold(near, Near::limit);
                 let near = kind.into_iter().fold(near, |near, kind| near.equal("kind", kind));
                 let found = all_pages(&store, near).await;
                 for pair in found.windows(2) {
@@ -220,5 +229,77 @@ fn a_cursor_fits_its_own_question_only() {
         let ids: Vec<&Value> =
             page.records.iter().map(|nearby| &nearby.record.value["id"]).collect();
         assert_eq!(ids, ["p0002", "p0003"]);
+    });
+}
+
+/// Places all over the Earth, every six degrees.
+fn everywhere() -> Vec<Place> {
+    let lats = (0..30).map(|n| f64::from(n) * 6.0 - 87.0);
+    lats.flat_map(|lat| (0..60).map(move |n| Place { lat, lon: f64::from(n) * 6.0 - 180.0 }))
+        .collect()
+}
+
+#[test]
+fn a_page_reads_no_more_than_its_limit_and_its_cursor_goes_on() {
+    block_on(async {
+        let places = everywhere();
+        let metered = Metered::new(Arc::new(Memory::new()));
+        let store = filled(Store::on(Arc::new(metered.clone())), &places).await;
+        let collection = store.documents("place").await.unwrap();
+        let center = Place { lat: 10.3, lon: 20.7 };
+        let near = Near::new(center.lat, center.lon).index("nearby").take(300);
+        let whole = all_pages(&store, near.clone()).await;
+        assert_eq!(whole.len(), places.len());
+        const LIMIT: usize = 800;
+        let limited = near.clone().limit(LIMIT);
+        assert_eq!(all_pages(&store, limited.clone()).await, whole);
+        let mut asked = limited.clone();
+        let mut stops = Vec::new();
+        loop {
+            metered.take();
+            let page = collection.near(&asked).await.unwrap();
+            assert!(page.read <= LIMIT, "{}", page.read);
+            // An entry and its record for each, those read ahead in up to 48 cells at once, and the
+            // epoch each time.
+            let usage = metered.take();
+            let attempts = 16;
+            let ahead = attempts * 48 * 2 * 8;
+            let most = 2 * LIMIT + ahead + usage.reads() as usize;
+            assert!(usage.cells_read <= most as u64, "{usage:?} for {}", page.read);
+            stops.push(page.stopped);
+            let Some(next) = page.next else { break };
+            asked = limited.clone().from_cursor(next);
+        }
+        assert!(stops.contains(&Stopped::Limit), "{stops:?}");
+        assert_eq!(stops.pop(), Some(Stopped::End));
+    });
+}
+
+#[test]
+fn a_page_that_starts_far_from_everything_reads_each_cell_a_few_times() {
+    block_on(async {
+        // Thousands of places on the other side of the Earth, in a handful of large cells.
+        let places: Vec<Place> = (0..6_000)
+            .map(|n| Place { lat: 40.0 + f64::from(n % 80) / 8.0, lon: f64::from(n / 80) / 8.0 })
+            .collect();
+        let store = store_with(&places).await;
+        let collection = store.documents("place").await.unwrap();
+        let near = Near::new(-45.0, -175.0).index("nearby").take(10);
+        let page = collection.near(&near).await.unwrap();
+        assert_eq!(page.records.len(), 10);
+        assert!(page.read < 10 * places.len(), "{}", page.read);
+    });
+}
+
+#[test]
+fn what_even_the_narrowest_ring_cannot_tell_within_the_limit_is_refused() {
+    block_on(async {
+        let store = store_with(&vec![Place { lat: 10.0, lon: 10.0 }; 300]).await;
+        let places = store.documents("place").await.unwrap();
+        let near = Near::new(10.0, 10.0).index("nearby").take(5);
+        let error = places.near(&near.clone().limit(299)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded, "{error}");
+        assert_eq!(places.near(&near.clone().limit(600)).await.unwrap().records.len(), 5);
+        assert_eq!(places.near(&near.limit(0)).await.unwrap_err().kind(), ErrorKind::InvalidQuery);
     });
 }

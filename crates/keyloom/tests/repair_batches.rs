@@ -8,11 +8,11 @@
 
 mod index_support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use index_support::{Dump, Meddled, dump, plant, schema};
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn};
-use keyloom::{Collection, RepairOptions, Store};
+use keyloom::{Collection, RepairOptions, RepairProgress, Store, VerifyOptions};
 use serde_json::{Value, json};
 
 const USERS: usize = 120;
@@ -110,4 +110,29 @@ async fn a_build_removes_many_entries_by_few_commits() {
     let commits = metered.take().commits;
     assert!(commits < 12, "{commits}");
     assert!(dump(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_repair_tells_how_far_it_is() {
+    let (store, _) = filled(Arc::new(Memory::new())).await;
+    break_it(&store).await;
+    // What nobody can mend counts apart.
+    plant(&store, "", "index:email:unreadable", Some("no JSON")).await;
+    let verify = VerifyOptions { chunk_keys: 50, ..VerifyOptions::default() };
+    let options = RepairOptions { verify, ..RepairOptions::default() };
+    let heard = Mutex::new(Vec::new());
+    let hear = |so_far| heard.lock().unwrap().push(so_far);
+    let repair = store.repair_with_progress(&options, hear).await.unwrap();
+    let heard: Vec<RepairProgress> = heard.into_inner().unwrap();
+    let keys = |told: &RepairProgress| told.records + told.entries;
+    let mut before = RepairProgress::default();
+    for told in &heard {
+        assert!(keys(told) <= keys(&before) + 50, "{before:?} {told:?}");
+        assert!(told.records >= before.records && told.mended >= before.mended, "{told:?}");
+        before = *told;
+    }
+    let (mended, left) = (repair.mended_counts.total(), repair.left_counts.total());
+    let all = RepairProgress { records: repair.records, entries: repair.entries, mended, left };
+    assert_eq!((before, left), (all, 1));
+    assert!(heard.iter().any(|told| told.mended > 0 && told.mended < mended), "{heard:?}");
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Unit};
-use keyloom::{ErrorKind, IndexState, Schema, StatsOptions, Store};
+use keyloom::{ErrorKind, IndexState, Query, Schema, StatsOptions, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -118,6 +118,27 @@ async fn the_embedded_engine_tells_of_its_work() {
     assert!(of(&after, "disk").0 > 0);
     assert!(of(&after, "record cache").0 > 0);
     assert_eq!(of(&after, "list cache").1, Unit::Bytes);
+    let users = store.documents("user").await.unwrap();
+    let told = |name: &str| {
+        let figures = metered.figures();
+        figures.iter().find(|figure| figure.name == name).map(|figure| figure.value).unwrap()
+    };
+    // A cell is kept at its second read, and the same cells are asked for each time.
+    users.get("u1").await.unwrap();
+    users.get("u1").await.unwrap();
+    let before = ["record cache hits", "record cache misses"].map(told);
+    metered.take();
+    users.get("u1").await.unwrap();
+    let cells = metered.take().cells_read;
+    let after = ["record cache hits", "record cache misses"].map(told);
+    assert!(cells >= 1 && after[0] - before[0] == cells && after[1] == before[1], "{after:?}");
+    assert!(users.get("nobody").await.unwrap().is_none());
+    assert_eq!(told("record cache misses"), before[1] + 1);
+    let list = Query::new().scan();
+    users.page(&list).await.unwrap();
+    let before = told("list cache misses") + told("list cache hits");
+    users.page(&list).await.unwrap();
+    assert!(told("list cache misses") + told("list cache hits") > before);
     store.close().await.unwrap();
     assert!(metered.figures().iter().any(|figure| figure.name == "disk" && figure.value > 0));
 }

@@ -25,6 +25,9 @@ pub(crate) struct Near {
     /// The geo index, if the collection has several
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
+    /// How many entries of the index may be read for a page
+    #[arg(long, value_name = "N")]
+    read: Option<usize>,
     #[command(flatten)]
     paging: Paging,
 }
@@ -42,7 +45,8 @@ impl Near {
             .param("lat", self.lat)
             .param("lon", self.lon)
             .param("radius_m", self.radius)
-            .param_if("index", self.index.as_ref());
+            .param_if("index", self.index.as_ref())
+            .param_if("read", self.read);
         let target = Target::open(place)?;
         let screen = Screen::of(place);
         self.paging.read(&target, &request, "records", |items| print(screen, items))

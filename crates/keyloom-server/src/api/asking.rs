@@ -88,7 +88,7 @@ pub(super) fn page_size(params: &mut Params, limits: &Limits) -> Result<usize, P
 }
 
 /// Takes how much may be read.
-fn budget(params: &mut Params, name: &str, limits: &Limits) -> Result<usize, Problem> {
+pub(super) fn budget(params: &mut Params, name: &str, limits: &Limits) -> Result<usize, Problem> {
     let asked = params.take_number(name)?;
     within(name, 1, limits.read_max, asked.unwrap_or(limits.read_max))
 }

@@ -9,7 +9,7 @@ use axum::routing::get;
 use keyloom::Near;
 
 use super::answer;
-use super::asking::{equalities, page_size};
+use super::asking::{budget, equalities, page_size};
 use super::names::Names;
 use super::page_text::write;
 use crate::api::routes::Routes;
@@ -24,7 +24,7 @@ pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/near", get(near))
 }
 
-/// `GET /near?lat=&lon=&radius_m=&index=&limit=&cursor=`
+/// `GET /near?lat=&lon=&radius_m=&index=&limit=&read=&cursor=`
 async fn near(
     State(app): State<App>,
     caller: Caller,
@@ -40,7 +40,9 @@ async fn near(
     let (Some(lat), Some(lon)) = (lat, lon) else {
         return Err(Problem::invalid_request("lat and lon say where, in degrees"));
     };
-    let mut near = Near::new(lat, lon).take(page_size(&mut params, &app.config().limits)?);
+    let limits = &app.config().limits;
+    let mut near = Near::new(lat, lon).take(page_size(&mut params, limits)?);
+    near = near.limit(budget(&mut params, "read", limits)?);
     let radius = (Excluded(0.0), Included(f64::MAX), "a radius is more than 0 metres");
     if let Some(radius_m) = number_in(&mut params, "radius_m", radius)? {
         near = near.within(radius_m);

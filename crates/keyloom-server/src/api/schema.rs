@@ -1,9 +1,11 @@
 //! The schema, and the keyspace that it documents.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use keyloom::{CollectionDeclaration, IndexState, Store};
+use keyloom::{CollectionDeclaration, IndexState, StoredSchema};
 use serde_json::{Map, Value, json};
 
 use super::answer;
@@ -28,14 +30,14 @@ async fn schema(
 ) -> Result<Response, Problem> {
     params.finish()?;
     let store = program(&app, &path)?;
-    let schema = store.schema().await?;
+    let StoredSchema { schema, states, .. } = store.stored_schema().await?;
     let mut declaration = schema.declaration();
     declaration.collections.retain(|name, _| caller.grant.sees(name));
     let mut keyspace = schema.keyspace();
     keyspace.retain(|key| key.collection.as_ref().is_none_or(|name| caller.grant.sees(name)));
     let (mut indexes, mut failures) = (Map::new(), Map::new());
     for (name, collection) in &declaration.collections {
-        let states = states(&store, name, collection).await?;
+        let states = declared_states(collection, states.get(name));
         let told = states.iter().map(|(index, state)| (index.clone(), told(state).into()));
         indexes.insert(name.clone(), Value::Object(told.collect()));
         // Why a build failed may name records, which not every user may read.
@@ -52,19 +54,15 @@ async fn schema(
     Ok(answer::json(&members))
 }
 
-/// The state of every index and aggregate of a collection.
-async fn states(
-    store: &Store,
-    name: &str,
+/// The state of every index and aggregate that a collection declares.
+fn declared_states(
     collection: &CollectionDeclaration,
-) -> Result<Vec<(String, IndexState)>, Problem> {
+    states: Option<&BTreeMap<String, IndexState>>,
+) -> Vec<(String, IndexState)> {
     let indexes = collection.index.keys().chain(collection.unique.keys());
     let aggregates = collection.count.keys().chain(collection.sum.keys());
-    let mut states = Vec::new();
-    for index in indexes.chain(collection.geo.keys()).chain(aggregates) {
-        states.push((index.clone(), store.index_state(name, index).await?));
-    }
-    Ok(states)
+    let names = indexes.chain(collection.geo.keys()).chain(aggregates);
+    names.filter_map(|name| Some((name.clone(), states?.get(name)?.clone()))).collect()
 }
 
 fn told(state: &IndexState) -> &'static str {

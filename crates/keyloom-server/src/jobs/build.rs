@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::Store;
+use keyloom::{Built, Store};
 use serde_json::json;
 
 use super::{Job, Outcome};
@@ -14,7 +14,7 @@ pub(crate) async fn build(
     collection: String,
     index: String,
 ) -> Outcome {
-    let built = store.build(&collection, &index).await?;
-    job.progress.add(built.records, built.put, 0);
+    let hear = |so_far: Built| job.progress.set(so_far.records, so_far.put, 0);
+    let built = store.build_with_progress(&collection, &index, hear).await?;
     Ok(json!({"records": built.records, "put": built.put, "removed": built.removed}))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyloom::{RepairOptions, Store};
+use keyloom::{RepairOptions, RepairProgress, Store};
 use serde_json::{Value, json};
 
 use super::findings::{counts, finding};
@@ -10,9 +10,11 @@ use super::{Job, Outcome};
 
 /// Repairs a space, or says what would be mended.
 pub(crate) async fn repair(store: Store, job: Arc<Job>, dry_run: bool) -> Outcome {
-    let done = store.repair(&RepairOptions { dry_run, ..RepairOptions::default() }).await?;
-    let findings = done.mended_counts.total() + done.left_counts.total();
-    job.progress.add(done.records, done.entries, findings);
+    let options = RepairOptions { dry_run, ..RepairOptions::default() };
+    let hear = |so_far: RepairProgress| {
+        job.progress.set(so_far.records, so_far.entries, so_far.mended + so_far.left);
+    };
+    let done = store.repair_with_progress(&options, hear).await?;
     Ok(json!({
         "dry_run": dry_run,
         "records": done.records,

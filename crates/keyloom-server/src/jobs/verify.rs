@@ -21,7 +21,7 @@ pub(crate) async fn verify(store: Store, job: Arc<Job>) -> Outcome {
         chunk.findings.iter().for_each(|found| count(&mut counted, found));
         let room = options.findings_max.saturating_sub(kept.len());
         kept.extend(chunk.findings.iter().take(room).map(finding));
-        job.progress.add(chunk.records, chunk.entries, chunk.findings.len() as u64);
+        job.progress.set(records, entries, counted.total());
     }
     Ok(json!({
         "is_clean": counted.total() == 0,

@@ -184,11 +184,13 @@ pub(super) fn near(name: &str, collection: &CollectionDeclaration, scope: &Scope
     let index = choice("index", collection.geo.keys().cloned(), "by this index");
     let index = index.map(|one| if collection.geo.len() > 1 { required(one) } else { one });
     Operation::new(format!("{name}.near"), "Records around a place")
+        .about("413 where `read` entries do not even tell what is nearest.")
         .parameters([
             required(in_query("lat", fields::latitude(), "latitude in degrees")),
             required(in_query("lon", fields::longitude(), "longitude in degrees")),
             in_query("radius_m", radius, "how far away at most, in metres"),
             number("limit", scope.limits.page_max, "records of the page; 20 unless set"),
+            number("read", scope.limits.read_max, "how many entries may be read for it"),
             cursor(),
         ])
         .parameters(index)

@@ -1,5 +1,8 @@
 //! How much one request may ask for.
 
+use std::sync::Arc;
+
+use keyloom::engine::{Memory, Metered};
 use keyloom_server::{Config, Limits};
 use serde_json::json;
 
@@ -49,4 +52,51 @@ fn what_no_index_serves_is_not_scanned_unless_it_is_asked_for() {
     let server = filled(Limits::default());
     let answer = server.get(&format!("{TICKETS}?where.id.gte=t20"));
     assert_eq!(answer.expect(409)["type"], "/problems/no-index");
+}
+
+#[test]
+fn a_search_around_a_place_reads_no_more_than_the_limit_and_goes_on() {
+    let limits = Limits { read_max: 100, ..Limits::default() };
+    let server = TestServer::with(crate::schemas::PATTERNS, Config { limits, ..Config::default() });
+    let all = "/v1/collections/location";
+    let insert = |id: String, lng: f64| {
+        let record = json!({ "id": id, "position": { "lat": 0.0, "lng": lng } });
+        server.json("POST", &format!("{all}/records"), &record).expect(201);
+    };
+    (0..120).for_each(|n| insert(format!("p{n:03}"), f64::from(n)));
+    let (mut found, mut stops, mut cursor) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let page = server.get(&format!("{all}/near?lat=0&lon=0&limit=500{cursor}")).expect(200);
+        assert!(page["read"].as_u64().unwrap() <= 100, "{page}");
+        let records = page["records"].as_array().unwrap();
+        found.extend(records.iter().map(|record| record["key"].as_str().unwrap().to_owned()));
+        stops.push(page["stopped"].as_str().unwrap().to_owned());
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(found, (0..120).map(|n| format!("p{n:03}")).collect::<Vec<_>>());
+    assert!(stops.contains(&"limit".to_owned()) && stops.last().unwrap() == "end", "{stops:?}");
+    // Where so few do not tell what is nearest, nothing is told.
+    (0..120).for_each(|n| insert(format!("q{n:03}"), 0.0));
+    let refused = server.get(&format!("{all}/near?lat=0&lon=0&limit=5")).expect(413);
+    assert_eq!(refused["type"], "/problems/limit-exceeded");
+    for read in ["0", "101", "x"] {
+        let answer = server.get(&format!("{all}/near?lat=0&lon=0&read={read}"));
+        assert!(matches!(answer.status, 400 | 413), "{read}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_schema_is_one_read_however_many_indexes_it_has() {
+    let metered = Metered::new(Arc::new(Memory::new()));
+    let engine = Arc::new(metered.clone());
+    let server = TestServer::on_engine(engine, crate::schemas::APPROVALS);
+    metered.take();
+    let told = server.get("/v1/schema").expect(200);
+    let states = json!({
+        "requester": "ready", "approver": "ready", "code": "ready", "by_status": "ready",
+    });
+    assert_eq!(told["indexes"]["approval"], states);
+    let usage = metered.take();
+    assert_eq!(usage.round_trips(), 1, "{usage:?}");
 }

@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
+use keyloom::engine::{Address, Area, Batch, Effect, Memory, Metered, Space, Stamp};
 use keyloom_server::{Config, Limits};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -34,7 +36,10 @@ fn records(export: &str) -> Vec<Value> {
 
 /// A server with accounts, notes and counters.
 fn filled() -> TestServer {
-    let server = TestServer::start(SCHEMA);
+    filled_on(TestServer::start(SCHEMA))
+}
+
+fn filled_on(server: TestServer) -> TestServer {
     let mut operations = Vec::new();
     for n in 0..150 {
         operations
@@ -92,6 +97,40 @@ fn exports_go_on_behind_a_key() {
     server.get("/v1/admin/export?after=x").expect(400);
     server.get("/v1/admin/export?collection=note&after=x").expect(400);
     server.get("/v1/admin/export?collection=nobody").expect(404);
+}
+
+#[test]
+fn an_export_that_goes_on_near_the_end_costs_what_it_returns() {
+    let metered = Metered::new(Arc::new(Memory::new()));
+    let server = filled_on(TestServer::on_engine(Arc::new(metered.clone()), SCHEMA));
+    let all = lines(&export(&server, "?collection=note"));
+    assert_eq!(all.len(), 150);
+    let cost = |query: &str| {
+        metered.take();
+        (export(&server, query).lines().count(), metered.take().cells_read)
+    };
+    let (_, whole) = cost("?collection=note");
+    let key = all[147]["key"].as_str().unwrap().replace(':', "%3A");
+    let (count, rest) = cost(&format!("?collection=note&after={key}"));
+    assert_eq!(count, 2);
+    // Two records, and the epoch.
+    assert!(whole >= 150 && rest <= 4, "{whole} {rest}");
+}
+
+#[test]
+fn an_export_goes_on_behind_a_record_that_cannot_be_read() {
+    let server = filled();
+    let key = format!("account:{}", id(70));
+    let mut batch = Batch::new(Space::main());
+    let effect = Effect::Put { stamp: Stamp([1; Stamp::BYTES]), bytes: "no JSON".into() };
+    batch.push(Address::new(Area::default_area(), key), None, Some(effect));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(server.store.engine().commit(batch)).unwrap();
+    let all = lines(&export(&server, "?collection=account"));
+    let broken = all.iter().position(|line| line.get("problem").is_some()).unwrap();
+    assert_eq!(all[broken]["key"], id(70));
+    let rest = lines(&export(&server, &format!("?collection=account&after={}", id(70))));
+    assert_eq!(rest, all[broken + 1..]);
 }
 
 #[test]

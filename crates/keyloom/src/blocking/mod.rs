@@ -5,6 +5,9 @@
 //! once. Inside an async runtime they refuse to wait, with an error: there the thread that would
 //! wait is the one that has to bring the answer.
 //!
+//! `maintain_every` has no twin: a blocking store has no threads of its own. A thread of the program
+//! that calls [`maintain`](Store::maintain) does the same.
+//!
 //! ```
 //! use keyloom::blocking::Store;
 //! use keyloom::{Query, Schema};
@@ -24,15 +27,21 @@
 //! ```
 
 mod collection;
+mod plain;
+mod raw_keys;
 mod runtime;
 mod store;
 mod transaction;
+mod verifier;
 mod watch;
 
 pub use collection::Collection;
+pub use plain::Plain;
+pub use raw_keys::RawKeys;
 pub use runtime::Runtime;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionCollection};
+pub use verifier::Verifier;
 pub use watch::Watch;
 
 /// Writes methods that wait for the async method of the same name on `self.inner`.

@@ -9,18 +9,24 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::collection::Collection;
+use super::plain::Plain;
+use super::raw_keys::RawKeys;
 use super::runtime::Runtime;
 use super::transaction::{Transaction, Turn};
+use super::verifier::Verifier;
 use super::waits;
 use super::watch::Watch;
 use crate::due::{MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, Verification, VerifyOptions};
+use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions};
 use crate::log::Trimmed;
 use crate::purge::{PurgeOptions, Purged};
 use crate::schema::{Applied, IndexState, Schema, Warning};
-use crate::store::{Changes, Distribution, Replayed, StatsOptions, StoreStats, WatchOptions};
+use crate::session::Clock;
+use crate::store::{
+    Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
+};
 use crate::typed::Record;
 use crate::write::{Increment, Retry};
 
@@ -59,6 +65,33 @@ impl Store {
         Store { inner: self.inner.with_warnings(hear), runtime: self.runtime.clone() }
     }
 
+    /// As [`Store::with_clock`](crate::Store::with_clock).
+    #[must_use]
+    pub fn with_clock(&self, clock: Clock) -> Self {
+        Store { inner: self.inner.with_clock(clock), runtime: self.runtime.clone() }
+    }
+
+    /// As [`Store::engine`](crate::Store::engine).
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        self.inner.engine()
+    }
+
+    /// As [`Store::plain`](crate::Store::plain).
+    pub fn plain(&self) -> Plain {
+        Plain::new(self.inner.plain(), self.runtime.clone())
+    }
+
+    /// As [`Store::raw_keys`](crate::Store::raw_keys).
+    pub fn raw_keys(&self) -> Result<RawKeys> {
+        Ok(RawKeys::new(self.inner.raw_keys()?, self.runtime.clone()))
+    }
+
+    /// As [`Store::verifier`](crate::Store::verifier).
+    pub fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
+        let inner = self.run(self.inner.verifier(options))?;
+        Ok(Verifier::new(inner, self.runtime.clone()))
+    }
+
     /// As [`Store::space_name`](crate::Store::space_name).
     pub fn space_name(&self) -> &str {
         self.inner.space_name()
@@ -80,14 +113,26 @@ impl Store {
     waits! { "Store":
         fn apply(&self, schema: &Schema) -> Result<Applied>;
         fn schema(&self) -> Result<Schema>;
+        fn stored_schema(&self) -> Result<StoredSchema>;
         fn index_state(&self, collection: &str, index: &str) -> Result<IndexState>;
         fn build(&self, collection: &str, index: &str) -> Result<Built>;
+        fn build_with_progress(
+            &self,
+            collection: &str,
+            index: &str,
+            hear: impl Fn(Built) + Send + Sync
+        ) -> Result<Built>;
         fn recount(&self, collection: &str, aggregate: &str) -> Result<Built>;
         fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged>;
         fn disable(&self, collection: &str, index: &str) -> Result<()>;
         fn verify(&self) -> Result<Verification>;
         fn verify_with(&self, options: &VerifyOptions) -> Result<Verification>;
         fn repair(&self, options: &RepairOptions) -> Result<Repair>;
+        fn repair_with_progress(
+            &self,
+            options: &RepairOptions,
+            hear: impl Fn(RepairProgress) + Send + Sync
+        ) -> Result<Repair>;
         fn changes(&self, from: Position, limit: usize) -> Result<Changes>;
         fn log_bounds(&self) -> Result<LogBounds>;
         fn trim_log(&self) -> Result<Trimmed>;

@@ -33,10 +33,18 @@ pub struct Built {
     pub removed: u64,
 }
 
+/// Hears what a build has done so far, after each chunk of keys.
+pub(crate) type HearBuilt<'h> = &'h (dyn Fn(Built) + Send + Sync);
+
 /// Builds an index, or an aggregate. Safe to run twice, also at the same time, and after a crash.
-pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<Built> {
+pub(crate) async fn build(
+    live: &Live,
+    collection: &str,
+    index: &str,
+    hear: HearBuilt<'_>,
+) -> Result<Built> {
     if is_aggregate(live, collection, index).await? {
-        return aggregates::build(live, collection, index, Purpose::Complete).await;
+        return aggregates::build(live, collection, index, Purpose::Complete, hear).await;
     }
     let mut built = Built::default();
     let mut started = false;
@@ -45,7 +53,7 @@ pub(crate) async fn build(live: &Live, collection: &str, index: &str) -> Result<
             return Ok(built);
         };
         let declared = loaded.schema.collection(collection)?;
-        let pass = Pass::new(live, &loaded, declared, declared.index(index)?, &mut built);
+        let pass = Pass::new(live, &loaded, declared, declared.index(index)?, &mut built, hear);
         match pass.run().await? {
             End::Complete => {
                 if live.replace_state(&loaded, collection, index, IndexState::Ready).await? {
@@ -77,7 +85,7 @@ async fn is_aggregate(live: &Live, collection: &str, name: &str) -> Result<bool>
 
 /// Counts a ready aggregate anew beside what is read, and puts it in its place.
 pub(crate) async fn recount(live: &Live, collection: &str, aggregate: &str) -> Result<Built> {
-    aggregates::build(live, collection, aggregate, Purpose::Renew).await
+    aggregates::build(live, collection, aggregate, Purpose::Renew, &|_| {}).await
 }
 
 /// Makes sure that writers maintain the index; `None` when it is ready.

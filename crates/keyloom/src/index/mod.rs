@@ -36,7 +36,7 @@ pub(crate) use delete::delete;
 pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use keyspace::{Keyspace, Place};
 pub(crate) use repair::repair;
-pub use repair::{Repair, RepairOptions};
+pub use repair::{Repair, RepairOptions, RepairProgress};
 pub(crate) use tally::{Tally, cell_bytes, tally_range, tally_template};
 pub use verification::{Verification, VerifiedChunk, VerifyOptions};
 pub use verify::Verifier;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::build::Built;
+use super::build::{Built, HearBuilt};
 use super::group::Group;
 use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
@@ -37,6 +37,7 @@ pub(super) struct Pass<'p> {
     collection: &'p Arc<Collection>,
     index: &'p Arc<Index>,
     built: &'p mut Built,
+    hear: HearBuilt<'p>,
     obstacles: Vec<Obstacle>,
 }
 
@@ -54,9 +55,10 @@ impl<'p> Pass<'p> {
         collection: &'p Arc<Collection>,
         index: &'p Arc<Index>,
         built: &'p mut Built,
+        hear: HearBuilt<'p>,
     ) -> Self {
         let mender = Mender { live, loaded };
-        Pass { live, mender, collection, index, built, obstacles: Vec::new() }
+        Pass { live, mender, collection, index, built, hear, obstacles: Vec::new() }
     }
 
     pub(super) async fn run(mut self) -> Result<End> {
@@ -94,6 +96,7 @@ impl<'p> Pass<'p> {
             if self.mend_chunk(seen.collect()).await? != Go::On {
                 return Ok(Go::StaleSchema);
             }
+            (self.hear)(*self.built);
         }
         Ok(Go::On)
     }
@@ -122,6 +125,7 @@ impl<'p> Pass<'p> {
             if self.mend_chunk(seen.collect()).await? != Go::On {
                 return Ok(Go::StaleSchema);
             }
+            (self.hear)(*self.built);
             if self.obstacles.len() >= OBSTACLES_MAX {
                 self.obstacles.truncate(OBSTACLES_MAX);
                 break;

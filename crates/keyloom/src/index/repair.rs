@@ -44,6 +44,22 @@ pub struct Repair {
     pub unsettled: u64,
 }
 
+/// How far a repair is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairProgress {
+    /// How many records were looked at.
+    pub records: u64,
+    /// How many index entries were looked at.
+    pub entries: u64,
+    /// How many faults were mended, or would be.
+    pub mended: u64,
+    /// How many faults were left.
+    pub left: u64,
+}
+
+/// Hears how far a repair is, after each chunk of keys and each aggregate.
+pub(crate) type HearRepair<'h> = &'h (dyn Fn(RepairProgress) + Send + Sync);
+
 /// What becomes of a fault.
 enum Fate {
     Mended,
@@ -53,7 +69,11 @@ enum Fate {
     StaleSchema,
 }
 
-pub(crate) async fn repair(session: &Session, options: &RepairOptions) -> Result<Repair> {
+pub(crate) async fn repair(
+    session: &Session,
+    options: &RepairOptions,
+    hear: HearRepair<'_>,
+) -> Result<Repair> {
     let live = session.program()?;
     let mut verifier = Verifier::new(session, &options.verify).await?;
     let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
@@ -100,6 +120,8 @@ pub(crate) async fn repair(session: &Session, options: &RepairOptions) -> Result
                 Fate::Gone | Fate::StaleSchema => {}
             }
         }
+        let (mended, left) = (mended.counts.total(), left.counts.total());
+        hear(RepairProgress { records, entries, mended, left });
     }
     if hand == Hand::Real {
         tidy_up(live).await?;
@@ -167,7 +189,9 @@ async fn recount(live: &Live, aggregate: &Aggregate, hand: Hand) -> Result<()> {
     if hand == Hand::Dry {
         return Ok(());
     }
-    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew).await.map(drop)
+    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew, &|_| {})
+        .await
+        .map(drop)
 }
 
 /// Completes what somebody began to count anew, and removes what only counting needed: a process
@@ -179,7 +203,7 @@ async fn tidy_up(live: &Live) -> Result<()> {
             match loaded.readable(aggregate) {
                 Ok(_) => {
                     let (collection, name) = (&aggregate.collection, &aggregate.name);
-                    aggregates::build(live, collection, name, Purpose::Complete).await?;
+                    aggregates::build(live, collection, name, Purpose::Complete, &|_| {}).await?;
                 }
                 Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
             }

@@ -9,7 +9,7 @@
 //! each says whether the place lies in the upper half of what the bits before it left over.
 
 /// The 32 characters in the order of their values, which is also the order of their bytes.
-pub(super) const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
+pub(crate) const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
 /// The geohash of a place in degrees. A place on the border of two cells belongs to the northern
 /// and the eastern one; latitude 90 and longitude 180 belong to the last cell. Values beyond the

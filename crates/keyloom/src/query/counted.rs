@@ -14,7 +14,7 @@ pub(crate) struct CountedBy {
 }
 
 /// The ready count or sum that has a group of exactly these records, if one has. A query with a
-/// range, a union, filters or a named index is counted by reading. A limit does not matter: a count
+/// range, a union, filters, a key to begin after or a named index is counted by reading. A limit does not matter: a count
 /// that is kept needs no reads.
 pub(crate) fn counted_by(
     loaded: &Loaded,
@@ -24,6 +24,7 @@ pub(crate) fn counted_by(
     let asks_for_equality_only = query.any.is_empty()
         && query.range.is_none()
         && query.filters.is_empty()
+        && query.after.is_none()
         && query.index.is_none();
     if !asks_for_equality_only || collection.aggregates.is_empty() {
         return None;

@@ -1,5 +1,6 @@
 //! One question becomes records.
 
+mod after;
 mod count;
 mod counted;
 mod cursor;

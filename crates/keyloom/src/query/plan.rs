@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::after::begin_after;
 use super::predicate::{Order, Query};
 use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
@@ -121,6 +122,20 @@ impl Fit {
 
 /// Plans a query. `pinned` are the indexes that a cursor was made with.
 pub(crate) fn plan(
+    session: &Session,
+    loaded: &Arc<Loaded>,
+    collection: &Arc<Collection>,
+    query: &Query,
+    pinned: Option<&str>,
+) -> Result<Plan> {
+    let mut plan = plan_from_start(session, loaded, collection, query, pinned)?;
+    if let Some(key) = &query.after {
+        begin_after(&mut plan, key)?;
+    }
+    Ok(plan)
+}
+
+fn plan_from_start(
     session: &Session,
     loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,

@@ -41,6 +41,7 @@ pub struct Query {
     pub(crate) index: Option<String>,
     pub(crate) filters: Vec<(String, Test)>,
     pub(crate) scan: bool,
+    pub(crate) after: Option<Vec<Value>>,
     pub(crate) take: usize,
     pub(crate) limit: Option<usize>,
     pub(crate) cursor: Option<String>,
@@ -58,6 +59,7 @@ impl Query {
             index: None,
             filters: Vec::new(),
             scan: false,
+            after: None,
             take: TAKE_DEFAULT,
             limit: None,
             cursor: None,
@@ -129,6 +131,20 @@ impl Query {
         self
     }
 
+    /// Begins after this key: one value per field of the record's key, in order. There need not
+    /// be a record, and nothing before it is read. For answers in the order of the records' keys:
+    /// scans, and queries that the key itself serves.
+    ///
+    /// ```
+    /// use keyloom::Query;
+    /// let rest = Query::new().scan().after(["ana", "milk"]).take(100);
+    /// ```
+    #[must_use]
+    pub fn after(mut self, key: impl IntoIterator<Item = impl Into<Value>>) -> Self {
+        self.after = Some(key.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// The most records that the page returns; 20 unless set.
     #[must_use]
     pub fn take(mut self, records: usize) -> Self {
@@ -157,7 +173,12 @@ impl Query {
         let filters: Vec<Value> =
             self.filters.iter().map(|(field, test)| json!([field, format!("{test:?}")])).collect();
         let order = self.order.as_ref().map(|(field, order)| json!([field, format!("{order:?}")]));
-        json!([self.equal, self.any, range, order, self.index, filters, self.scan]).to_string()
+        let mut words = json!([self.equal, self.any, range, order, self.index, filters, self.scan]);
+        // Only where it is asked for, so that cursors from before it could be are still good.
+        if let (Some(after), Value::Array(words)) = (&self.after, &mut words) {
+            words.push(json!(after));
+        }
+        words.to_string()
     }
 }
 

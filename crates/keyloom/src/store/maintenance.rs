@@ -1,17 +1,42 @@
 //! What an operator does to a store: build, verify and repair its indexes and aggregates, and
 //! remove what is over.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Store;
 use crate::due::{self, MaintainOptions, Maintained, Maintainer, SweepOptions, Swept};
 use crate::error::Result;
-use crate::index::{self, Built, Repair, RepairOptions, Verification, Verifier, VerifyOptions};
+use crate::index::{
+    self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
+};
 use crate::purge::{PurgeOptions, Purged};
-use crate::schema::IndexState;
+use crate::schema::{IndexState, Schema};
 use crate::write::purge_idempotency_keys;
 
+/// A schema with what the store says of its indexes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoredSchema {
+    /// The schema.
+    pub schema: Schema,
+    /// The state of every index and aggregate, by collection and name.
+    pub states: BTreeMap<String, BTreeMap<String, IndexState>>,
+}
+
 impl Store {
+    /// The schema and the state of every index and aggregate, as the store has them now. Both are
+    /// of one moment, and cost one read.
+    pub async fn stored_schema(&self) -> Result<StoredSchema> {
+        let loaded = self.session().program()?.reload().await?;
+        let states = loaded.schema.collections.values().map(|collection| {
+            let names = collection.indexes.keys().chain(collection.aggregates.keys());
+            let state = |name: &String| loaded.state(&collection.name, name).clone();
+            (collection.name.clone(), names.map(|name| (name.clone(), state(name))).collect())
+        });
+        Ok(StoredSchema { states: states.collect(), schema: loaded.schema.clone() })
+    }
+
     /// The state of an index or an aggregate, as the store has it now.
     pub async fn index_state(&self, collection: &str, index: &str) -> Result<IndexState> {
         let loaded = self.session().program()?.reload().await?;
@@ -26,7 +51,18 @@ impl Store {
     /// the index cannot hold, such as two with the same unique value, names them in its error
     /// and leaves the index failed: neither read nor maintained, until it is built again.
     pub async fn build(&self, collection: &str, index: &str) -> Result<Built> {
-        index::build(self.session().program()?, collection, index).await
+        self.build_with_progress(collection, index, |_| {}).await
+    }
+
+    /// As [`build`](Self::build), and tells what was done so far after each chunk of keys. The
+    /// records begin at none again when a pass has to be made anew.
+    pub async fn build_with_progress(
+        &self,
+        collection: &str,
+        index: &str,
+        hear: impl Fn(Built) + Send + Sync,
+    ) -> Result<Built> {
+        index::build(self.session().program()?, collection, index, &hear).await
     }
 
     /// Counts an aggregate anew, beside the numbers that are read meanwhile, and puts the new ones
@@ -82,7 +118,17 @@ impl Store {
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
-        index::repair(self.session(), options).await
+        self.repair_with_progress(options, |_| {}).await
+    }
+
+    /// As [`repair`](Self::repair), and tells how far it is after each chunk of keys and each
+    /// aggregate.
+    pub async fn repair_with_progress(
+        &self,
+        options: &RepairOptions,
+        hear: impl Fn(RepairProgress) + Send + Sync,
+    ) -> Result<Repair> {
+        index::repair(self.session(), options, &hear).await
     }
 
     /// Removes the records of this space that have expired, each with every key that it owns, in

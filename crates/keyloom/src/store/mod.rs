@@ -31,6 +31,7 @@ pub use distribution::{Distribution, IndexShare};
 pub use fields::KeyFields;
 pub use in_transaction::TransactionCollection;
 pub use leased::Leased;
+pub use maintenance::StoredSchema;
 pub use owned_keys::{OwnedKey, OwnedKind};
 pub use plain::{Listed, Listing, Plain};
 pub use raw_keys::{RawKey, RawKeys, RawKind, RawList, RawPage};

@@ -41,6 +41,12 @@ impl<T: Record> Around<T> {
         self
     }
 
+    /// The most entries that a page reads; see [`Near::limit`].
+    pub fn limit(mut self, entries: usize) -> Self {
+        self.near = self.near.limit(entries);
+        self
+    }
+
     /// Goes on from a cursor of an earlier page of the same search; `None` is the first page.
     pub fn after(mut self, cursor: impl IntoCursor) -> Self {
         if let Some(text) = cursor.into_cursor() {

@@ -40,17 +40,18 @@ async fn export(
         let detail = "after is a key of a collection; name it: ?collection=";
         return Err(Problem::invalid_request(detail));
     }
+    let mut query = Query::new().scan().take(PAGE);
     let names = match collection {
         Some(name) => {
             let collection = store.documents(&name).await?;
             if let Some(after) = &after {
-                collection.key_named(after).await?;
+                query = query.after(collection.key_named(after).await?);
             }
             VecDeque::from([name])
         }
         None => store.schema().await?.collection_names().map(str::to_owned).collect(),
     };
-    let going = Going { app, store, names, after, cursor: None, is_broken: false };
+    let going = Going { app, store, names, query, cursor: None, is_broken: false };
     let parts = unfold(going, |mut going| async { Some((going.next().await?, going)) });
     let headers =
         [(header::CONTENT_TYPE, "application/jsonl"), (header::CACHE_CONTROL, "no-store")];
@@ -63,8 +64,8 @@ struct Going {
     store: Store,
     /// The collections that are left, the present one first.
     names: VecDeque<String>,
-    /// Where the present collection begins: behind the record of this name.
-    after: Option<String>,
+    /// What is asked of each collection.
+    query: Query,
     cursor: Option<String>,
     is_broken: bool,
 }
@@ -90,7 +91,7 @@ impl Going {
     async fn page(&mut self) -> Result<Option<Bytes>, Problem> {
         let Some(name) = self.names.front().cloned() else { return Ok(None) };
         let collection = self.store.documents(&name).await?;
-        let mut query = Query::new().scan().take(PAGE);
+        let mut query = self.query.clone();
         if let Some(cursor) = self.cursor.take() {
             query = query.from_cursor(cursor);
         }
@@ -100,19 +101,17 @@ impl Going {
             lines.push((document.key().to_owned(), line(&collection, document).await?));
         }
         for problem in page.problems {
-            let told = json!({"collection": name, "key": problem.key, "problem": problem.reason});
+            // By its name, as an export that is resumed behind it needs it. What lies there may be
+            // no key of the collection, and is told as it is.
+            let key = collection.name_of(&problem.key).await;
+            let key = key.unwrap_or_else(|_| problem.key.clone());
+            let told = json!({"collection": name, "key": key, "problem": problem.reason});
             lines.push((problem.key, told));
         }
         lines.sort_by(|(one, _), (other, _)| one.cmp(other));
-        if let Some(after) = &self.after {
-            lines.retain(|(_, line)| line["key"].as_str().is_some_and(|key| key > after.as_str()));
-        }
         match page.next {
             Some(next) => self.cursor = Some(next.to_string()),
-            None => {
-                self.names.pop_front();
-                self.after = None;
-            }
+            None => drop(self.names.pop_front()),
         }
         let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
         Ok(Some(text.into()))

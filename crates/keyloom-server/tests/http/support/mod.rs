@@ -4,8 +4,10 @@ pub mod browser;
 pub mod raw;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use keyloom::engine::Engine;
 use keyloom::{Schema, Store};
 use keyloom_server::{App, Config, serve};
 use serde_json::Value;
@@ -43,13 +45,26 @@ impl TestServer {
     /// A server for this schema, configured, on a store at this address.
     pub fn on(address: &str, schema: &str, config: Config) -> Self {
         let address = address.to_owned();
+        TestServer::opened(async move { Store::open(&address).await.unwrap() }, schema, config)
+    }
+
+    /// A server for this schema on this engine.
+    pub fn on_engine(engine: Arc<dyn Engine>, schema: &str) -> Self {
+        TestServer::opened(async { Store::on(engine) }, schema, Config::default())
+    }
+
+    fn opened(
+        store: impl Future<Output = Store> + Send + 'static,
+        schema: &str,
+        config: Config,
+    ) -> Self {
         let schema = Schema::from_toml(schema).unwrap();
         let (ready, started) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
-                let store = Store::open(&address).await.unwrap();
+                let store = store.await;
                 store.apply(&schema).await.unwrap();
                 let app = App::new(store.clone(), config);
                 let server = serve(app, ([127, 0, 0, 1], 0).into()).await.unwrap();

@@ -44,7 +44,19 @@ pub(super) fn figures(work: &Work, view: &View, folder: &Path) -> Vec<Figure> {
     ];
     if !view.is_closed() {
         let (records, lists) = view.caches().bytes();
-        all.extend([Figure::bytes("record cache", records), Figure::bytes("list cache", lists)]);
+        let (record_hits, list_hits) = view.caches().hits();
+        let (hits, misses) = record_hits.read();
+        all.extend([
+            Figure::bytes("record cache", records),
+            Figure::count("record cache hits", hits),
+            Figure::count("record cache misses", misses),
+        ]);
+        let (hits, misses) = list_hits.read();
+        all.extend([
+            Figure::bytes("list cache", lists),
+            Figure::count("list cache hits", hits),
+            Figure::count("list cache misses", misses),
+        ]);
     }
     all
 }

@@ -19,6 +19,7 @@ mod folder;
 mod gate;
 mod group;
 mod hashed;
+mod hits;
 mod layout;
 mod log;
 mod options;

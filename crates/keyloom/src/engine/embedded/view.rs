@@ -16,6 +16,7 @@ use super::cache::{KeyHasher, RecordCache};
 use super::fault;
 use super::group::Change;
 use super::hashed::KeyRef;
+use super::hits::Hits;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
@@ -31,7 +32,9 @@ pub(super) struct View {
 /// What is kept in memory beside the snapshots.
 pub(super) struct Caches {
     records: RecordCache,
+    record_hits: Hits,
     stretches: StretchCache,
+    stretch_hits: Hits,
     /// The one for all stored keys.
     hasher: KeyHasher,
 }
@@ -40,7 +43,9 @@ impl Caches {
     pub(super) fn new(options: &Options) -> Self {
         Caches {
             records: RecordCache::new(options.record_cache_bytes),
+            record_hits: Hits::default(),
             stretches: StretchCache::new(options.list_cache_bytes),
+            stretch_hits: Hits::default(),
             hasher: KeyHasher::default(),
         }
     }
@@ -48,6 +53,11 @@ impl Caches {
     /// How many bytes the cached records and the cached lists take.
     pub(super) fn bytes(&self) -> (u64, u64) {
         (self.records.bytes(), self.stretches.bytes())
+    }
+
+    /// How often the cached records, and the cached lists, had what was asked for.
+    pub(super) fn hits(&self) -> (&Hits, &Hits) {
+        (&self.record_hits, &self.stretch_hits)
     }
 
     /// Notes what a commit changes, before the commit is published.
@@ -164,9 +174,11 @@ impl Moment<'_> {
     /// The cell at a stored key as it is stored, from the cache or from fjall.
     pub(super) fn load_stored(&self, key: KeyRef<'_>, keep: Keep) -> Result<Option<Bytes>> {
         let Published { commit, snapshot, cells } = &*self.published;
-        let Caches { records, .. } = self.caches;
-        if let Some(stored) = records.get(key, *commit) {
-            return Ok(Some(stored));
+        let Caches { records, record_hits, .. } = self.caches;
+        let kept = records.get(key, *commit);
+        record_hits.note(kept.is_some());
+        if kept.is_some() {
+            return Ok(kept);
         }
         let loaded = snapshot.get(cells, key.bytes).map_err(fault::reading)?;
         if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
@@ -204,7 +216,7 @@ impl Moment<'_> {
         }
         let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
-        let kept = stretches.get(&place, limit, direction, self.commit());
+        let kept = self.kept(&place, limit, direction);
         let mut recorder = if kept.is_none() { stretches.recorder(limit) } else { None };
         let mut rows = Vec::new();
         let beyond =
@@ -239,7 +251,7 @@ impl Moment<'_> {
         }
         let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
-        let kept = stretches.get(&place, limit, direction, self.commit());
+        let kept = self.kept(&place, limit, direction);
         if let Some(kept) = &kept
             && let Some(rows) = stretches.followed(kept, limit, recipe)
         {
@@ -275,6 +287,19 @@ impl Moment<'_> {
         let filled = self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
         let witness = filled.and_then(|filled| filled.witness_followed(self.commit()));
         Ok(Stretch { rows, more: beyond.is_some(), witness })
+    }
+
+    /// The first rows of a range, if they are in the cache.
+    fn kept(
+        &self,
+        place: &StoredRange,
+        limit: usize,
+        direction: Direction,
+    ) -> Option<Arc<KeptStretch>> {
+        let Caches { stretches, stretch_hits, .. } = self.caches;
+        let kept = stretches.get(place, limit, direction, self.commit());
+        stretch_hits.note(kept.is_some());
+        kept
     }
 
     /// The row of a range that has one key only. Looking for it is far cheaper than walking.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::super::build::Built;
+use super::super::build::{Built, HearBuilt};
 use super::super::obstacle;
 use super::clean::clean;
 use super::count::{Count, End};
@@ -40,6 +40,7 @@ pub(crate) async fn build(
     collection: &str,
     aggregate: &str,
     purpose: Purpose,
+    hear: HearBuilt<'_>,
 ) -> Result<Built> {
     let mut built = Built::default();
     let mut target = None;
@@ -49,7 +50,8 @@ pub(crate) async fn build(
             return Ok(built);
         };
         let Task { loaded, collection: declared, aggregate: counted, generation } = &task;
-        match Count::new(live, loaded, declared, counted, *generation, &mut built).run().await? {
+        let count = Count::new(live, loaded, declared, counted, *generation, &mut built, hear);
+        match count.run().await? {
             End::Complete => {
                 let last = generations(loaded, counted).last;
                 let complete = Generations { current: *generation, next: None, last };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::build::Built;
+use super::super::build::{Built, HearBuilt};
 use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::super::rows::Rows;
@@ -46,6 +46,7 @@ pub(super) struct Count<'p> {
     aggregate: &'p Arc<Aggregate>,
     generation: Generation,
     built: &'p mut Built,
+    hear: HearBuilt<'p>,
     obstacles: Vec<Obstacle>,
 }
 
@@ -74,9 +75,10 @@ impl<'p> Count<'p> {
         aggregate: &'p Arc<Aggregate>,
         generation: Generation,
         built: &'p mut Built,
+        hear: HearBuilt<'p>,
     ) -> Self {
         let mender = Mender { live, loaded };
-        Count { mender, collection, aggregate, generation, built, obstacles: Vec::new() }
+        Count { mender, collection, aggregate, generation, built, hear, obstacles: Vec::new() }
     }
 
     pub(super) async fn run(mut self) -> Result<End> {
@@ -100,6 +102,7 @@ impl<'p> Count<'p> {
                 if !self.count_chunk(keys, records).await? {
                     return Ok(End::StaleSchema);
                 }
+                (self.hear)(*self.built);
                 if self.obstacles.len() >= OBSTACLES_MAX {
                     self.obstacles.truncate(OBSTACLES_MAX);
                     break;

@@ -2,12 +2,15 @@
 //! index has them.
 
 use super::sphere::{Place, Rectangle, bounds};
-use crate::key::{geohash_bounds, geohash_encode};
+use crate::key::{GEOHASH_LETTERS, geohash_bounds, geohash_encode};
 
-/// The most cells of one ring. Each is one range of a round trip.
-const CELLS_MAX: usize = 48;
+/// The most cells that are read at once. Each is one range of a round trip.
+pub(super) const CELLS_MAX: usize = 48;
 
-/// The most cells that are looked at to find those.
+/// The most cells of a ring that is covered finely.
+const FINE_CELLS_MAX: usize = 512;
+
+/// The most cells that are looked at to find those that are read at once.
 const CANDIDATES_MAX: u64 = 1_024;
 
 /// What rounding may add to a distance.
@@ -15,13 +18,39 @@ const ROUNDING_M: f64 = 1e-2;
 
 /// The cells that may hold a place whose distance from `center` is between `inner_m` and
 /// `outer_m`. Cells have at most `chars` characters; one of none is the whole Earth.
-pub(crate) fn ring(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
+pub(super) fn cover(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
     (1..=chars)
         .rev()
         .find_map(|chars| {
             cells(center, inner_m, outer_m, chars).filter(|cells| cells.len() <= CELLS_MAX)
         })
         .unwrap_or_else(|| vec![String::new()])
+}
+
+/// As [`cover`], by more and smaller cells: for rings that are narrow and far away, so that the few
+/// large cells that they touch hold a lot besides.
+pub(super) fn cover_finely(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    for _ in 0..chars {
+        let parts = cells.iter().flat_map(|cell| {
+            GEOHASH_LETTERS.iter().map(move |&letter| format!("{cell}{}", char::from(letter)))
+        });
+        let touched = parts.filter(|part| is_touched(part, center, inner_m, outer_m));
+        let parts: Vec<String> = touched.take(FINE_CELLS_MAX + 1).collect();
+        if parts.len() > FINE_CELLS_MAX {
+            break;
+        }
+        cells = parts;
+    }
+    cells
+}
+
+/// Whether a cell may hold a place of a ring.
+fn is_touched(cell: &str, center: Place, inner_m: f64, outer_m: f64) -> bool {
+    let (south, north, west, east) = geohash_bounds(cell);
+    let bounds = Rectangle { south, north, west, east };
+    bounds.distance_m_min(center) <= outer_m + ROUNDING_M
+        && bounds.distance_m_max(center) >= inner_m - ROUNDING_M
 }
 
 /// The cells of one size; `None` when there are too many.
@@ -37,11 +66,7 @@ fn cells(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Option<Vec<Str
     for row in rows.0..=rows.1 {
         for column in columns.0..=columns.1 {
             let cell = grid.cell(row, column);
-            let (south, north, west, east) = geohash_bounds(&cell);
-            let cell_bounds = Rectangle { south, north, west, east };
-            if cell_bounds.distance_m_min(center) <= outer_m + ROUNDING_M
-                && cell_bounds.distance_m_max(center) >= inner_m - ROUNDING_M
-            {
+            if is_touched(&cell, center, inner_m, outer_m) {
                 cells.push(cell);
             }
         }
@@ -117,16 +142,44 @@ mod tests {
             (below, above) in (0.0..=1.0f64, 1.0..=3.0f64),
         ) {
             let distance = center.distance_m(other);
-            let cells = ring(center, distance * below, distance * above, chars);
+            let cells = cover(center, distance * below, distance * above, chars);
             let hash = geohash_encode(other.lat, other.lon, chars);
             prop_assert!(cells.iter().any(|cell| hash.starts_with(cell)), "{hash} is in none of {cells:?}");
             prop_assert!(cells.len() <= CELLS_MAX);
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(60)))]
+
+        #[test]
+        fn every_place_of_a_ring_lies_in_one_of_its_small_cells(
+            (center, other) in place().prop_flat_map(|center| {
+                (Just(center), prop_oneof![nearby(center), place()])
+            }),
+            chars in 1u8..=12,
+            (below, above) in (0.9..=1.0f64, 1.0..=1.1f64),
+        ) {
+            let distance = center.distance_m(other);
+            let cells = cover_finely(center, distance * below, distance * above, chars);
+            let hash = geohash_encode(other.lat, other.lon, chars);
+            prop_assert!(cells.iter().any(|cell| hash.starts_with(cell)), "{hash} is in none of {cells:?}");
+            prop_assert!(cells.len() <= FINE_CELLS_MAX);
+        }
+    }
+
+    #[test]
+    fn a_narrow_ring_that_is_far_away_is_covered_finely() {
+        let center = Place { lat: 10.0, lon: 20.0 };
+        let (near, far) = (9_000_000.0, 9_000_500.0);
+        let (few, many) = (cover(center, near, far, 6), cover_finely(center, near, far, 6));
+        assert!(few[0].len() < many[0].len(), "{few:?} {many:?}");
+        assert!(many.len() > CELLS_MAX, "{many:?}");
+    }
+
     #[test]
     fn a_small_ring_does_not_take_the_whole_earth() {
-        let cells = ring(Place { lat: 48.8566, lon: 2.3522 }, 0.0, 1_000.0, 6);
+        let cells = cover(Place { lat: 48.8566, lon: 2.3522 }, 0.0, 1_000.0, 6);
         assert!(cells.iter().all(|cell| cell.len() >= 5), "{cells:?}");
     }
 }

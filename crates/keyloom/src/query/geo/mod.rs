@@ -2,6 +2,9 @@
 
 mod cover;
 mod near;
+mod rank;
+mod ring;
+mod search;
 mod sphere;
 
 pub(crate) use near::near;

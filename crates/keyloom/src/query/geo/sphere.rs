@@ -9,6 +9,9 @@ pub(crate) const EARTH_RADIUS_M: f64 = 6_371_008.8;
 /// No two places are farther apart than this.
 pub(crate) const DISTANCE_M_MAX: f64 = PI * EARTH_RADIUS_M;
 
+/// What rounding may take from a distance that is all but the greatest.
+const ANTIPODE_ROUNDING_M: f64 = 1.0;
+
 /// A place in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Place {
@@ -23,6 +26,12 @@ impl Place {
         let parallels = parallel_radius(self.lat) * parallel_radius(other.lat);
         let h = half(other.lat - self.lat) + parallels * half(longitude_gap(self.lon, other.lon));
         2.0 * EARTH_RADIUS_M * h.clamp(0.0, 1.0).sqrt().asin()
+    }
+
+    /// The place on the other side of the Earth.
+    fn antipode(self) -> Place {
+        let lon = if self.lon > 0.0 { self.lon - 180.0 } else { self.lon + 180.0 };
+        Place { lat: -self.lat, lon }
     }
 }
 
@@ -62,14 +71,17 @@ impl Rectangle {
             .fold(DISTANCE_M_MAX, f64::min)
     }
 
-    /// A distance that no point of the rectangle exceeds: exact for rectangles within a quarter
-    /// of the globe, the greatest possible otherwise.
+    /// A distance that no point of the rectangle exceeds, and at least one all but reaches.
+    ///
+    /// The farthest point from a place is the nearest to its antipode. Within a quarter of the
+    /// globe it is a corner, which is told without the rounding of distances half around the Earth.
     pub(crate) fn distance_m_max(&self, from: Place) -> f64 {
         let sides = [self.west, self.east];
         if sides.into_iter().any(|lon| longitude_gap(from.lon, lon) > 90.0)
             || self.east - self.west > 90.0
         {
-            return DISTANCE_M_MAX;
+            let left = self.distance_m_min(from.antipode());
+            return (DISTANCE_M_MAX - left + ANTIPODE_ROUNDING_M).min(DISTANCE_M_MAX);
         }
         sides
             .into_iter()
@@ -143,6 +155,15 @@ mod tests {
         ] {
             assert_eq!(a.distance_m(b), 0.0, "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn the_farthest_point_of_a_rectangle_is_told_wherever_it_lies() {
+        let from = Place { lat: 10.0, lon: 20.0 };
+        let far = Rectangle { south: -5.0, north: 0.0, west: -150.0, east: -140.0 };
+        let corner = from.distance_m(Place { lat: -5.0, lon: -150.0 });
+        let told = far.distance_m_max(from);
+        assert!((corner..=corner + 2_000.0).contains(&told), "{told} for {corner}");
     }
 
     proptest! {

@@ -1,0 +1,321 @@
+//! Reads rings of growing radius around a place until a page is full.
+//!
+//! A ring is read by the cells of the index that it touches. Where they hold a lot, a narrower ring
+//! is tried, as long as that leaves cells out: the same cells again would bring nothing new. Far
+//! away even a narrow ring touches large cells; then it is read by many small ones. What is read
+//! and does not belong to the ring is dropped at once, so that memory is bounded by the page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::cover::{CELLS_MAX, cover, cover_finely};
+use super::near::{Near, Nearby, refused};
+use super::rank::Rank;
+use super::ring::Ring;
+use super::sphere::{DISTANCE_M_MAX, Place};
+use crate::engine::Direction;
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::{Codec, Segment, Span, shortened};
+use crate::query::cursor::{Binding, Cursor, Position};
+use crate::query::page::{Page, Problem, Stopped};
+use crate::query::plan::{Branch, Plan, nothing_of};
+use crate::query::reader::{Reader, Resolved, unreadable};
+use crate::query::walk::{Found, Walk, Want};
+use crate::record::Document;
+use crate::schema::{Collection, Index, Loaded};
+use crate::session::Session;
+
+/// Where the cells of a ring hold more than this, it is tried with fewer or smaller ones.
+const PLACES_MAX: usize = 2_000;
+
+/// How many attempts the limit of a page allows before nothing is left of it.
+const ATTEMPTS: usize = 16;
+
+/// How many entries of each cell are read at once.
+const CHUNK_MIN: usize = 8;
+const CHUNK_MAX: usize = 200;
+
+/// A ring that is narrower than this is not halved any more: its places are all but equally far.
+const STEP_M_MIN: f64 = 0.5;
+
+/// A search around one place.
+pub(super) struct Search<'s> {
+    session: &'s Session,
+    loaded: &'s Arc<Loaded>,
+    collection: &'s Arc<Collection>,
+    index: &'s Arc<Index>,
+    near: &'s Near,
+    /// The values before the geohash.
+    fixed: Vec<Value>,
+    geohash: &'s Segment,
+    chars: u8,
+    /// It asks for what the caller may not see, and is answered as if nothing were there.
+    is_void: bool,
+}
+
+/// What reading the cells of a ring brought.
+enum Read {
+    /// The nearest of the ring.
+    All { found: BTreeMap<Rank, Document>, problems: Vec<Problem> },
+    /// There is a lot, and this ring has fewer or smaller cells: these.
+    Narrower(Ring, Vec<String>),
+    /// There is more than may be read.
+    NothingLeft,
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn new(
+        session: &'s Session,
+        loaded: &'s Arc<Loaded>,
+        collection: &'s Arc<Collection>,
+        index: &'s Arc<Index>,
+        near: &'s Near,
+    ) -> Result<Self> {
+        let mut equal = near.equal.clone();
+        let mut is_void = false;
+        if let Some((path, owner)) = session.forced(collection) {
+            let path = path.to_string();
+            match equal.iter().any(|(field, _)| *field == path) {
+                true => is_void = equal.iter().any(|(field, v)| *field == path && *v != owner),
+                false => equal.push((path, owner)),
+            }
+        }
+        let before = index.key.segments().take_while(|segment| chars_of(segment).is_none());
+        let fixed = before
+            .map(|segment| {
+                let value = equal.iter().find(|(field, _)| *field == segment.path.to_string());
+                value.map(|(_, value)| value.clone()).ok_or_else(|| {
+                    refused(collection, "the geo index needs this field to be fixed")
+                        .with("field", &segment.path)
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if fixed.len() < equal.len() {
+            return Err(refused(
+                collection,
+                "the geo index has only these fields before its geohash",
+            )
+            .with("key", &index.key.source));
+        }
+        let located = index.key.segments().find_map(|segment| Some((segment, chars_of(segment)?)));
+        let Some((geohash, chars)) = located else {
+            return Err(Error::new(ErrorKind::Internal, "a geo index has a geohash"));
+        };
+        Ok(Search { session, loaded, collection, index, near, fixed, geohash, chars, is_void })
+    }
+
+    /// The next places after a rank, ring after ring.
+    pub(super) async fn page(
+        &self,
+        after: Option<Rank>,
+        binding: Arc<Binding>,
+    ) -> Result<Page<Nearby<Document>>> {
+        let radius = self.near.radius_m.min(DISTANCE_M_MAX);
+        let mut page = Page::nothing();
+        let mut last: Option<Rank> = None;
+        let mut ring = Ring::first(after, radius);
+        let mut cells = self.cells(&ring);
+        loop {
+            let left = self.near.limit.unwrap_or(usize::MAX).saturating_sub(page.read);
+            let room = self.near.take - page.records.len();
+            let (mut found, problems) =
+                match self.read(&ring, &cells, room, left, &mut page.read).await? {
+                    Read::All { found, problems } => (found, problems),
+                    Read::Narrower(narrower, fewer) => {
+                        (ring, cells) = (narrower, fewer);
+                        continue;
+                    }
+                    Read::NothingLeft => {
+                        // A page that tells nothing, and goes on where it began, would never end.
+                        let edge = ring.edge().ok_or_else(|| self.too_many(page.read))?;
+                        page.stopped = Stopped::Limit;
+                        page.next = Some(self.cursor(&edge, binding));
+                        return Ok(tidy(page));
+                    }
+                };
+            page.problems.extend(problems);
+            let is_full = found.len() > room;
+            let is_empty = found.is_empty();
+            if is_full {
+                found.pop_last();
+            }
+            for (rank, record) in found {
+                page.records.push(Nearby { record, distance_m: rank.distance_m });
+                last = Some(rank);
+            }
+            if is_full {
+                page.stopped = Stopped::Take;
+                page.next = last.map(|last| self.cursor(&last, binding));
+                return Ok(tidy(page));
+            }
+            if ring.outer_m >= radius {
+                return Ok(tidy(page));
+            }
+            ring = ring.next(if is_empty { 4.0 } else { 2.0 });
+            cells = self.cells(&ring);
+        }
+    }
+
+    fn too_many(&self, read: usize) -> Error {
+        let message = "the nearest places share a cell of the geo index with more than may be read";
+        Error::new(ErrorKind::LimitExceeded, message)
+            .with("collection", &self.collection.name)
+            .with("index", &self.index.name)
+            .with("read", read)
+            .with("instead", "allow more reads, or give the index a longer geohash")
+    }
+
+    fn cursor(&self, rank: &Rank, binding: Arc<Binding>) -> Cursor {
+        let position = Position {
+            indexes: self.index.name.clone(),
+            key: rank.write(),
+            towards_start: false,
+            inclusive: false,
+        };
+        Cursor::new(position, binding)
+    }
+
+    fn cells(&self, ring: &Ring) -> Vec<String> {
+        let cover = if ring.is_fine { cover_finely } else { cover };
+        cover(self.near.place, ring.inner_m, ring.outer_m, self.chars)
+    }
+
+    /// A ring from the same inner edge on that reads less than these cells, if there is one.
+    fn narrower(&self, ring: &Ring, cells: &[String]) -> Option<(Ring, Vec<String>)> {
+        let chars = |cells: &[String]| cells.first().map_or(0, String::len);
+        let halved = (ring.step_m > STEP_M_MIN).then(|| ring.halved());
+        let fine = (!ring.is_fine).then(|| ring.fine());
+        halved.into_iter().chain(fine).find_map(|narrower| {
+            let fewer = self.cells(&narrower);
+            let reads_less = chars(&fewer) > chars(cells) || fewer.len() * 4 <= cells.len() * 3;
+            reads_less.then_some((narrower, fewer))
+        })
+    }
+
+    /// Reads the cells of a ring, and keeps what fits into the page and one more.
+    async fn read(
+        &self,
+        ring: &Ring,
+        cells: &[String],
+        room: usize,
+        reads_max: usize,
+        reads: &mut usize,
+    ) -> Result<Read> {
+        let enough = PLACES_MAX.min(self.near.limit.map_or(usize::MAX, |limit| limit / ATTEMPTS));
+        let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
+        let mut read = 0;
+        for cells_at_once in cells.chunks(CELLS_MAX) {
+            let plan = self.plan(cells_at_once)?;
+            let reader = Reader::new(self.session, &plan);
+            let mut walk = Walk::new(self.session, &plan, Want::Records, None)?;
+            let ahead = (enough / cells_at_once.len()).clamp(CHUNK_MIN, CHUNK_MAX);
+            while let Some(entry) = walk.next(ahead).await? {
+                if read == reads_max {
+                    return Ok(Read::NothingLeft);
+                }
+                if read == enough
+                    && let Some((narrower, fewer)) = self.narrower(ring, cells)
+                {
+                    return Ok(Read::Narrower(narrower, fewer));
+                }
+                read += 1;
+                *reads += 1;
+                match self.ranked(&reader, entry).await? {
+                    Ok(None) => {}
+                    // One that came through another cell already is the same.
+                    Ok(Some((rank, document))) if ring.holds(&rank) => {
+                        found.insert(rank, document);
+                        if found.len() > room + 1 {
+                            found.pop_last();
+                        }
+                    }
+                    Ok(Some(_)) => {}
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        Ok(Read::All { found, problems })
+    }
+
+    /// The record of an entry with its rank; `None` when it is gone.
+    async fn ranked(
+        &self,
+        reader: &Reader<'_>,
+        entry: Found<'_>,
+    ) -> Result<Result<Option<(Rank, Document)>, Problem>> {
+        let document = match reader.resolve(entry).await? {
+            Resolved::Gone => return Ok(Ok(None)),
+            Resolved::Problem(problem) => return Ok(Err(problem)),
+            Resolved::Record(document) => document,
+        };
+        Ok(self.place_of(&document).map(|place| {
+            let distance_m = self.near.place.distance_m(place);
+            let key = Bytes::copy_from_slice(document.key().as_bytes());
+            Some((Rank { distance_m, key }, document))
+        }))
+    }
+
+    fn plan(&self, cells: &[String]) -> Result<Plan> {
+        let fixed: Vec<&Value> = self.fixed.iter().collect();
+        let about = |error: Error| {
+            error.with("collection", &self.collection.name).with("index", &self.index.name)
+        };
+        let prefix =
+            self.index.key.prefix(&fixed).map_err(|refusal| about(refusal.into_query_error()))?;
+        let branches = cells
+            .iter()
+            .map(|cell| {
+                let range = self.index.key.range(&fixed, Some(&Span::Prefix(cell.clone())));
+                let range = range.map_err(|refusal| about(refusal.into_query_error()))?;
+                let range = range.in_area(self.index.area.clone());
+                Ok(Branch {
+                    index: Some(self.index.clone()),
+                    equal: fixed.len(),
+                    range: if self.is_void { nothing_of(range) } else { range },
+                    prefix: prefix.clone(),
+                    presumed: Vec::new(),
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Plan {
+            loaded: self.loaded.clone(),
+            collection: self.collection.clone(),
+            branches,
+            direction: Direction::Forward,
+            filters: Vec::new(),
+        })
+    }
+
+    fn place_of(&self, document: &Document) -> Result<Place, Problem> {
+        let about = |reason: String| unreadable(document.key().as_bytes(), reason);
+        let record: Value = document.json().map_err(|error| about(error.to_string()))?;
+        let point = self.collection.value(&self.geohash.path, &record);
+        let coordinates = point.and_then(|point| coordinates(&self.geohash.codec, point));
+        coordinates.ok_or_else(|| {
+            let shown = point.map_or_else(|| "nothing".to_owned(), shortened);
+            about(format!("{} holds no place: {shown}", self.geohash.path))
+        })
+    }
+}
+
+/// Cells are read again by the next ring, and so are their problems.
+fn tidy(mut page: Page<Nearby<Document>>) -> Page<Nearby<Document>> {
+    page.problems.sort_by(|a, b| a.key.cmp(&b.key));
+    page.problems.dedup();
+    page
+}
+
+fn chars_of(segment: &Segment) -> Option<u8> {
+    match segment.codec {
+        Codec::Geohash { chars, .. } => Some(chars),
+        _ => None,
+    }
+}
+
+fn coordinates(codec: &Codec, point: &Value) -> Option<Place> {
+    let Codec::Geohash { lat, lon, .. } = codec else { return None };
+    Some(Place { lat: point.get(lat)?.as_f64()?, lon: point.get(lon)?.as_f64()? })
+}
