@@ -4,8 +4,10 @@ pub mod browser;
 pub mod raw;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use keyloom::engine::Engine;
 use keyloom::{Schema, Store};
 use keyloom_server::{App, Config, serve};
 use serde_json::Value;
@@ -42,6 +44,16 @@ impl TestServer {
 
     /// A server for this schema, configured, on a store at this address.
     pub fn on(address: &str, schema: &str, config: Config) -> Self {
+        TestServer::around(address, schema, config, |engine| engine)
+    }
+
+    /// The same, with something around its engine.
+    pub fn around(
+        address: &str,
+        schema: &str,
+        config: Config,
+        wrap: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + 'static,
+    ) -> Self {
         let address = address.to_owned();
         let schema = Schema::from_toml(schema).unwrap();
         let (ready, started) = std::sync::mpsc::channel();
@@ -50,6 +62,7 @@ impl TestServer {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
                 let store = Store::open(&address).await.unwrap();
+                let store = Store::on(wrap(store.engine().clone()));
                 store.apply(&schema).await.unwrap();
                 let app = App::new(store.clone(), config);
                 let server = serve(app, ([127, 0, 0, 1], 0).into()).await.unwrap();
