@@ -83,7 +83,8 @@ Examples:
 
 Applies the schema, builds new indexes in the background, and serves until it is told to stop by
 Ctrl-C or SIGTERM: then requests that have begun may end, and nothing acknowledged is lost.
-A second Ctrl-C does not wait. In a pipe it prints its URLs as one JSON line.";
+A second Ctrl-C does not wait: what has begun is cut off, and what was acknowledged is kept. Both
+end with 0. In a pipe it prints its URLs as one JSON line.";
 
 /// How long maintenance pauses between two passes.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -137,7 +138,11 @@ async fn build(store: Store, collection: String, index: String) {
     note(&format!("building {collection}.{index} in the background"));
     match store.build(&collection, &index).await {
         Ok(_) => note(&format!("{collection}.{index} is ready")),
-        Err(error) => note(&format!("{collection}.{index} could not be built: {error}")),
+        // What else the error says may quote records, which are not for a log.
+        Err(error) => note(&format!(
+            "{collection}.{index} could not be built: {}; `keyloom schema --table` tells why",
+            error.message()
+        )),
     }
 }
 
@@ -281,5 +286,42 @@ fn unbound(address: SocketAddr, error: &std::io::Error) -> Failure {
         ErrorKind::PermissionDenied => failure.with_hint("ports below 1024 need rights"),
         ErrorKind::AddrNotAvailable => failure.with_hint("this machine has no such address"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        listening: Listening,
+    }
+
+    fn limits(args: &[&str]) -> Limits {
+        let Only { listening } = Only::parse_from([&["serve"], args].concat());
+        listening.limits(Limits::default())
+    }
+
+    #[test]
+    fn every_option_sets_its_own_limit_and_no_other() {
+        let usual = Limits::default();
+        let seconds = Duration::from_secs(7);
+        assert_eq!(limits(&[]), usual);
+        for (option, wanted) in [
+            ("--connections-max", Limits { connections_max: 7, ..usual.clone() }),
+            ("--requests-max", Limits { requests_max: 7, ..usual.clone() }),
+            ("--body-bytes-max", Limits { body_bytes_max: 7, ..usual.clone() }),
+            ("--page-max", Limits { page_max: 7, ..usual.clone() }),
+            ("--read-max", Limits { read_max: 7, ..usual.clone() }),
+            ("--operations-max", Limits { operations_max: 7, ..usual.clone() }),
+            ("--answer-timeout", Limits { answer_timeout: seconds, ..usual.clone() }),
+            ("--shutdown-grace", Limits { shutdown_grace: seconds, ..usual.clone() }),
+        ] {
+            assert_eq!(limits(&[option, "7"]), wanted, "{option}");
+        }
     }
 }
