@@ -1,11 +1,11 @@
 //! Who is asking: their rights, their space, and the store as they see it.
 
-use axum::extract::FromRequestParts;
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use keyloom::{Collection, Store};
+use keyloom::{Access, Collection, Store};
 use serde_json::Value;
 
 use crate::app::App;
@@ -19,6 +19,9 @@ pub(crate) const ACT_AS: HeaderName = HeaderName::from_static("keyloom-act-as");
 
 /// A write with this header happens once.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The longest idempotency key that the library takes.
+pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
 /// One caller, with the store as they see it.
 pub(crate) struct Caller {
@@ -48,10 +51,24 @@ impl Caller {
         if !self.grant.allows(verb, name) {
             return Err(Problem::forbidden("the token does not allow this on the collection"));
         }
+        if self.lacks_user() && needs_user(verb, collection.declaration().await?.access) {
+            return Err(unnamed());
+        }
         Ok(match &self.key {
             Some(key) if verb != Verb::Read => collection.with_idempotency_key(key)?,
             _ => collection,
         })
+    }
+
+    /// Whether the caller may read a collection. Whoever may only write it is not shown what is
+    /// stored, also not in the answers to writes.
+    pub(crate) fn may_read(&self, collection: &str) -> bool {
+        self.grant.allows(Verb::Read, collection)
+    }
+
+    /// Whether the caller works for users and has named none.
+    pub(crate) fn lacks_user(&self) -> bool {
+        self.user.is_none() && self.grant.works_for_users()
     }
 
     /// Refuses callers who are not administrators.
@@ -89,9 +106,23 @@ impl FromRequestParts<App> for Caller {
             Some(user) => store.acting_as(user)?,
             None => store,
         };
-        let key = header(&parts.headers, &IDEMPOTENCY_KEY)?.map(str::to_owned);
+        let key = idempotency_key(&parts.headers)?;
         Ok(Caller { grant, store, user, key, base })
     }
+}
+
+/// Whether only a user may do this: where records belong to users, and each reaches their own.
+pub(crate) fn needs_user(verb: Verb, access: Option<Access>) -> bool {
+    match access {
+        Some(Access::Owned) => true,
+        Some(Access::Hybrid) => verb != Verb::Read,
+        Some(Access::Shared | Access::ReadOnly) | None => false,
+    }
+}
+
+/// The refusal of a service that works for users and has named none.
+pub(crate) fn unnamed() -> Problem {
+    Problem::forbidden("records belong to users here: name one in the header Keyloom-Act-As")
 }
 
 fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -101,6 +132,17 @@ fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Pro
         (Some(named), None) if grant.may_act_as => Ok(Some(named)),
         (Some(_), _) => Err(Problem::forbidden("this token may not name an acting user")),
     }
+}
+
+/// The idempotency key of a request. It is looked at before anything else, so that one that is
+/// not good is told even where nothing is written.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(key) = header(headers, &IDEMPOTENCY_KEY)? else { return Ok(None) };
+    if !(1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
+        let detail = format!("an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes");
+        return Err(Problem::invalid_request(detail));
+    }
+    Ok(Some(key.to_owned()))
 }
 
 /// The one value of a header, as text.

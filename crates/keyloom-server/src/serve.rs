@@ -60,18 +60,25 @@ impl Server {
         }
         drop(listener);
         app.stop();
-        let ended = tokio::time::timeout(limits.shutdown_grace, async {
-            while open.join_next().await.is_some() {}
-        });
-        if ended.await.is_err() {
-            tracing::warn!(
-                connections = open.len(),
-                "requests were cut off at the end of the grace"
-            );
-            open.shutdown().await;
+        let cut_off = end(&mut open, limits.shutdown_grace).await;
+        if cut_off > 0 {
+            tracing::warn!(connections = cut_off, "requests were cut off at the end of the grace");
         }
         app.store().close().await.map_err(io::Error::other)
     }
+}
+
+/// Waits for the connections to end, and cuts off those that are left after the grace. None is
+/// left when it returns, so that no request meets a store that is closed. Gives how many were cut
+/// off.
+async fn end(open: &mut JoinSet<()>, grace: Duration) -> usize {
+    let ended = tokio::time::timeout(grace, async { while open.join_next().await.is_some() {} });
+    if ended.await.is_ok() {
+        return 0;
+    }
+    let cut_off = open.len();
+    open.shutdown().await;
+    cut_off
 }
 
 /// Accepts connections for ever, as many at one time as the limit allows.
@@ -159,6 +166,48 @@ fn pause_after(error: &io::Error) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Long enough for every machine; only a test that fails waits for it.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A request that never ends, and whether it was dropped.
+    fn endless(open: &mut JoinSet<()>) -> Arc<()> {
+        let held = Arc::new(());
+        let kept = held.clone();
+        open.spawn(async move {
+            std::future::pending::<()>().await;
+            drop(kept);
+        });
+        held
+    }
+
+    #[tokio::test]
+    async fn requests_that_never_end_are_gone_after_the_grace() {
+        let mut open = JoinSet::new();
+        let held = [endless(&mut open), endless(&mut open)];
+        open.spawn(async {});
+        let ended = tokio::time::timeout(LONG, end(&mut open, Duration::from_millis(1))).await;
+        assert!(ended.is_ok_and(|cut_off| cut_off >= 2), "nobody was cut off");
+        assert!(open.is_empty(), "{} connections are left", open.len());
+        for held in held {
+            assert_eq!(Arc::strong_count(&held), 1, "a request still runs");
+        }
+    }
+
+    #[tokio::test]
+    async fn within_the_grace_nobody_is_cut_off() {
+        let mut open = JoinSet::new();
+        let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+        let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_done = done.clone();
+        open.spawn(async move {
+            drop(finished.await);
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let (cut_off, sent) = tokio::join!(end(&mut open, LONG), async { finish.send(()) });
+        assert_eq!((cut_off, sent), (0, Ok(())));
+        assert!(done.load(std::sync::atomic::Ordering::Relaxed), "the request did not end");
+    }
 
     #[test]
     fn a_process_without_files_waits_and_a_broken_connection_does_not() {

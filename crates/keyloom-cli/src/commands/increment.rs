@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::cli::Place;
 use crate::conditions::assignment;
 use crate::exit::{Failure, USAGE};
-use crate::output::{Screen, Table, cell};
+use crate::output::{Screen, Table, cell, line};
 use crate::target::{Request, Target};
 
 /// Add to counters of a record, all at once
@@ -42,8 +42,13 @@ impl Increment {
         }
         let path = ["collections", &self.collection, "records", &self.key, "increment"];
         let request = Request::new(Method::POST, &path).json(Value::Object(deltas).to_string());
-        let values = Target::open(place)?.value(request)?;
+        let answer = Target::open(place)?.ask(request)?;
         let screen = Screen::of(place);
+        // Whoever may only write is not told what the counters are.
+        let values = if answer.body.is_empty() { Value::Null } else { answer.json()? };
+        if screen.is_for_people() && values.is_null() {
+            return line("added; this token does not see the values");
+        }
         if !screen.is_for_people() {
             return screen.json(&values);
         }

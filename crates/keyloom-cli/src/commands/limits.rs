@@ -91,3 +91,49 @@ impl LimitOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        limits: LimitOptions,
+    }
+
+    fn limits(args: &[&str]) -> Limits {
+        let Only { limits } = Only::parse_from([&["serve"], args].concat());
+        limits.over(Limits::default())
+    }
+
+    #[test]
+    fn every_option_sets_its_own_limit_and_no_other() {
+        let usual = Limits::default();
+        let seconds = Duration::from_secs(7);
+        assert_eq!(limits(&[]), usual);
+        for (option, wanted) in [
+            ("--connections-max", Limits { connections_max: 7, ..usual.clone() }),
+            ("--requests-max", Limits { requests_max: 7, ..usual.clone() }),
+            ("--streams-max", Limits { streams_max: 7, ..usual.clone() }),
+            ("--head-bytes-max", Limits { head_bytes_max: 7, ..usual.clone() }),
+            ("--body-bytes-max", Limits { body_bytes_max: 7, ..usual.clone() }),
+            ("--line-bytes-max", Limits { line_bytes_max: 7, ..usual.clone() }),
+            ("--page-max", Limits { page_max: 7, ..usual.clone() }),
+            ("--read-max", Limits { read_max: 7, ..usual.clone() }),
+            ("--operations-max", Limits { operations_max: 7, ..usual.clone() }),
+            ("--kept-pages-bytes-max", Limits { kept_pages_bytes_max: 7, ..usual.clone() }),
+            ("--head-timeout", Limits { head_timeout: seconds, ..usual.clone() }),
+            ("--body-timeout", Limits { body_timeout: seconds, ..usual.clone() }),
+            ("--answer-timeout", Limits { answer_timeout: seconds, ..usual.clone() }),
+            ("--write-timeout", Limits { write_timeout: seconds, ..usual.clone() }),
+            ("--idle-timeout", Limits { idle_timeout: seconds, ..usual.clone() }),
+            ("--stream-pulse", Limits { stream_pulse: seconds, ..usual.clone() }),
+            ("--shutdown-grace", Limits { shutdown_grace: seconds, ..usual.clone() }),
+        ] {
+            assert_eq!(limits(&[option, "7"]), wanted, "{option}");
+        }
+    }
+}

@@ -68,8 +68,10 @@ fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
             }
         }
     }
-    for failure in answer["failures"].as_array().into_iter().flatten() {
-        note(&format!("failed: {failure}"));
+    for (collection, failures) in answer["failures"].as_object().into_iter().flatten() {
+        for (index, reason) in failures.as_object().into_iter().flatten() {
+            note(&format!("{collection}.{index} failed: {}", cell(reason)));
+        }
     }
     if table.is_empty() {
         note("there is no schema yet: `keyloom schema --apply PATH`, or `keyloom serve`");

@@ -62,7 +62,8 @@ Examples:
 
 Applies the schema, builds new indexes in the background, and serves until it is told to stop by
 Ctrl-C or SIGTERM: then requests that have begun may end, and nothing acknowledged is lost.
-A second Ctrl-C does not wait. In a pipe it prints its URLs as one JSON line.";
+A second Ctrl-C does not wait: what has begun is cut off, and what was acknowledged is kept. Both
+end with 0. In a pipe it prints its URLs as one JSON line.";
 
 /// How long maintenance pauses between two passes.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -116,7 +117,11 @@ async fn build(store: Store, collection: String, index: String) {
     note(&format!("building {collection}.{index} in the background"));
     match store.build(&collection, &index).await {
         Ok(_) => note(&format!("{collection}.{index} is ready")),
-        Err(error) => note(&format!("{collection}.{index} could not be built: {error}")),
+        // What else the error says may quote records, which are not for a log.
+        Err(error) => note(&format!(
+            "{collection}.{index} could not be built: {}; `keyloom schema --table` tells why",
+            error.message()
+        )),
     }
 }
 

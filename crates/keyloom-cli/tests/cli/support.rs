@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -209,7 +211,36 @@ impl Served {
         self.child.wait().unwrap();
     }
 
-    fn signal(&self, name: &str) {
+    /// Reads what it says on stderr up to a line with this text, and gives it.
+    pub fn hear(&mut self, text: &str) -> String {
+        let mut heard = String::new();
+        // Byte by byte: what comes after the line is for whoever reads next.
+        let mut one = [0];
+        let stderr = self.child.stderr.as_mut().unwrap();
+        while !(heard.contains(text) && heard.ends_with('\n')) {
+            assert_eq!(stderr.read(&mut one).unwrap(), 1, "it ended, and said only {heard}");
+            heard.push(char::from(one[0]));
+        }
+        heard
+    }
+
+    /// Waits for it to end by itself, and gives its exit code and what it said on stderr.
+    pub fn ended(mut self) -> (i32, String) {
+        // Only a test that fails waits so long.
+        const LONG: Duration = Duration::from_secs(60);
+        let mut stderr = self.child.stderr.take().unwrap();
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let mut err = String::new();
+            stderr.read_to_string(&mut err).unwrap();
+            // Nobody listens to a test that has given up.
+            drop(tell.send(err));
+        });
+        let err = told.recv_timeout(LONG).expect("it does not end");
+        (self.child.wait().unwrap().code().unwrap_or(-1), err)
+    }
+
+    pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
         assert!(sent.success());

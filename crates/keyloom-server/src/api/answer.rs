@@ -50,7 +50,7 @@ impl RecordText {
         match is_json(document.text()) {
             true => Ok(RecordText { version: document.version(), text: document.into_text() }),
             false => {
-                tracing::error!(key = document.key(), "a stored record is no JSON");
+                tracing::error!("a stored record is no JSON; keyloom verify finds it");
                 Err(Problem::corrupt("the record in the store is no JSON"))
             }
         }
@@ -61,8 +61,17 @@ impl RecordText {
         RecordText { version: stored.version, text: stored.value.to_string().into() }
     }
 
-    /// The answer to a write.
-    pub(super) fn into_answer(self, status: StatusCode) -> Response {
+    /// The answer to a write. Whoever may not read the record is told its version only.
+    pub(super) fn into_written(self, status: StatusCode, may_read: bool) -> Response {
+        if may_read {
+            return self.into_answer(status);
+        }
+        let status = if status == StatusCode::OK { StatusCode::NO_CONTENT } else { status };
+        (status, [(header::ETAG, etag(self.version))]).into_response()
+    }
+
+    /// The answer with the record.
+    fn into_answer(self, status: StatusCode) -> Response {
         let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(self.version))];
         (status, headers, self.text).into_response()
     }

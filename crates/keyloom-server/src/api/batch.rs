@@ -12,15 +12,12 @@ use super::transaction::{fingerprint, run};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::caller::Caller;
+use crate::caller::{Caller, IDEMPOTENCY_KEY_BYTES_MAX};
 use crate::params::Params;
 use crate::problem::Problem;
 
 /// How many records are written at once.
 const AT_ONCE: usize = 32;
-
-/// The longest idempotency key that the library takes.
-const KEY_BYTES_MAX: usize = 255;
 
 pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/batch", post(run_batch))
@@ -97,7 +94,7 @@ async fn by_itself(caller: &Caller, prepared: &Prepared, print: String) -> Resul
 /// The idempotency key of one operation, of the key of the batch.
 fn key_of_operation(key: &str, number: usize) -> String {
     let derived = format!("{key}#{number}");
-    match derived.len() <= KEY_BYTES_MAX {
+    match derived.len() <= IDEMPOTENCY_KEY_BYTES_MAX {
         true => derived,
         false => format!("{}#{number}", fingerprint(&key.into())),
     }

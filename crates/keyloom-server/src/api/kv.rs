@@ -17,7 +17,7 @@ use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::body::RawBody;
-use crate::caller::Caller;
+use crate::caller::{Caller, unnamed};
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -162,6 +162,9 @@ fn plain(caller: &Caller, verb: Verb, params: &mut Params) -> Result<Plain, Prob
     if !caller.grant.allows(verb, "*") {
         let detail = "plain keys are for tokens that allow this on every collection";
         return Err(Problem::forbidden(detail));
+    }
+    if caller.lacks_user() {
+        return Err(unnamed());
     }
     let plain = caller.store.plain();
     let plain = match params.take("area")?.filter(|area| !area.is_empty()) {

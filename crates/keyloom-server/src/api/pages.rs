@@ -27,9 +27,9 @@ pub(super) async fn list(
     Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     let question = Question::new(arrival.uri(), caller.user.as_deref());
-    if caller.grant.allows(Verb::Read, path.get("collection"))
-        && let Some(text) = app.kept_pages().find(&question).await
-    {
+    // Whether somebody who names no user may have it depends on the collection's declaration.
+    let is_allowed = caller.may_read(path.get("collection")) && !caller.lacks_user();
+    if is_allowed && let Some(text) = app.kept_pages().find(&question).await {
         return Ok(answer::text(text));
     }
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;

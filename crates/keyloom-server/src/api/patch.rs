@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use keyloom::{Collection, Document, Retry, Store, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -16,12 +16,13 @@ use super::operation::whole;
 use super::record_body::{PatchBody, RecordBody};
 use super::records::{match_one, missing, told, unmatched};
 use super::template::{is_same, value_at};
+use super::transaction::Refused;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
-use crate::problem::Problem;
+use crate::problem::{Problem, Sent, to_writer};
 
 /// `PATCH /records/{key}`
 pub(super) async fn patch(
@@ -40,10 +41,12 @@ pub(super) async fn patch(
     let guards = equalities(&mut params, "if", &*collection.declaration().await?)?;
     params.finish()?;
     let key = collection.key_named(path.get("key")).await?;
+    let may_read = caller.may_read(collection.name());
     if !guards.is_empty() {
-        let guarded = Guarded { collection: collection.name(), key, patch, expected, guards };
+        let collection = collection.name();
+        let guarded = Guarded { collection, key, patch, expected, guards, may_read };
         let done = guarded.run(&caller.store, caller.key.as_deref()).await?;
-        return Ok(done.into_answer(StatusCode::OK));
+        return Ok(done.into_written(StatusCode::OK, may_read));
     }
     let written = match expected {
         None | Some(Tags::Any) => {
@@ -59,10 +62,10 @@ pub(super) async fn patch(
         }
     };
     match written {
-        Ok(written) => Ok(RecordText::of(written.document)?.into_answer(StatusCode::OK)),
+        Ok(written) => Ok(RecordText::of(written.document)?.into_written(StatusCode::OK, may_read)),
         Err(error) => {
             let mut names = Names::new(&app, &path, &caller, &collection);
-            Err(told(&mut names, error).await)
+            Err(told(&mut names, may_read, Sent::Part, error).await)
         }
     }
 }
@@ -75,6 +78,8 @@ struct Guarded<'c> {
     patch: Value,
     expected: Option<Tags>,
     guards: Vec<(String, Value)>,
+    /// Whether the caller may see the record as it is.
+    may_read: bool,
 }
 
 /// What a guarded patch leaves, as it is kept for an idempotency key.
@@ -93,17 +98,24 @@ impl Guarded<'_> {
             let asked = asked.clone();
             async move {
                 let records = transaction.documents(self.collection)?;
-                let current = records.get(self.key.clone()).await?.ok_or_else(missing)?;
-                self.check(&current.value, current.version)?;
+                let current = records.get(self.key.clone()).await?;
+                let current = current.ok_or_else(|| Refused::Operation(missing()))?;
+                self.check(&current.value, current.version).map_err(Refused::Operation)?;
                 let written = records.update(self.key.clone(), &self.patch).await?;
-                let (version, record) = (written.version().to_string(), read(&written.document)?);
-                Ok::<_, Problem>(Done { asked, version, record })
+                let record = read(&written.document).map_err(Refused::Operation)?;
+                let version = written.version().to_string();
+                Ok::<_, Refused>(Done { asked, version, record })
             }
         };
         let done = match key {
-            Some(key) => store.transaction_once(key, closure).await?,
-            None => store.transaction(closure).await?,
+            Some(key) => store.transaction_once(key, closure).await,
+            None => store.transaction(closure).await,
         };
+        let done = done.map_err(|refused| match refused {
+            Refused::Operation(problem) => problem,
+            Refused::Commit(error) if self.may_read => error.into(),
+            Refused::Commit(error) => to_writer(error, Sent::Part),
+        })?;
         if done.asked != asked {
             return Err(Problem::idempotency_conflict());
         }
@@ -114,8 +126,9 @@ impl Guarded<'_> {
     /// Refuses a record that is in another state than the request rests on.
     fn check(&self, record: &Value, version: Version) -> Result<(), Problem> {
         let refused = |detail: String| {
-            let current = json!({ "version": version.to_string(), "record": record });
-            Err(Problem::precondition_failed(detail).with("current", current))
+            let problem = Problem::precondition_failed(detail);
+            let current = || json!({ "version": version.to_string(), "record": record });
+            Err(if self.may_read { problem.with("current", current()) } else { problem })
         };
         if self.expected.as_ref().is_some_and(|tags| !tags.match_strongly(version)) {
             let detail = "the record is in none of the versions that If-Match names";
@@ -165,11 +178,13 @@ pub(super) async fn increment(
     let deltas = deltas(&body)?;
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
+    let may_read = caller.may_read(collection.name());
     match add(&collection, key, &deltas).await {
-        Ok(values) => Ok(answer::json(&values.into())),
+        Ok(values) if may_read => Ok(answer::json(&values.into())),
+        Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(error) => {
             let mut names = Names::new(&app, &path, &caller, &collection);
-            Err(told(&mut names, error).await)
+            Err(told(&mut names, may_read, Sent::Part, error).await)
         }
     }
 }

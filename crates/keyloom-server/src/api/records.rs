@@ -22,7 +22,7 @@ use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
-use crate::problem::{Problem, is_missing};
+use crate::problem::{Problem, Sent, is_missing, to_writer};
 
 pub(in crate::api) fn routes() -> Routes {
     Routes::new()
@@ -101,11 +101,18 @@ pub(super) fn missing() -> Problem {
     Problem::not_found("the collection has no such record")
 }
 
-/// An error about one record. Whether it is not there or not for this caller is told alike.
-pub(super) async fn told(names: &mut Names<'_>, error: Error) -> Problem {
-    match is_missing(&error) {
-        true => missing(),
-        false => names.problem(error).await,
+/// An error about one record. Whether it is not there or not for this caller is told alike, and
+/// what the record has is told to those who may read it.
+pub(super) async fn told(
+    names: &mut Names<'_>,
+    may_read: bool,
+    sent: Sent,
+    error: Error,
+) -> Problem {
+    match (is_missing(&error), may_read) {
+        (true, _) => missing(),
+        (false, true) => names.problem(error).await,
+        (false, false) => to_writer(error, sent),
     }
 }
 
@@ -124,13 +131,14 @@ async fn insert(
         return Err(Problem::invalid_request(detail));
     }
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
     let document = match collection.insert(&record).await {
         Ok(document) => document,
-        Err(error) => return Err(told(&mut names, error).await),
+        Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
     let location = names.path(document.key()).await?;
-    let answer = RecordText::of(document)?.into_answer(StatusCode::CREATED);
+    let answer = RecordText::of(document)?.into_written(StatusCode::CREATED, may_read);
     Ok(with_path(answer, header::LOCATION, &location))
 }
 
@@ -148,6 +156,7 @@ async fn put(
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
     take_key(&mut record, &collection.declaration().await?.key, &key)?;
+    let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
     let written = match (expected, unwanted) {
         (None, None) => collection.upsert(&record).await,
@@ -163,8 +172,12 @@ async fn put(
             let inserted = collection.insert(&record).await;
             inserted.map(|document| Written { document, effect: Effect::Created })
         }
-        _ => {
-            let detail = "a write takes If-Match, or If-None-Match: *, and not both";
+        (Some(_), Some(Tags::Any)) => {
+            let detail = "no record is there, as If-Match asks, and absent, as If-None-Match does";
+            return Err(Problem::precondition_failed(detail));
+        }
+        (_, Some(Tags::These(_))) => {
+            let detail = "a write takes If-Match, or If-None-Match: *, and no other If-None-Match";
             return Err(Problem::invalid_request(detail));
         }
     };
@@ -177,13 +190,13 @@ async fn put(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             return Err(Problem::precondition_failed("there is a record at this key already"));
         }
-        Err(error) => return Err(told(&mut names, error).await),
+        Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
     if effect != Effect::Created {
-        return Ok(RecordText::of(document)?.into_answer(StatusCode::OK));
+        return Ok(RecordText::of(document)?.into_written(StatusCode::OK, may_read));
     }
     let location = names.path(document.key()).await?;
-    let answer = RecordText::of(document)?.into_answer(StatusCode::CREATED);
+    let answer = RecordText::of(document)?.into_written(StatusCode::CREATED, may_read);
     Ok(with_path(answer, header::LOCATION, &location))
 }
 
@@ -234,7 +247,7 @@ pub(super) async fn unmatched(
     };
     let detail = "If-Match names no version; the ETag of a record does, in its quotes";
     let problem = Problem::precondition_failed(detail);
-    match caller.grant.allows(Verb::Read, collection.name()) {
+    match caller.may_read(collection.name()) {
         true => problem.with(
             "current",
             json!({ "version": current.version.to_string(), "record": current.value }),
@@ -257,6 +270,7 @@ async fn delete(
     }
     let collection = caller.collection(Verb::Delete, path.get("collection")).await?;
     let key = collection.key_named(path.get("key")).await?;
+    let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
     let deleted = match if_match(&headers)? {
         None | Some(Tags::Any) => collection.delete(key).await.map(|version| version.is_some()),
@@ -271,6 +285,6 @@ async fn delete(
     match deleted {
         Ok(true) => Ok(StatusCode::NO_CONTENT.into_response()),
         Ok(false) => Err(missing()),
-        Err(error) => Err(told(&mut names, error).await),
+        Err(error) => Err(told(&mut names, may_read, Sent::Whole, error).await),
     }
 }

@@ -40,8 +40,9 @@ async fn schema(
         let states = declared_states(collection, states.get(name));
         let told = states.iter().map(|(index, state)| (index.clone(), told(state).into()));
         indexes.insert(name.clone(), Value::Object(told.collect()));
-        // Why a build failed may name records, which not every user may read.
-        let reasons = states.into_iter().filter(|_| caller.user.is_none()).filter_map(reason);
+        // Why a build failed may name records, which not everyone may read.
+        let reads_all = caller.user.is_none() && !caller.lacks_user() && caller.may_read(name);
+        let reasons = states.into_iter().filter(|_| reads_all).filter_map(reason);
         let reasons: Map<String, Value> = reasons.collect();
         if !reasons.is_empty() {
             failures.insert(name.clone(), reasons.into());

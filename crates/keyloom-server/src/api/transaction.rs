@@ -130,7 +130,7 @@ impl Records {
 }
 
 /// Why a transaction did not happen.
-enum Refused {
+pub(super) enum Refused {
     /// One of its operations was refused.
     Operation(Problem),
     /// The commit was.

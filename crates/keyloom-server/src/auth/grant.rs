@@ -84,6 +84,12 @@ impl Grant {
         has(&self.collections, collection)
     }
 
+    /// Whether the caller works for users, so that it has to say for whom where records belong to
+    /// users. A service that forgot the name must not reach the records of all of them.
+    pub(crate) fn works_for_users(&self) -> bool {
+        self.role == Role::Service && self.may_act_as
+    }
+
     /// Whether the caller may enter a space.
     pub(crate) fn enters(&self, space: &str) -> bool {
         has(&self.spaces, space)

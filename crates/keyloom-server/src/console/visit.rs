@@ -60,6 +60,10 @@ impl Visit {
     ) -> Result<(Collection<Value>, &CollectionDeclaration), Problem> {
         let name = self.part("collection");
         let collection = self.caller.collection(verb, name).await?;
+        if !self.caller.may_read(name) {
+            // Every page shows what is stored, those for changes too.
+            return Err(Problem::forbidden("the console is for tokens that may read"));
+        }
         let unknown = || Problem::not_found("the schema has no collection of that name");
         let declared = self.schema.collections.get(name).ok_or_else(unknown)?;
         Ok((collection, declared))

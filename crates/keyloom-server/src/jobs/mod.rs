@@ -168,8 +168,9 @@ impl Job {
             ended = &mut working => match ended {
                 Ok(Ok(result)) => State::Done { result, took_ms: self.took_ms() },
                 Ok(Err(problem)) => State::Failed { problem, took_ms: self.took_ms() },
-                Err(error) => {
-                    tracing::error!(%error, kind = self.kind, "a job panicked");
+                // What it panicked with may quote what is stored.
+                Err(_) => {
+                    tracing::error!(kind = self.kind, "a job panicked");
                     let problem = refusal::internal("the job came to a sudden end; see the log");
                     State::Failed { problem, took_ms: self.took_ms() }
                 }

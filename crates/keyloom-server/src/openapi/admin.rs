@@ -4,8 +4,8 @@ use keyloom::{CollectionDeclaration, SchemaDeclaration};
 use serde_json::{Map, Value, json};
 
 use super::parts::{
-    Operation, answer, area, choice, cursor, flag, in_path, in_query, json_answer, number,
-    with_header,
+    Operation, answer, area, choice, cursor, flag, header_named, in_path, in_query, json_answer,
+    number, with_header,
 };
 use super::{Scope, keys, object, schema_named};
 
@@ -306,6 +306,7 @@ fn import(schema: &SchemaDeclaration) -> Value {
         .parameters(choice("collection", names, "the collection of all lines"))
         .parameters(choice("mode", ["insert", "put"], "`insert` unless set"))
         .parameters([in_query("from_line", line, "the first line to write, from 1")])
+        .parameters([header_named("Idempotency-Key")])
         .optional_body("text/plain", json!({ "type": "string" }))
         .answer("200", json_answer("What was done", report))
         .build()

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::fields::{self, Form};
 use super::keys::{Beginning, Escapes};
 use super::parts::{
-    Operation, answer, cursor, empty, in_path, json_answer, number, record_answer, with_header,
+    Operation, answer, cursor, empty, header_named, in_path, json_answer, number, record_answer,
+    with_header,
 };
 use super::{Scope, keys, object, questions, schema_named};
 
@@ -43,8 +44,8 @@ pub(super) fn paths(
     // What a user may not do is not offered to them.
     let is_written = !scope.is_user || collection.access != Some(Access::ReadOnly);
     if is_written {
-        of_all.insert("post".to_owned(), insert(name, collection));
-        of_one.extend(writes(name, &key));
+        of_all.insert("post".to_owned(), insert(name, collection, scope));
+        of_one.extend(writes(name, &key, scope));
     }
     let mut paths = object([
         (at("/records"), of_all.into()),
@@ -53,7 +54,7 @@ pub(super) fn paths(
         (at("/count"), json!({ "get": questions::count(name, collection) })),
     ]);
     if !collection.counters.is_empty() && is_written {
-        let increment = increment(name, collection, key());
+        let increment = increment(name, collection, key(), scope);
         paths.insert(at("/records/{key}/increment"), json!({ "post": increment }));
     }
     if collection.history.is_some() {
@@ -115,6 +116,7 @@ fn read(name: &str, key: Vec<Value>) -> Value {
              history, where the collection keeps one; 410 where it does not go back so far.",
         )
         .parameters(key)
+        .parameters([header_named("If-None-Match")])
         .answer("200", record_answer("The record", &format!("{name}.stored")))
         .answer("304", empty("It has not changed"))
         .answers([("404", "NotFound")])
@@ -127,6 +129,7 @@ fn read_of_owner(name: &str, collection: &CollectionDeclaration) -> Value {
         .parameters([
             in_path("owner", owner, "the user whose record it is"),
             key_in_path(collection, Beginning::Owner),
+            header_named("If-None-Match"),
         ])
         .answer("200", record_answer("The record", &format!("{name}.stored")))
         .answer("304", empty("It has not changed"))
@@ -134,15 +137,27 @@ fn read_of_owner(name: &str, collection: &CollectionDeclaration) -> Value {
         .build()
 }
 
+/// The answer to a write: the record, to those who may read it.
+fn written(name: &str, scope: &Scope) -> Value {
+    match scope.may_read {
+        true => record_answer("The record as it was stored", &format!("{name}.stored")),
+        false => with_header(empty("It is stored"), "ETag", "the version"),
+    }
+}
+
+/// The status of an answer without a body where the caller may not read what it would have.
+fn ok(scope: &Scope) -> &'static str {
+    if scope.may_read { "200" } else { "204" }
+}
+
 /// What changes one record.
-fn writes(name: &str, key: &impl Fn() -> Vec<Value>) -> Map<String, Value> {
-    let stored = format!("{name}.stored");
-    let record = || record_answer("The record as it was stored", &stored);
+fn writes(name: &str, key: &impl Fn() -> Vec<Value>, scope: &Scope) -> Map<String, Value> {
     let put = Operation::new(format!("{name}.put"), "Replace a record, or create it")
         .parameters(key())
+        .parameters(["If-Match", "If-Absent", "Idempotency-Key"].map(header_named))
         .body("application/json", schema_named(&format!("{name}.replacement")))
-        .answer("200", record())
-        .answer("201", record())
+        .answer(ok(scope), written(name, scope))
+        .answer("201", written(name, scope))
         .answers([("409", "Conflict"), ("422", "Invalid")])
         .answer("412", changed_answer(name));
     let patch = Operation::new(format!("{name}.patch"), "Change a part of a record (RFC 7386)")
@@ -151,28 +166,30 @@ fn writes(name: &str, key: &impl Fn() -> Vec<Value>) -> Map<String, Value> {
              be sent whole, or in part where the record has one.",
         )
         .parameters(key())
+        .parameters(["If-Match", "Idempotency-Key"].map(header_named))
         .body("application/merge-patch+json", schema_named(&format!("{name}.patch")))
-        .answer("200", record())
+        .answer(ok(scope), written(name, scope))
         .answers([("404", "NotFound"), ("409", "Conflict"), ("422", "Invalid")])
         .answer("412", changed_answer(name));
     let delete = Operation::new(format!("{name}.delete"), "Delete a record with all its keys")
         .parameters(key())
+        .parameters(["If-Match", "Idempotency-Key"].map(header_named))
         .answer("204", empty("It is gone"))
         .answers([("404", "NotFound")])
         .answer("412", changed_answer(name));
     object([("put", put.build()), ("patch", patch.build()), ("delete", delete.build())])
 }
 
-fn insert(name: &str, collection: &CollectionDeclaration) -> Value {
-    let mut created = record_answer("The record as it was stored", &format!("{name}.stored"));
-    created = with_header(created, "Location", "where it is");
-    if let Some(key) = key_in_answer(collection) {
+fn insert(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Value {
+    let mut created = with_header(written(name, scope), "Location", "where it is");
+    if let (true, Some(key)) = (scope.may_read, key_in_answer(collection)) {
         let link = |verb: &str| json!({ "operationId": format!("{name}.{verb}"), "parameters": { "key": key } });
         let verbs = ["get", "put", "patch", "delete"];
         // An answer is an object.
         created["links"] = object(verbs.map(|verb| (verb, link(verb)))).into();
     }
     Operation::new(format!("{name}.insert"), "Insert a record")
+        .parameters([header_named("Idempotency-Key")])
         .body("application/json", schema_named(name))
         .answer("201", created)
         .answers([("409", "Conflict"), ("422", "Invalid")])
@@ -216,18 +233,29 @@ fn unique(
     let found = record_answer("The record", &format!("{name}.stored"));
     let operation = Operation::new(format!("{name}.by.{index}"), "The record with a unique value")
         .parameters(fields.iter().map(value))
+        .parameters([header_named("If-None-Match")])
         .answer("200", with_header(found, "Content-Location", "its own URL"))
         .answer("304", empty("It has not changed"))
         .answers([("404", "NotFound"), ("409", "Unanswerable")]);
     (path, operation.build())
 }
 
-fn increment(name: &str, collection: &CollectionDeclaration, key: Vec<Value>) -> Value {
+fn increment(
+    name: &str,
+    collection: &CollectionDeclaration,
+    key: Vec<Value>,
+    scope: &Scope,
+) -> Value {
     let values = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    let added = match scope.may_read {
+        true => json_answer("The values after it", values),
+        false => empty("They are added"),
+    };
     Operation::new(format!("{name}.increment"), "Add to counters")
         .parameters(key)
+        .parameters([header_named("Idempotency-Key")])
         .body("application/json", additions(collection))
-        .answer("200", json_answer("The values after it", values))
+        .answer(ok(scope), added)
         .answers([("404", "NotFound"), ("409", "Conflict")])
         .build()
 }

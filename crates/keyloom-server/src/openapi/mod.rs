@@ -5,9 +5,9 @@
 //! have none, names without the owner for an acting user.
 //!
 //! What is a parameter can be sent in good faith: a request of the described form is answered, or
-//! something that is stored or declared stands against it. Conditions (`If-Match`, `if.FIELD`,
-//! the conditions of operations) and places in the past (`version`, `at`) are told in words and as
-//! components, and not as parameters: nobody makes them up, they come from earlier answers.
+//! something that is stored or declared stands against it. Fields in the names of parameters
+//! (`if.FIELD`) and places in the past (`version`, `at`) are told in words, and not as parameters:
+//! nobody makes them up, they come from the schema and from earlier answers.
 
 mod admin;
 mod collections;
@@ -53,6 +53,8 @@ struct Scope<'c> {
     is_admin: bool,
     /// Whether they act as a user, whose own records have names without the owner.
     is_user: bool,
+    /// Whether they are told what is stored, also by the answers to writes.
+    may_read: bool,
     /// Whether they may read every key.
     reads_keys: bool,
     /// Whether access control is on.
@@ -68,7 +70,8 @@ async fn answer(State(app): State<App>, caller: Caller) -> Result<Response, Prob
         base: &caller.base,
         is_admin: caller.grant.role == Role::Admin && caller.user.is_none(),
         is_user: caller.user.is_some(),
-        reads_keys: caller.grant.allows(Verb::Read, "*"),
+        may_read: caller.grant.verbs.contains(&Verb::Read),
+        reads_keys: caller.may_read("*") && !caller.lacks_user(),
         is_guarded: !app.config().authority.is_open(),
         limits: &app.config().limits,
     };

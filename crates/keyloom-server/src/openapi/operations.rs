@@ -1,8 +1,7 @@
 //! What a transaction and a batch are made of.
 //!
 //! The operations of a transaction are typed for each collection: one that does not fit refuses
-//! them all. Those of a batch are answered each by itself, so that only their form is described,
-//! and their conditions with them.
+//! them all. Those of a batch are answered each by itself, so that only their form is described.
 
 use keyloom::{CollectionDeclaration, SchemaDeclaration};
 use serde_json::{Map, Value, json};
@@ -48,11 +47,10 @@ fn typed(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Vec<V
     let members = |more: Vec<(&'static str, Value)>| [vec![on(), key()], more].concat();
     let mut all = vec![
         operation("insert", vec![on(), ("record", record(""))], vec![]),
-        operation("put", members(vec![("record", record(".replacement"))]), vec![]),
-        operation("patch", members(vec![("patch", record(".patch"))]), vec![]),
-        operation("delete", members(vec![]), vec![]),
         operation("get", members(vec![]), vec![]),
     ];
+    let replacement = || ("record", record(".replacement"));
+    all.extend(conditional(&members, replacement, ("patch", record(".patch"))));
     if !collection.counters.is_empty() {
         all.push(operation("increment", members(vec![("add", additions(collection))]), vec![]));
     }
@@ -67,46 +65,57 @@ fn in_batch() -> Vec<Value> {
         [vec![on(), ("key", text("the record's name"))], more].concat()
     };
     let object = || json!({ "type": "object", "additionalProperties": schema_named("Json") });
-    let version = || {
-        let pattern = "^[0-9a-f]{32}-(?:0|[1-9][0-9]{0,17})$";
-        (
-            "if_match",
-            json!({ "type": "string", "pattern": pattern,
-            "description": "only in this version" }),
-        )
-    };
-    let guard = || {
-        (
-            "if",
-            json!({ "type": "object", "minProperties": 1,
-            "additionalProperties": schema_named("Json"),
-            "description": "only while these fields, named by their paths, have these values" }),
-        )
-    };
-    let only = |name: &'static str, value: bool| (name, json!({ "const": value }));
-    let flag = |name: &'static str| (name, json!({ "type": "boolean" }));
     let delta = json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX });
     let deltas = json!({ "type": "object", "minProperties": 1, "additionalProperties": delta });
     let record = || ("record", object());
-    vec![
+    let mut all = vec![
         operation("insert", vec![on(), record()], vec![]),
+        operation("increment", members(vec![("add", deltas)]), vec![]),
+        operation("get", members(vec![]), vec![]),
+    ];
+    all.extend(conditional(&members, record, ("patch", object())));
+    all
+}
+
+/// The operations that take conditions, on what `members` name.
+fn conditional(
+    members: &impl Fn(Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)>,
+    record: impl Fn() -> (&'static str, Value),
+    patch: (&'static str, Value),
+) -> Vec<Value> {
+    let only = |name: &'static str, value: bool| (name, json!({ "const": value }));
+    let flag = |name: &'static str| (name, json!({ "type": "boolean" }));
+    vec![
         operation("put", members(vec![record()]), vec![flag("if_absent")]),
         operation("put", members(vec![record(), version()]), vec![only("if_absent", false)]),
-        operation("patch", members(vec![("patch", object())]), vec![version(), guard()]),
+        operation("patch", members(vec![patch]), vec![version(), guard()]),
         operation("delete", members(vec![]), vec![version()]),
-        operation("increment", members(vec![("add", deltas)]), vec![]),
         operation("check", members(vec![flag("exists")]), vec![]),
         operation("check", members(vec![version()]), vec![guard(), only("exists", true)]),
         operation("check", members(vec![guard()]), vec![version(), only("exists", true)]),
-        operation("get", members(vec![]), vec![]),
     ]
+}
+
+fn version() -> (&'static str, Value) {
+    let pattern = "^[0-9a-f]{32}-(?:0|[1-9][0-9]{0,17})$";
+    let about = "only in this version";
+    ("if_match", json!({ "type": "string", "pattern": pattern, "description": about }))
+}
+
+fn guard() -> (&'static str, Value) {
+    let about = "only while these fields, named by their paths, have these values";
+    let fields = schema_named("Json");
+    (
+        "if",
+        json!({ "type": "object", "minProperties": 1, "additionalProperties": fields,
+            "description": about }),
+    )
 }
 
 fn list(operation: &str, operations_max: usize) -> Value {
     let about = format!(
-        "at most {operations_max}; more are refused with 413. Conditions of a transaction's \
-         operations are those of a batch's: see `BatchOperation`. There, one that does not hold \
-         refuses them all with 412."
+        "at most {operations_max}; more are refused with 413. In a transaction, a condition that \
+         does not hold refuses them all with 412."
     );
     json!({
         "type": "object",

@@ -100,6 +100,11 @@ pub(super) fn in_path(name: &str, schema: Value, description: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": schema, "description": description })
 }
 
+/// A header of the components that may be sent.
+pub(super) fn header_named(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/parameters/{name}") })
+}
+
 /// A parameter that may be left out.
 pub(super) fn in_query(name: &str, schema: Value, description: &str) -> Value {
     json!({ "name": name, "in": "query", "schema": schema, "description": description })

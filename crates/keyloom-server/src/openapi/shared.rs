@@ -121,14 +121,47 @@ pub(super) fn responses() -> Map<String, Value> {
     ])
 }
 
-/// Headers that go with many operations. They are not listed as parameters of each: whether a
-/// condition holds depends on what is stored.
+/// A list of entity tags (RFC 9110).
+const TAGS: &str = r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*"){0,19}$"#;
+
+/// Headers that go with many operations. Each operation names those that it takes, except for
+/// `Keyloom-Act-As`, which goes with all of them, and only for some callers.
 pub(super) fn headers() -> Map<String, Value> {
-    let header = |name: &str, about: &str| json!({ "name": name, "in": "header", "schema": { "type": "string" }, "description": about });
+    let header = |name: &str, schema: Value, about: &str| json!({ "name": name, "in": "header", "schema": schema, "description": about });
+    let version = "\"0199c0e2a1b27f3c0000000000000000-3\"";
+    let tags = || {
+        json!({ "anyOf": [
+        { "type": "string", "pattern": TAGS, "examples": [version] }, { "const": "*" },
+    ] })
+    };
+    let key = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+    let user = json!({ "type": "string" });
     object([
-        ("If-Match", header("If-Match", "write only this version, in double quotes")),
-        ("If-None-Match", header("If-None-Match", "`*`: create only; a version: 304 for the same")),
-        ("Idempotency-Key", header("Idempotency-Key", "repeated, the write happens once")),
-        ("Keyloom-Act-As", header("Keyloom-Act-As", "the acting user, percent-encoded")),
+        (
+            "If-Match",
+            header(
+                "If-Match",
+                tags(),
+                "write only this version, the `ETag` of the record; 412 if it has changed",
+            ),
+        ),
+        ("If-None-Match", header("If-None-Match", tags(), "304 if it is still in this version")),
+        (
+            "If-Absent",
+            header(
+                "If-None-Match",
+                json!({ "const": "*" }),
+                "`*`: create only; 412 if there is a record",
+            ),
+        ),
+        (
+            "Idempotency-Key",
+            header(
+                "Idempotency-Key",
+                key,
+                "new for each write; repeated with the same, it happens once",
+            ),
+        ),
+        ("Keyloom-Act-As", header("Keyloom-Act-As", user, "the acting user, percent-encoded")),
     ])
 }

@@ -4,8 +4,8 @@ use keyloom::SchemaDeclaration;
 use serde_json::{Map, Value, json};
 
 use super::parts::{
-    Operation, answer, area, choice, cursor, empty, in_path, in_query, json_answer, number,
-    required, with_header,
+    Operation, answer, area, choice, cursor, empty, header_named, in_path, in_query, json_answer,
+    number, required, with_header,
 };
 use super::{Scope, object, schema_named};
 
@@ -43,6 +43,7 @@ pub(super) fn paths(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Va
 
 fn transaction() -> Value {
     Operation::new("transaction", "Several operations, all or nothing")
+        .parameters([header_named("Idempotency-Key")])
         .body("application/json", schema_named("Operations"))
         .answer("200", json_answer("One result for each", schema_named("Results")))
         .answers([("404", "NotFound"), ("409", "Conflict"), ("412", "Changed"), ("422", "Invalid")])
@@ -51,6 +52,7 @@ fn transaction() -> Value {
 
 fn batch() -> Value {
     Operation::new("batch", "Several operations, each by itself")
+        .parameters([header_named("Idempotency-Key")])
         .body("application/json", schema_named("BatchOperations"))
         .answer("200", json_answer("One answer for each", schema_named("BatchResults")))
         .build()
@@ -166,6 +168,7 @@ fn put(id: &str, key: Vec<Value>) -> Value {
             "`area=`: in another area. What begins like the key of a record and is none is refused.",
         )
         .parameters(key)
+        .parameters([header_named("Idempotency-Key")])
         .optional_body("application/octet-stream", bytes)
         .answer("204", empty("It is there"))
         .answers([("409", "Conflict"), ("422", "Invalid")])
@@ -175,7 +178,7 @@ fn put(id: &str, key: Vec<Value>) -> Value {
 fn delete(id: &str, key: Vec<Value>) -> Value {
     Operation::new(id, "Delete what is at a key")
         .parameters(key)
-        .parameters([area()])
+        .parameters([area(), header_named("Idempotency-Key")])
         .answer("204", empty("It is gone"))
         .answers([("404", "NotFound"), ("409", "Conflict")])
         .build()

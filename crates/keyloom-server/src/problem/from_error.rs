@@ -7,11 +7,26 @@ use serde_json::{Map, Value, json};
 use super::Problem;
 use super::kinds::{self, Kind};
 
-/// What an error of the server's own may tell. All else goes to the log.
+/// What an error of the server's own may tell.
 const TOLD_OF_SERVER_ERRORS: &[&str] = &["collection", "index", "aggregate", "advice"];
+
+/// What the log tells besides. No key, no value and no place is among them: a log is read by more
+/// people than the store, and kept for longer. `keyloom verify` finds the record.
+const LOGGED: &[&str] =
+    &["space", "engine", "failed to", "format", "known", "understood", "attempts", "counter"];
 
 /// What no answer tells: where the store lies.
 const NEVER_TOLD: &[&str] = &["path", "file", "folder", "address"];
+
+/// What a caller who may not read a record is told of it: names, and no values.
+const TOLD_OF_UNREAD: &[&str] = &["collection", "index", "aggregate", "field", "counter", "advice"];
+
+/// How much of a record a writer sent, and thus knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Whole,
+    Part,
+}
 
 /// How the library says that there is no such collection.
 const UNKNOWN_COLLECTION: &str = "the schema has no collection of that name";
@@ -25,7 +40,7 @@ impl From<Error> for Problem {
         let kind = kind_of(&error);
         let mut problem = Problem::of(kind, detail(&error, kind));
         if problem.status().is_server_error() {
-            tracing::error!(error = ?error, "a request failed");
+            tracing::error!(error = logged(&error), "a request failed");
         }
         problem.fate = error.fate();
         // A version that is over does not come back.
@@ -40,6 +55,27 @@ impl From<Error> for Problem {
     }
 }
 
+/// An error of a write by a caller who may not read what is written: without the record that is in
+/// the way, and without values that the caller did not send.
+pub(crate) fn to_writer(error: Error, sent: Sent) -> Problem {
+    let is_about_stored = match error.kind() {
+        ErrorKind::VersionConflict
+        | ErrorKind::UniqueConflict
+        | ErrorKind::IllegalTransition
+        | ErrorKind::OutOfBounds => true,
+        ErrorKind::InvalidRecord => sent == Sent::Part,
+        _ => false,
+    };
+    if !is_about_stored {
+        return error.into();
+    }
+    let bare = Error::new(error.kind(), error.message())
+        .with_fate(error.fate())
+        .with_retry(error.is_retryable());
+    let names = error.context().filter(|(name, _)| TOLD_OF_UNREAD.contains(name));
+    names.fold(bare, |bare, (name, value)| bare.with(name, value)).into()
+}
+
 /// The type of an error. A write whose outcome is not known is told alike, whatever the cause.
 fn kind_of(error: &Error) -> &'static Kind {
     match error.fate() {
@@ -47,6 +83,30 @@ fn kind_of(error: &Error) -> &'static Kind {
         Fate::DidNotHappen => None,
     }
     .unwrap_or_else(|| kinds::of_error(error.kind()))
+}
+
+/// An error as the log tells it.
+fn logged(error: &Error) -> String {
+    let is_told = |name: &str, value: &str| match name {
+        "reason" => is_of_system(error.kind()) && !could_name_file(value),
+        name => TOLD_OF_SERVER_ERRORS.contains(&name) || LOGGED.contains(&name),
+    };
+    let told = error.context().filter(|(name, value)| is_told(name, value));
+    let mut text = format!("{:?}: {}", error.kind(), error.message());
+    for (name, value) in told {
+        text.push_str(&format!("; {name}: {value}"));
+    }
+    text
+}
+
+/// Whether the reason of an error is one of the operating system, which an operator has to know
+/// of: a full disk, a file that cannot be opened. Others quote what is stored.
+fn is_of_system(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+}
+
+fn could_name_file(text: &str) -> bool {
+    text.contains(['/', '\\'])
 }
 
 /// A record beside a problem; without its text if that is no JSON.

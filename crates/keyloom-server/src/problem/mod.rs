@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use keyloom::Fate;
 use serde_json::{Map, Value, json};
 
-pub(crate) use from_error::is_missing;
+pub(crate) use from_error::{Sent, is_missing, to_writer};
 use kinds::Kind;
 pub(crate) use pages::routes;
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 
 use keyloom::{Error, ErrorKind};
 
@@ -95,6 +97,98 @@ fn no_problem_tells_where_the_store_lies() {
     }
     let error = Error::new(ErrorKind::Corrupt, "something").with("key", "user:bob:secret");
     assert!(!Problem::from(error).to_json().to_string().contains("bob"));
+}
+
+/// Everything that is logged while a closure runs.
+fn logged(run: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    let bytes = log.0.lock().unwrap();
+    String::from_utf8(bytes.clone()).unwrap()
+}
+
+/// Whatever the library says of keys, values and places stays out of the log, and names stay in.
+#[test]
+fn the_log_tells_no_keys_no_values_and_no_places() {
+    let names =
+        ["key", "stored key", "value", "path", "file", "address", "holder", "found", "range"];
+    for (kind, _) in OF_ERRORS {
+        for fate in [Fate::DidNotHappen, Fate::MayHaveHappened] {
+            let error = Error::new(*kind, "something").with("collection", "note").with_fate(fate);
+            let error = names.iter().fold(error, |error, name| error.with(name, "user:bob:secret"));
+            let error = error
+                .with("reason", "cannot open /var/secret")
+                .with("last conflict", "user:bob:secret")
+                .with_source("file:/var/secret");
+            let is_of_server = named_of(&error).status >= 500;
+            let log = logged(|| drop(Problem::from(error)));
+            assert!(!log.contains("secret") && !log.contains("bob"), "{kind:?}: {log}");
+            assert_eq!(log.contains("ERROR"), is_of_server, "{kind:?}: {log}");
+            assert_eq!(log.contains("collection: note"), is_of_server, "{kind:?}: {log}");
+        }
+    }
+    let full = "No space left on device (os error 28)";
+    for kind in [ErrorKind::Unavailable, ErrorKind::ReadOnly] {
+        let error = Error::new(kind, "the store failed to write").with("reason", full);
+        assert!(logged(|| drop(Problem::from(error))).contains(full), "{kind:?}");
+    }
+    let quoted = Error::new(ErrorKind::Corrupt, "no JSON").with("reason", "found bob");
+    assert!(!logged(|| drop(Problem::from(quoted))).contains("bob"));
+}
+
+fn named_of(error: &Error) -> &'static Kind {
+    let name = match error.fate() {
+        Fate::MayHaveHappened => "outcome-unknown",
+        Fate::DidNotHappen => OF_ERRORS.iter().find(|(kind, _)| *kind == error.kind()).unwrap().1,
+    };
+    named(name).unwrap()
+}
+
+/// Whoever may not read a record learns from a refused write which field was in the way, and
+/// nothing of what is in it.
+#[test]
+fn a_writer_who_may_not_read_is_told_names_only() {
+    for (kind, _) in OF_ERRORS {
+        let error = Error::new(*kind, "something")
+            .with("collection", "note")
+            .with("field", "state")
+            .with("from", "secret")
+            .with("value", "secret");
+        let told = to_writer(error, Sent::Part).to_json().to_string();
+        let is_about_stored = matches!(
+            kind,
+            ErrorKind::VersionConflict
+                | ErrorKind::UniqueConflict
+                | ErrorKind::IllegalTransition
+                | ErrorKind::OutOfBounds
+                | ErrorKind::InvalidRecord
+        );
+        assert!(!is_about_stored || !told.contains("secret"), "{kind:?}: {told}");
+        assert!(!is_about_stored || told.contains("state"), "{kind:?}: {told}");
+    }
+    // What is wrong with a whole record is what its sender wrote.
+    let error = Error::new(ErrorKind::InvalidRecord, "something").with("value", "sent");
+    assert!(to_writer(error, Sent::Whole).to_json().to_string().contains("sent"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use keyloom_server::{Authority, new_token};
 use serde_json::{Value, json};
 
-use crate::people::{Guarded, SECRET, claims, jwt, now, sign};
+use crate::people::{Guarded, SCHEMA, SECRET, claims, jwt, now, sign};
+use crate::support::TestServer;
 
 const TICKET: &str = "/v1/collections/ticket/records/t1";
 
@@ -123,6 +124,105 @@ fn a_service_acts_for_the_user_that_it_names() {
     guarded.ask_as(&jwt("ben"), Some("ana"), "GET", note, &Value::Null).expect(403);
     guarded.ask_as(&jwt("ana"), Some("ana"), "GET", note, &Value::Null).expect(403);
     guarded.ask_as(&guarded.admin, Some("ana"), "GET", note, &Value::Null).expect(200);
+}
+
+/// A service that works for users and forgets to say for whom does not reach all of them.
+#[test]
+fn a_service_for_users_names_one_where_records_belong_to_users() {
+    let guarded = Guarded::start();
+    let note = "/v1/collections/note/records/n1";
+    let milk = json!({ "noteId": "n1", "title": "milk" });
+    guarded.ask_as(&guarded.bot, Some("ana"), "PUT", note, &milk).expect(201);
+    let whole = "/v1/collections/note/records/ana:notes:n1";
+    let unnamed = |method: &str, path: &str, body: &Value| {
+        let problem = guarded.ask(&guarded.bot, method, path, body).expect(403);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("Keyloom-Act-As"), "{method} {path}: {problem}");
+    };
+    for path in [
+        note,
+        whole,
+        "/v1/collections/note/records?scan=true",
+        "/v1/collections/note/count?limit=9",
+    ] {
+        unnamed("GET", path, &Value::Null);
+    }
+    unnamed("GET", &format!("{whole}/entries"), &Value::Null);
+    unnamed("PUT", whole, &json!({ "title": "x" }));
+    unnamed("PATCH", whole, &json!({ "title": "x" }));
+    unnamed("POST", "/v1/collections/note/records", &json!({ "userId": "ana", "noteId": "n2" }));
+    let get = json!([{ "op": "get", "collection": "note", "key": "ana:notes:n1" }]);
+    unnamed("POST", "/v1/transaction", &json!({ "operations": get }));
+    let batch = json!({ "operations": get });
+    let batch = guarded.ask(&guarded.bot, "POST", "/v1/batch", &batch).expect(200);
+    assert_eq!(batch["results"][0]["status"], 403);
+    // What belongs to nobody needs no name, and an administrator never does.
+    guarded.put(&guarded.bot, TICKET, json!({ "id": "t1", "state": "open" }));
+    assert_eq!(guarded.get(&guarded.admin, whole).expect(200)["title"], "milk");
+}
+
+/// The same where the token is for everything: plain keys and the log reach across users.
+#[test]
+fn a_service_for_users_and_everything_names_one_too() {
+    let tokens = [(); 2].map(|()| new_token());
+    let [(chat, chat_hash), (job, job_hash)] = &tokens;
+    let everything = "role = \"service\"\ncollections = [\"*\"]\nverbs = [\"read\", \"write\"]\n";
+    let file = format!(
+        "[[token]]\nname = \"chat\"\nsha256 = \"{chat_hash}\"\n{everything}act_as = true\n\
+         [[token]]\nname = \"job\"\nsha256 = \"{job_hash}\"\n{everything}"
+    );
+    let authority = Authority::from_toml(&file).unwrap();
+    let config = keyloom_server::Config { authority, ..Default::default() };
+    let server = TestServer::with(&format!("[log]\n{SCHEMA}"), config);
+    let ask = |token: &str, user: Option<&str>, method: &str, path: &str, body: Value| {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.push(("content-type", "application/json"));
+        headers.extend(user.map(|user| ("keyloom-act-as", user)));
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        server.send(method, path, &headers, body)
+    };
+    let (note, post) = ("/v1/collections/note/records/n1", "/v1/collections/post/records/p1");
+    ask(chat, Some("ana"), "PUT", note, json!({ "title": "milk" })).expect(201);
+    ask(chat, Some("ana"), "PUT", post, json!({})).expect(201);
+    ask(chat, None, "PUT", TICKET, json!({})).expect(201);
+
+    let key = "/v1/kv/user%3Aana%3Anotes%3An1";
+    for (method, path) in [("GET", key), ("GET", "/v1/kv?prefix=user"), ("PUT", key)] {
+        assert_eq!(ask(chat, None, method, path, Value::Null).status, 403, "{method} {path}");
+    }
+    assert_eq!(ask(chat, Some("ana"), "GET", key, Value::Null).status, 200);
+    assert_eq!(ask(job, None, "GET", key, Value::Null).status, 200);
+
+    // Records that everyone may read are read without a name, and written by nobody but users.
+    let others = "/v1/collections/post/records/ana:posts:p1";
+    ask(chat, None, "GET", others, Value::Null).expect(200);
+    ask(chat, None, "PUT", others, json!({})).expect(403);
+    ask(job, None, "PUT", others, json!({})).expect(200);
+
+    let told = |token: &str| -> Vec<String> {
+        let page = ask(token, None, "GET", "/v1/changes", Value::Null).expect(200);
+        let commits = page["commits"].as_array().unwrap().iter();
+        let changes = commits.flat_map(|commit| commit["changes"].as_array().unwrap());
+        changes.map(|change| change["collection"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(told(chat), ["post", "ticket"]);
+    assert_eq!(told(job), ["note", "post", "ticket"]);
+    ask(chat, None, "GET", "/v1/changes?collection=note", Value::Null).expect(403);
+}
+
+/// A JWT ends, and a stream does not: no user's token opens one, so that none outlives its token.
+#[test]
+fn no_jwt_opens_a_stream() {
+    let guarded = Guarded::with_schema(&format!("[log]\n{SCHEMA}"));
+    for accept in ["text/event-stream", "application/json"] {
+        let bearer = format!("Bearer {}", jwt("ana"));
+        let headers = [("authorization", bearer.as_str()), ("accept", accept)];
+        for path in ["/v1/changes", "/v1/changes?collection=ticket", "/v1/changes?from=1"] {
+            let answer = guarded.server.send("GET", path, &headers, "");
+            assert_eq!(answer.expect(403)["type"], "/problems/forbidden", "{accept} {path}");
+        }
+    }
 }
 
 #[test]

@@ -76,6 +76,22 @@ fn numbers_that_are_taken_come_back_as_they_were() {
     }
 }
 
+/// In fields that hold whole numbers alone, there is one way to write each.
+#[test]
+fn whole_numbers_are_stored_as_such_where_they_are_declared() {
+    let server = TestServer::start(
+        r#"
+        [collection.ticket]
+        key = "ticket:{id}"
+        fields = { id = "text", count = "integer", at = "timestamp" }
+        "#,
+    );
+    let body = r#"{"id":"t1","count":5.0,"at":1.7e12,"free":5.0}"#;
+    let stored = String::from_utf8(put(&server, body).body).unwrap();
+    assert_eq!(stored, r#"{"id":"t1","count":5,"at":1700000000000,"free":5.0}"#);
+    assert_eq!(server.get(TICKET).body, stored.as_bytes());
+}
+
 #[test]
 fn text_that_is_no_text_is_refused() {
     let server = TestServer::start(SCHEMA);

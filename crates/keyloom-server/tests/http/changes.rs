@@ -254,7 +254,10 @@ fn a_stream_ends_with_the_server_and_says_so() {
 /// A reader who falls behind what the log keeps is told so, and the stream ends.
 #[test]
 fn a_reader_too_far_behind_gets_a_problem_and_the_end() {
-    let server = TestServer::start(&SCHEMA.replace("[log]", "[log]\nentries = 5"));
+    // The reader takes nothing while the writes go on, however long these take.
+    let limits = Limits { write_timeout: Duration::from_secs(3600), ..Limits::default() };
+    let schema = SCHEMA.replace("[log]", "[log]\nentries = 5");
+    let server = TestServer::with(&schema, Config { limits, ..Config::default() });
     put(&server, 0, 0);
     let mut stream = Stream::open(&server, "?from=1", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -141,6 +141,7 @@ fn a_kept_page_is_shown_to_nobody_else() {
             let page = ask(&reader.0, Some(user), notes);
             assert_eq!(texts(&page), [text]);
         }
+        assert_eq!(ask(&reader.0, None, notes).status, 403, "names no user");
         assert_eq!(ask(&writer.0, None, notes).status, 403);
         assert_eq!(ask("klm_unknown", None, notes).status, 401);
     }

@@ -74,6 +74,38 @@ fn a_session_is_good_for_the_console_alone() {
     api.expect(401);
 }
 
+/// What a browser gets for a page of the console: the page with a session, and the form to sign in
+/// without one, with a made-up one, and with one that is over.
+#[test]
+fn a_page_of_the_console_is_for_those_who_are_signed_in() {
+    let guarded = Guarded::start();
+    let cookie = sign_in(&guarded.server, &guarded.admin);
+    let page = "/console/collections/ticket/?limit=5";
+    let visit = |cookie: Option<&str>| {
+        let mut headers = vec![("accept", "text/html,application/xhtml+xml")];
+        headers.extend(cookie.map(|cookie| ("cookie", cookie)));
+        guarded.server.send("GET", page, &headers, "")
+    };
+    let is_sent_to_login = |answer: &Answer| {
+        assert_eq!(answer.status, 303, "{answer:?}");
+        let location = answer.header("location").unwrap();
+        assert!(location.starts_with("/console/login?next=%2Fconsole%2F"), "{location}");
+        assert!(!String::from_utf8_lossy(&answer.body).contains("ticket"), "{answer:?}");
+    };
+    let seen = visit(Some(&cookie));
+    assert_eq!(seen.status, 200, "{seen:?}");
+    assert_eq!(seen.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(String::from_utf8_lossy(&seen.body).contains("ticket"));
+    is_sent_to_login(&visit(None));
+    is_sent_to_login(&visit(Some("keyloom_session=made-up")));
+    is_sent_to_login(&visit(Some(&format!("{cookie}x"))));
+    // A program is told by a problem.
+    let accept = [("accept", "application/json")];
+    guarded.server.send("GET", page, &accept, "").expect(401);
+    assert_eq!(post(&guarded.server, LOGOUT, Some(&cookie), "").status, 303);
+    is_sent_to_login(&visit(Some(&cookie)));
+}
+
 #[test]
 fn forms_of_other_sites_sign_nobody_in_or_out() {
     let guarded = Guarded::start();

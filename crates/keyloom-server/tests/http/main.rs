@@ -13,6 +13,7 @@ mod bodies;
 mod browsers;
 mod budgets;
 mod changes;
+mod conditions;
 mod console;
 mod cursors;
 mod escapes;

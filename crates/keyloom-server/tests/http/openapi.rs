@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use keyloom::Schema;
+use keyloom_server::{Authority, Config, new_token};
 use serde_json::{Value, json};
 
 use crate::people::{Guarded, jwt};
@@ -175,6 +176,96 @@ fn references_lead_somewhere_and_operations_have_names_of_their_own() {
         }
     }
     assert!(names.contains("thing.insert") && names.contains("admin.verify"), "{names:?}");
+}
+
+/// The headers that a described operation takes, by their names.
+fn headers(document: &Value, operation: &Value) -> Vec<String> {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let named = parameters.filter_map(|parameter| parameter["$ref"].as_str());
+    let found = named.map(|reference| document.pointer(reference.strip_prefix('#').unwrap()));
+    found.map(|header| header.unwrap()["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn operations_name_the_headers_that_they_take() {
+    let server = TestServer::start(EVERYTHING);
+    let document = server.get("/openapi.json").expect(200);
+    let records = "/v1/collections/thing/records";
+    let one = format!("{records}/{{key}}");
+    for (path, method, wanted) in [
+        (records, "post", &["Idempotency-Key"][..]),
+        (records, "get", &[]),
+        (&one, "get", &["If-None-Match"]),
+        (&one, "put", &["If-Match", "If-None-Match", "Idempotency-Key"]),
+        (&one, "patch", &["If-Match", "Idempotency-Key"]),
+        (&one, "delete", &["If-Match", "Idempotency-Key"]),
+        (&format!("{one}/increment"), "post", &["Idempotency-Key"]),
+        ("/v1/collections/thing/owners/{owner}/records/{key}", "get", &["If-None-Match"]),
+        ("/v1/collections/thing/unique/name/{name}", "get", &["If-None-Match"]),
+        ("/v1/transaction", "post", &["Idempotency-Key"]),
+        ("/v1/batch", "post", &["Idempotency-Key"]),
+        ("/v1/kv/{key}", "put", &["Idempotency-Key"]),
+        ("/v1/kv/{key}", "delete", &["Idempotency-Key"]),
+        ("/v1/admin/import", "post", &["Idempotency-Key"]),
+    ] {
+        let operation = &document["paths"][path][method];
+        assert!(operation.is_object(), "{method} {path}");
+        assert_eq!(headers(&document, operation), wanted, "{method} {path}");
+    }
+    let operations = document["components"]["schemas"]["Operation"]["anyOf"].as_array().unwrap();
+    let takes = |op: &str, member: &str| {
+        let of_op = operations.iter().filter(|it| it["properties"]["op"]["const"] == op);
+        of_op.into_iter().any(|it| it["properties"].get(member).is_some())
+    };
+    for (op, member) in [
+        ("put", "if_match"),
+        ("put", "if_absent"),
+        ("patch", "if_match"),
+        ("patch", "if"),
+        ("delete", "if_match"),
+        ("check", "exists"),
+        ("check", "if_match"),
+        ("check", "if"),
+    ] {
+        assert!(takes(op, member), "{op} {member}");
+    }
+}
+
+/// Whoever may only write is told of answers without a body, which are those that they get.
+#[test]
+fn answers_are_described_as_the_caller_gets_them() {
+    let tokens = [(); 2].map(|()| new_token());
+    let entry = |name: &str, hash: &str, verbs: &str| {
+        format!(
+            "[[token]]\nname = \"{name}\"\nrole = \"service\"\nsha256 = \"{hash}\"\n\
+             collections = [\"thing\"]\nverbs = [{verbs}]\n"
+        )
+    };
+    let file = entry("clerk", &tokens[0].1, "\"read\", \"write\"")
+        + &entry("till", &tokens[1].1, "\"write\"");
+    let authority = Authority::from_toml(&file).unwrap();
+    let server = TestServer::with(EVERYTHING, Config { authority, ..Config::default() });
+    let statuses = |token: &str, path: &str, method: &str| -> Vec<String> {
+        let bearer = format!("Bearer {token}");
+        let document = server.send("GET", "/openapi.json", &[("authorization", &bearer)], "");
+        let responses = document.expect(200)["paths"][path][method]["responses"].clone();
+        let good = |(status, answer): (&String, &Value)| {
+            let has_body = answer.get("content").is_some();
+            status.starts_with('2').then(|| format!("{status} {has_body}"))
+        };
+        let mut good: Vec<String> =
+            responses.as_object().unwrap().iter().filter_map(good).collect();
+        good.sort();
+        good
+    };
+    let one = "/v1/collections/thing/records/{key}";
+    let [clerk, till] = tokens.map(|(token, _)| token);
+    assert_eq!(statuses(&clerk, one, "put"), ["200 true", "201 true"]);
+    assert_eq!(statuses(&till, one, "put"), ["201 false", "204 false"]);
+    assert_eq!(statuses(&clerk, one, "patch"), ["200 true"]);
+    assert_eq!(statuses(&till, one, "patch"), ["204 false"]);
+    assert_eq!(statuses(&till, "/v1/collections/thing/records", "post"), ["201 false"]);
+    assert_eq!(statuses(&till, &format!("{one}/increment"), "post"), ["204 false"]);
 }
 
 #[test]

@@ -56,6 +56,14 @@ impl Guarded {
     }
 
     pub fn with(configure: impl FnOnce(Config) -> Config) -> Self {
+        Guarded::on(SCHEMA, configure)
+    }
+
+    pub fn with_schema(schema: &str) -> Self {
+        Guarded::on(schema, |config| config)
+    }
+
+    fn on(schema: &str, configure: impl FnOnce(Config) -> Config) -> Self {
         let [admin, bot, reader, tenant] = [(); 4].map(|()| new_token());
         let file = format!(
             r#"
@@ -96,7 +104,7 @@ impl Guarded {
         );
         let authority = Authority::from_toml(&file).unwrap();
         let config = configure(Config { authority, ..Config::default() });
-        let server = TestServer::with(SCHEMA, config);
+        let server = TestServer::with(schema, config);
         Guarded { server, admin: admin.0, bot: bot.0, reader: reader.0, tenant: tenant.0 }
     }
 

@@ -1,5 +1,6 @@
 //! What tokens for some collections see of what reaches across collections.
 
+use keyloom::Schema;
 use keyloom_server::{Authority, Config, new_token};
 use serde_json::{Value, json};
 
@@ -95,6 +96,128 @@ fn whoever_may_only_write_is_shown_nothing() {
     let batch = shop.operations(&shop.till, "/v1/batch", taken).expect(200);
     assert_eq!(batch["results"][1]["status"], 409);
     assert!(!batch["results"][1].to_string().contains(&id(1)), "{batch}");
+}
+
+/// The same of single requests: no answer to a write shows more than the version, and no refusal
+/// more than the names of what is in the way.
+#[test]
+fn whoever_may_only_write_is_shown_nothing_by_single_writes() {
+    let shop = Shop::open();
+    let records = "/v1/collections/account/records";
+    let one = format!("{records}/{}", id(1));
+    let ask = |method: &str, path: &str, more: &[(&str, &str)], body: Value| {
+        let bearer = format!("Bearer {}", shop.till);
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.push(("content-type", "application/json"));
+        headers.extend(more);
+        shop.server.send(method, path, &headers, body.to_string())
+    };
+    let is_silent = |answer: &Answer, status: u16| {
+        assert_eq!((answer.status, answer.body.len()), (status, 0), "{answer:?}");
+    };
+    let hidden = |answer: Answer, status: u16| {
+        let problem = answer.expect(status).to_string();
+        for told in ["current", "hidden", "\"version\"", "7777", "expected"] {
+            assert!(!problem.contains(told), "{told}: {problem}");
+        }
+        problem
+    };
+
+    let inserted = ask("POST", records, &[], json!({"id": id(1), "code": "hidden"}));
+    is_silent(&inserted, 201);
+    assert_eq!(inserted.header("location"), Some(one.as_str()));
+    let created = ask("PUT", &format!("{records}/{}", id(2)), &[], json!({"code": "c2"}));
+    is_silent(&created, 201);
+    let put = ask("PUT", &one, &[], json!({"code": "hidden", "balance": 7777}));
+    is_silent(&put, 204);
+    let version = put.header("etag").unwrap().to_owned();
+    let patched = ask("PATCH", &one, &[("if-match", &version)], json!({"x": 1}));
+    is_silent(&patched, 204);
+    assert!(patched.header("etag").is_some_and(|etag| etag != version), "{patched:?}");
+    is_silent(&ask("PATCH", &format!("{one}?if.balance=7777"), &[], json!({"x": 2})), 204);
+    is_silent(&ask("POST", &format!("{one}/increment"), &[], json!({"stats.moves": 7777})), 204);
+
+    let stale = [("if-match", version.as_str())];
+    hidden(ask("PUT", &one, &stale, json!({"code": "c1"})), 412);
+    hidden(ask("PATCH", &one, &stale, json!({"x": 3})), 412);
+    hidden(ask("PATCH", &format!("{one}?if.balance=1"), &stale, json!({"x": 3})), 412);
+    hidden(ask("PATCH", &format!("{one}?if.balance=1"), &[], json!({"x": 3})), 412);
+    for (method, path) in [("POST", records), ("PUT", &format!("{records}/{}", id(3)))] {
+        let taken = ask(method, path, &[], json!({"id": id(3), "code": "hidden"}));
+        let problem = hidden(taken, 409);
+        assert!(problem.contains("\"index\":\"code\"") && !problem.contains(&id(1)), "{problem}");
+    }
+    let overflow = json!({"stats.moves": i64::MAX});
+    hidden(ask("POST", &format!("{one}/increment"), &[], overflow), 409);
+
+    let operations = json!([
+        {"op": "patch", "collection": "account", "key": id(1), "patch": {"x": 4}},
+        {"op": "increment", "collection": "account", "key": id(1), "add": {"stats.moves": 1}},
+        {"op": "increment", "collection": "account", "key": id(1), "add": {"stats.moves": i64::MAX}},
+    ]);
+    let results =
+        shop.operations(&shop.till, "/v1/batch", operations).expect(200)["results"].clone();
+    assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!(204), &json!(204)));
+    assert!(results[1]["body"].get("values").is_none(), "{results}");
+    assert!(!results.to_string().contains("777"), "{results}");
+
+    let reader = shop.ask(&shop.clerk, "PATCH", &one, &json!({"x": 5})).expect(200);
+    assert_eq!((&reader["balance"], &reader["stats"]["moves"]), (&json!(7777), &json!(7778)));
+}
+
+/// Pages for changes show what is stored, and why an index failed names records.
+#[test]
+fn whoever_may_only_write_is_shown_nothing_by_the_console_and_the_schema() {
+    let shop = Shop::open();
+    let twice = [account(1, 7777), account(2, 7777)];
+    let inserts = twice.map(|it| json!({"op": "insert", "collection": "account", "record": it}));
+    shop.operations(&shop.admin, "/v1/transaction", json!(inserts)).expect(200);
+    let account = "/console/collections/account";
+    for page in ["/new".to_owned(), format!("/record/edit?key={}", id(1))] {
+        let see = |token: &str| shop.ask(token, "GET", &format!("{account}{page}"), &Value::Null);
+        assert_eq!(see(&shop.clerk).status, 200, "{page}");
+        let refused = see(&shop.till);
+        assert_eq!(refused.status, 403, "{page}");
+        assert!(!String::from_utf8_lossy(&refused.body).contains("7777"), "{page}");
+    }
+    let wider = SCHEMA.replace("code = \"text\" }", "code = \"text\", balance = \"integer\" }")
+        + "[collection.account.unique.balance]\nkey = \"account:balance:{balance}\"";
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        shop.server.store.apply(&Schema::from_toml(&wider).unwrap()).await.unwrap();
+        shop.server.store.build("account", "balance").await.unwrap_err();
+    });
+    let told = |token: &str| shop.ask(token, "GET", "/v1/schema", &Value::Null).expect(200);
+    let failures = |token: &str| told(token)["failures"]["account"]["balance"].clone();
+    assert!(failures(&shop.clerk).as_str().unwrap().contains(&id(1)), "{}", told(&shop.clerk));
+    assert_eq!(failures(&shop.till), Value::Null);
+    assert_eq!(told(&shop.till)["indexes"]["account"]["balance"], "failed");
+}
+
+/// Deleting is a verb of its own, too.
+#[test]
+fn whoever_may_only_delete_is_shown_nothing() {
+    let (token, hash) = new_token();
+    let file = format!(
+        "[[token]]\nname = \"broom\"\nrole = \"service\"\nsha256 = \"{hash}\"\n\
+         collections = [\"account\"]\nverbs = [\"delete\"]\n"
+    );
+    let authority = Authority::from_toml(&file).unwrap();
+    let server = TestServer::with(SCHEMA, Config { authority, ..Config::default() });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let accounts = server.store.documents("account").await.unwrap();
+        accounts.insert(&account(1, 7777)).await.unwrap();
+    });
+    let one = format!("/v1/collections/account/records/{}", id(1));
+    let bearer = format!("Bearer {token}");
+    let stale = [
+        ("authorization", bearer.as_str()),
+        ("if-match", "\"00000000000000000000000000000000-1\""),
+    ];
+    let problem = server.send("DELETE", &one, &stale, "").expect(412);
+    assert!(!problem.to_string().contains("7777") && problem.get("current").is_none(), "{problem}");
+    assert_eq!(server.send("DELETE", &one, &stale[..1], "").status, 204);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use keyloom::engine::{Address, Area, Batch, CommitFault, Effect, Space, Stamp, Unreliable};
+use keyloom_server::Config;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -89,13 +91,78 @@ fn no_token_key_or_value_gets_into_the_log() {
     }
 }
 
+/// What goes wrong inside the server is told by names: neither the log nor the answer has the key
+/// or the value that it went wrong with, nor the place of the store.
+#[test]
+fn no_error_of_the_server_tells_a_key_a_value_or_a_place() {
+    let log = Log::start();
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("file:{}", folder.path().join("yy-store-yy").display());
+    let (give, given) = std::sync::mpsc::channel();
+    let server = TestServer::around(&address, SCHEMA, Config::default(), move |engine| {
+        let unreliable = Arc::new(Unreliable::new(engine, 1, 0.0));
+        give.send(unreliable.clone()).unwrap();
+        unreliable
+    });
+    let unreliable = given.recv().unwrap();
+    let tickets = "/v1/collections/ticket/records";
+    let one = format!("{tickets}/yy-key-yy");
+    let record = json!({ "id": "yy-key-yy", "state": "yy-value-yy" });
+    let mut answers = Vec::new();
+
+    // The engine fails: before it wrote, and without telling what became of it.
+    for fault in [CommitFault::Refused, CommitFault::RequestLost, CommitFault::AnswerLost] {
+        unreliable.script([fault]);
+        answers.push(server.json("PUT", &one, &record));
+    }
+    // Somebody else wrote into the store, and what lies there is no record, no entry, no count.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut batch = Batch::new(Space::main());
+    for key in ["ticket:yy-key-yy", "tickets:yy-value-yy:yy-key-yy", "ticket:yy-other-yy"] {
+        let bytes = "{\"state\": \"yy-value-yy\", yy-broken-yy".into();
+        let effect = Effect::Put { stamp: Stamp([1; Stamp::BYTES]), bytes };
+        batch.push(Address::new(Area::default_area(), key), None, Some(effect));
+    }
+    runtime.block_on(server.store.engine().commit(batch)).unwrap();
+    answers.push(server.get(&one));
+    answers.push(server.json("PATCH", &one, &json!({ "state": "yy-new-yy" })));
+    answers.push(server.json("PATCH", &format!("{one}?if.state=yy-value-yy"), &json!({ "a": 1 })));
+    let patch =
+        json!({ "op": "patch", "collection": "ticket", "key": "yy-key-yy", "patch": {"a": 1} });
+    answers.push(server.json("POST", "/v1/transaction", &json!({ "operations": [patch] })));
+    answers.push(server.get(&format!("{one}/entries")));
+    runtime.block_on(server.store.close()).unwrap();
+    answers.push(server.get(&one));
+    answers.push(server.json("PUT", &one, &record));
+    answers.push(server.get(&format!("{tickets}?where.state=yy-value-yy")));
+
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert!(statuses.iter().all(|status| *status >= 500), "{statuses:?}");
+    for status in [500, 503, 504] {
+        assert!(statuses.contains(&status), "{status}: {statuses:?}");
+    }
+    let text = log.text();
+    let ours = ["WARN", "ERROR"].map(|level| format!(" {level} "));
+    let lines: Vec<&str> =
+        text.lines().filter(|line| ours.iter().any(|level| line.contains(level))).collect();
+    for told in ["Corrupt", "Unavailable", "Closed"] {
+        assert!(lines.iter().any(|line| line.contains(told)), "{told}: {lines:#?}");
+    }
+    let answered = answers.iter().map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
+    for told in lines.into_iter().map(str::to_owned).chain(answered) {
+        for hidden in ["yy-", "file:", folder.path().to_str().unwrap(), ".rs:"] {
+            assert!(!told.contains(hidden), "{hidden}: {told}");
+        }
+    }
+}
+
 /// The store behind the server breaks; callers learn that, and not where it is.
 #[test]
 fn no_answer_tells_where_the_store_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zz-store-zz");
     let address = format!("file:{}", path.display());
-    let server = TestServer::on(&address, SCHEMA, keyloom_server::Config::default());
+    let server = TestServer::on(&address, SCHEMA, Config::default());
     let ticket = "/v1/collections/ticket/records/t1";
     server.json("PUT", ticket, &json!({ "id": "t1", "state": "open" })).expect(201);
     let runtime = tokio::runtime::Runtime::new().unwrap();

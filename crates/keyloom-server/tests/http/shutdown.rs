@@ -1,11 +1,12 @@
 //! Stopping: what was acknowledged is there, what had begun ends, and nobody holds it up.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use keyloom::Store;
-use keyloom_server::{Config, Limits};
+use keyloom::{Schema, Store};
+use keyloom_server::{App, Config, Limits, serve};
 use serde_json::json;
 
 use crate::people::SCHEMA;
@@ -85,7 +86,7 @@ fn a_request_that_has_begun_is_answered_after_the_stop() {
     let address = server.address;
     let stopping = std::thread::spawn(move || server.stop());
     // It takes no more connections when it has begun to stop.
-    while std::net::TcpStream::connect(address).is_ok() {
+    while TcpStream::connect(address).is_ok() {
         std::thread::yield_now();
     }
     stream.write_all(record.as_bytes()).unwrap();
@@ -117,16 +118,28 @@ fn idle_and_half_sent_connections_do_not_hold_up_a_shutdown() {
     drop((silent, half, idle));
 }
 
+/// The server stops although a request never ends, and it is the server that ends it: its runtime
+/// goes on.
 #[test]
 fn a_request_that_never_ends_is_cut_off_after_the_grace() {
-    let hour = Duration::from_secs(3600);
+    let long = Duration::from_secs(60);
     let limits = Limits {
-        body_timeout: hour,
+        body_timeout: Duration::from_secs(3600),
         shutdown_grace: Duration::from_millis(200),
         ..Limits::default()
     };
-    let server = TestServer::with(SCHEMA, Config { limits, ..Config::default() });
-    let mut stream = server.connect();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (address, running) = runtime.block_on(async {
+        let store = Store::open("memory:").await.unwrap();
+        store.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+        let app = App::new(store, Config { limits, ..Config::default() });
+        let server = serve(app, ([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = server.address().unwrap();
+        (address, tokio::spawn(server.run(async { drop(stopped.await) })))
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(long)).unwrap();
     stream
         .write_all(
             b"PUT /v1/collections/ticket/records/t1 HTTP/1.1\r\nHost: localhost\r\n\
@@ -134,6 +147,11 @@ fn a_request_that_never_ends_is_cut_off_after_the_grace() {
         )
         .unwrap();
     stream.read_exact(&mut [0; 25]).unwrap();
-    server.stop();
+    let told = Instant::now();
+    drop(stop);
+    let ended = runtime.block_on(async { tokio::time::timeout(long, running).await });
+    ended.expect("the server waits for ever").unwrap().unwrap();
+    assert!(told.elapsed() >= Duration::from_millis(200), "the request had its grace");
     assert_eq!(read_answer(&mut stream).status, 0);
+    drop(runtime);
 }

@@ -14,7 +14,7 @@ use crate::api::answer;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
-use crate::caller::{Caller, header};
+use crate::caller::{Caller, header, needs_user};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
@@ -114,12 +114,15 @@ async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<S
         caller.collection(Verb::Read, &named).await?;
         return Ok(Some(vec![named]));
     }
-    if caller.grant.allows(Verb::Read, "*") {
+    if caller.may_read("*") && !caller.lacks_user() {
         return Ok(None);
     }
-    let schema = caller.store.schema().await?;
-    let names = schema.collection_names().filter(|name| caller.grant.allows(Verb::Read, name));
-    let names: Vec<String> = names.map(str::to_owned).collect();
+    let schema = caller.store.schema().await?.declaration();
+    let is_told = |name: &str, access| {
+        caller.may_read(name) && !(caller.lacks_user() && needs_user(Verb::Read, access))
+    };
+    let told = schema.collections.into_iter().filter(|(name, it)| is_told(name, it.access));
+    let names: Vec<String> = told.map(|(name, _)| name).collect();
     match names.is_empty() {
         true => Err(Problem::forbidden("the token allows to read no collection")),
         false => Ok(Some(names)),

@@ -41,10 +41,16 @@ impl Answered {
     ) -> Result<Self, Problem> {
         let stored_at = Some(document.key().to_owned());
         let answered = Answered { stored_at, ..self.with_version(document.version()) };
-        Ok(match prepared.may_read {
-            true => answered.with_record(document.json()?),
-            false => answered,
-        })
+        match prepared.may_read {
+            true => Ok(answered.with_record(document.json()?)),
+            false => Ok(answered.without_body()),
+        }
+    }
+
+    /// As a request by itself, which has no body where nothing of the record may be told.
+    pub(super) fn without_body(self) -> Self {
+        let status = if self.status == 200 { 204 } else { self.status };
+        Answered { status, ..self }
     }
 
     /// A record, or `null`.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::guard::broken;
 use super::{Action, Answered, Guard, Prepared, PutOnly};
-use crate::problem::Problem;
+use crate::problem::{Problem, Sent, to_writer};
 use crate::refusal;
 
 /// Does an operation within a transaction. Refusals carry its number.
@@ -23,7 +23,7 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
     let answered = |status| Answered::new(status, prepared, prepared.operation.key().unwrap_or(""));
     match &prepared.operation.action {
         Action::Insert { record } => {
-            let document = records.insert(record)?;
+            let document = records.insert(record).map_err(|error| prepared.told(error))?;
             let name = prepared.collection.name_of(document.key()).await?;
             Answered::new(201, prepared, &name).with_written(prepared, &document)
         }
@@ -54,7 +54,8 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
             }
         }
         Action::Increment { add, .. } => {
-            records.increment(key(), add.iter().cloned())?;
+            let added = records.increment(key(), add.iter().cloned());
+            added.map_err(|error| prepared.told(error))?;
             Ok(answered(200))
         }
         Action::Check { version, guard, exists, .. } => {
@@ -79,8 +80,9 @@ async fn put(
     record: &Value,
     only: PutOnly,
 ) -> Result<Written, Problem> {
+    let told = |error| prepared.told(error);
     match only {
-        PutOnly::Always => Ok(records.upsert(record).await?),
+        PutOnly::Always => Ok(records.upsert(record).await.map_err(told)?),
         PutOnly::IfMatch(version) => {
             let replaced = records.replace_if(record, version).await;
             replaced.map_err(|error| unmatched(prepared, error, Some(version)))
@@ -89,7 +91,7 @@ async fn put(
             Some(found) => {
                 Err(failed(prepared, "a record with this key is there already", Some(found)))
             }
-            None => Ok(records.upsert(record).await?),
+            None => Ok(records.upsert(record).await.map_err(told)?),
         },
     }
 }
@@ -147,12 +149,14 @@ fn unmatched(prepared: &Prepared, error: keyloom::Error, version: Option<Version
 impl Prepared {
     /// An error of the store. What is in the way is told to those who may read it.
     pub(crate) fn told(&self, error: keyloom::Error) -> Problem {
-        match error.kind() {
-            ErrorKind::VersionConflict | ErrorKind::UniqueConflict if !self.may_read => {
-                keyloom::Error::new(error.kind(), error.message()).into()
-            }
-            _ => error.into(),
+        if self.may_read {
+            return error.into();
         }
+        let sent = match self.operation.action {
+            Action::Insert { .. } | Action::Put { .. } => Sent::Whole,
+            _ => Sent::Part,
+        };
+        to_writer(error, sent)
     }
 
     /// Whether the operation is best done without a transaction: additions then answer the new
@@ -170,7 +174,11 @@ impl Prepared {
         let answered = |status| Answered::new(status, self, self.operation.key().unwrap_or(""));
         match &self.operation.action {
             Action::Increment { add, .. } => {
-                let values = collection.increment(self.key.clone(), add.iter().cloned()).await?;
+                let values = collection.increment(self.key.clone(), add.iter().cloned()).await;
+                let values = values.map_err(|error| self.told(error))?;
+                if !self.may_read {
+                    return Ok(answered(200).without_body());
+                }
                 let asked = add.iter().filter_map(|(name, _)| {
                     values.get(name).map(|value| (name.clone(), Value::from(*value)))
                 });

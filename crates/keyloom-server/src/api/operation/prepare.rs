@@ -66,7 +66,7 @@ impl<'c> Preparing<'c> {
         if let Action::Put { record, .. } = &mut operation.action {
             take_key(record, &template, &key)?;
         }
-        let may_read = self.caller.grant.allows(Verb::Read, &operation.collection);
+        let may_read = self.caller.may_read(&operation.collection);
         Ok(Prepared { number, operation, collection, key, may_read, template })
     }
 

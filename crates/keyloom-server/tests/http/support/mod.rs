@@ -44,8 +44,22 @@ impl TestServer {
 
     /// A server for this schema, configured, on a store at this address.
     pub fn on(address: &str, schema: &str, config: Config) -> Self {
+        TestServer::around(address, schema, config, |engine| engine)
+    }
+
+    /// The same, with something around its engine.
+    pub fn around(
+        address: &str,
+        schema: &str,
+        config: Config,
+        wrap: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + 'static,
+    ) -> Self {
         let address = address.to_owned();
-        TestServer::opened(async move { Store::open(&address).await.unwrap() }, schema, config)
+        let store = async move {
+            let store = Store::open(&address).await.unwrap();
+            Store::on(wrap(store.engine().clone()))
+        };
+        TestServer::opened(store, schema, config)
     }
 
     /// A server for this schema on this engine.
