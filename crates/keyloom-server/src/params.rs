@@ -7,7 +7,7 @@ use crate::problem::Problem;
 
 /// The parameters of a request, in the order in which they came. Whoever answers takes what they
 /// know, and refuses the rest by [`finish`](Self::finish).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {

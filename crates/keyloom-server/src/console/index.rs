@@ -14,7 +14,6 @@ use super::overview::Counted;
 use super::verify;
 use super::visit::{Sent, Visit};
 use crate::auth::Verb;
-use crate::params::Params;
 use crate::problem::Problem;
 
 /// How many entries are counted, and how many values are shown.
@@ -62,8 +61,8 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 }
 
 /// `POST /collections/{collection}/indexes/{index}/build`
-pub(super) async fn build(visit: Visit, Sent(sent): Sent) -> Response {
-    let made = match sent.and_then(Params::finish) {
+pub(super) async fn build(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match visit.take_button(sent) {
         Ok(()) => building(&visit).await,
         Err(problem) => Err(problem),
     };

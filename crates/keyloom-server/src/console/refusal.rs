@@ -14,6 +14,8 @@ use crate::problem::Problem;
 /// A problem that takes the place of a page.
 pub(super) struct Refusal {
     problem: Problem,
+    /// The collection that it came up in.
+    collection: Option<String>,
     told: Told,
 }
 
@@ -27,6 +29,9 @@ pub(super) struct Told {
     /// Whether a write may have happened.
     pub(super) may_have_happened: bool,
     pub(super) retry: bool,
+    /// Whether the server is to blame, and not what was sent.
+    #[serde(skip)]
+    is_defect: bool,
     /// What it is about.
     pub(super) context: Vec<(String, String)>,
 }
@@ -34,7 +39,12 @@ pub(super) struct Told {
 impl Refusal {
     pub(super) fn new(problem: Problem) -> Self {
         let told = Told::of(&problem);
-        Refusal { problem, told }
+        Refusal { problem, told, collection: None }
+    }
+
+    /// The same with a way back to a collection.
+    pub(super) fn within(self, collection: Option<String>) -> Self {
+        Refusal { collection, ..self }
     }
 
     /// Takes over what the problem itself would say in its headers.
@@ -69,12 +79,21 @@ impl Told {
                 .collect(),
             _ => Vec::new(),
         };
+        // People send forms and know nothing of the keys in them.
+        let (title, detail) = match problem.kind() {
+            "idempotency-conflict" => (
+                "This form was sent before".to_owned(),
+                "it said something else then, and that was done".to_owned(),
+            ),
+            _ => (text("title"), without_context(text("detail"), &context)),
+        };
         Told {
-            kind: text("type").rsplit('/').next().unwrap_or_default().to_owned(),
-            title: text("title"),
-            detail: without_context(text("detail"), &context),
+            kind: problem.kind().to_owned(),
+            title,
+            detail,
             may_have_happened: json["outcome"] == "may_have_happened",
             retry: json["retry"] == true,
+            is_defect: problem.status().is_server_error(),
             context,
         }
     }
@@ -90,14 +109,18 @@ impl Told {
             "forbidden" => {
                 "Stop viewing as a user if you do, or log in as somebody who may do this."
             }
-            "invalid-key" | "invalid-record" | "invalid-request" => "Change what you sent.",
+            "idempotency-conflict" => {
+                "Look at what came of it. If you want this too, send the form again."
+            }
             "no-index" => "Choose an index that begins with these fields, or filter instead.",
             "invalid-query" => "Change the conditions or the order.",
             "invalid-cursor" => "Begin at the first page again.",
             "index-not-ready" => "Build the index on its page, then come back.",
             "already-exists" | "unique-conflict" => "Change the value, or edit the other record.",
+            "out-of-bounds" => "Add less, or change the counter's bounds in the schema.",
             _ if self.retry => "Try again in a moment.",
-            _ => "Look into the server's log.",
+            _ if self.is_defect => "Look into the server's log.",
+            _ => "Change what you sent.",
         }
     }
 
@@ -134,7 +157,7 @@ impl Page for Refusal {
     }
 
     fn place(&self) -> Place<'_> {
-        Place::Elsewhere
+        self.collection.as_deref().map_or(Place::Elsewhere, Place::Collection)
     }
 
     fn status(&self) -> StatusCode {
@@ -148,6 +171,9 @@ impl Page for Refusal {
             p {
                 @if self.told.kind == "unauthenticated" {
                     a.button href="/console/login" { "Log in" } " "
+                }
+                @if let Some(name) = &self.collection {
+                    a.button.quiet href=(links.collection(name)) { "Back to " (name) } " "
                 }
                 a.button.quiet href=(links.overview()) { "To the overview" }
             }

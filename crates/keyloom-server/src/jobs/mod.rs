@@ -40,15 +40,23 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) space: String,
-    kind: &'static str,
-    /// What it was asked to do.
-    request: Value,
+    asked: Asked,
     started: Instant,
     started_at_ms: u64,
     pub(crate) progress: Progress,
     /// Told to stop.
     stopping: watch::Sender<bool>,
     state: Mutex<State>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) kind: &'static str,
+    /// What exactly is to be done.
+    pub(crate) request: Value,
+    /// The idempotency key: asked for again with the same one, it is the same job.
+    pub(crate) key: Option<String>,
 }
 
 /// How far a job is.
@@ -71,22 +79,24 @@ pub(crate) type Outcome = Result<Value, Problem>;
 
 impl Jobs {
     /// Starts a job, unless one of its kind runs in the space: that one is given back as the
-    /// error.
+    /// error. One that was asked for before with the same key is given as it is, over or not.
     pub(crate) fn start<F, Fut>(
         &self,
         app: &App,
         store: &Store,
-        kind: &'static str,
-        request: Value,
+        asked: Asked,
         work: F,
     ) -> Result<Arc<Job>, Arc<Job>>
     where
         F: FnOnce(Store, Arc<Job>) -> Fut,
         Fut: Future<Output = Outcome> + Send + 'static,
     {
-        let job = Arc::new(Job::new(self.next_id(), store.space_name(), kind, request));
+        let job = Arc::new(Job::new(self.next_id(), store.space_name(), asked));
         {
             let mut list = self.list();
+            if let Some(same) = list.iter().find(|found| found.is_repeated_by(&job)) {
+                return Ok(same.clone());
+            }
             let rival = list.iter().find(|found| found.is_rival_of(&job));
             if let Some(rival) = rival {
                 return Err(rival.clone());
@@ -124,12 +134,11 @@ impl Jobs {
 }
 
 impl Job {
-    fn new(id: u64, space: &str, kind: &'static str, request: Value) -> Self {
+    fn new(id: u64, space: &str, asked: Asked) -> Self {
         Job {
             id,
             space: space.to_owned(),
-            kind,
-            request,
+            asked,
             started: Instant::now(),
             started_at_ms: u64::try_from(Timestamp::now().millis()).unwrap_or_default(),
             progress: Progress::default(),
@@ -151,7 +160,14 @@ impl Job {
     }
 
     fn is_rival_of(&self, other: &Job) -> bool {
-        self.is_running() && self.kind == other.kind && self.space == other.space
+        self.is_running() && self.asked.kind == other.asked.kind && self.space == other.space
+    }
+
+    fn is_repeated_by(&self, other: &Job) -> bool {
+        let is_same = self.asked.kind == other.asked.kind
+            && self.asked.request == other.asked.request
+            && self.asked.key == other.asked.key;
+        is_same && self.asked.key.is_some() && self.space == other.space
     }
 
     /// Waits for the work, or for somebody who stops it, and notes what became of it.
@@ -167,7 +183,7 @@ impl Job {
                 Ok(Ok(result)) => State::Done { result, took_ms: self.took_ms() },
                 Ok(Err(problem)) => State::Failed { problem, took_ms: self.took_ms() },
                 Err(error) => {
-                    tracing::error!(%error, kind = self.kind, "a job panicked");
+                    tracing::error!(%error, kind = self.asked.kind, "a job panicked");
                     let problem = refusal::internal("the job came to a sudden end; see the log");
                     State::Failed { problem, took_ms: self.took_ms() }
                 }
@@ -202,8 +218,8 @@ impl Job {
         let (records, entries, findings) = self.progress.read();
         let mut job = json!({
             "id": self.id.to_string(),
-            "kind": self.kind,
-            "request": self.request,
+            "kind": self.asked.kind,
+            "request": self.asked.request,
             "started_at": self.started_at_ms,
             "progress": {"records": records, "entries": entries, "findings": findings},
         });
@@ -251,6 +267,10 @@ mod tests {
         App::new(Store::open("memory:").await.unwrap(), Config::default())
     }
 
+    fn asked(kind: &'static str) -> Asked {
+        Asked { kind, request: Value::Null, key: None }
+    }
+
     async fn over(job: &Job) -> Value {
         let mut changes = job.stopping.subscribe();
         while job.is_running() && changes.changed().await.is_ok() {}
@@ -261,7 +281,7 @@ mod tests {
     async fn a_job_that_panics_has_failed() {
         let app = app().await;
         let work = async |_, _| panic!("on purpose");
-        let job = app.jobs().start(&app, app.store(), "verify", Value::Null, work).ok().unwrap();
+        let job = app.jobs().start(&app, app.store(), asked("verify"), work).ok().unwrap();
         let job = over(&job).await;
         assert_eq!(job["state"], "failed");
         assert_eq!(job["problem"]["type"], "/problems/internal");
@@ -271,7 +291,7 @@ mod tests {
     async fn one_of_a_kind_runs_in_a_space_and_ends_with_the_server() {
         let app = app().await;
         let start = |store: &Store, kind| {
-            app.jobs().start(&app, store, kind, Value::Null, async |_, _| pending().await)
+            app.jobs().start(&app, store, asked(kind), async |_, _| pending().await)
         };
         let job = start(app.store(), "verify").ok().unwrap();
         assert_eq!(start(app.store(), "verify").err().unwrap().id, job.id);
@@ -287,10 +307,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_job_that_is_asked_for_again_with_its_key_is_the_same_job() {
+        let app = app().await;
+        let start = |request: Value, key: &str| {
+            let asked = Asked { kind: "repair", request, key: Some(key.to_owned()) };
+            app.jobs().start(&app, app.store(), asked, async |_, _| Ok(Value::Null))
+        };
+        let job = start(json!({ "dry_run": true }), "k").ok().unwrap();
+        over(&job).await;
+        assert_eq!(start(json!({ "dry_run": true }), "k").ok().unwrap().id, job.id);
+        for (request, key) in
+            [(json!({ "dry_run": false }), "k"), (json!({ "dry_run": true }), "l")]
+        {
+            let other = start(request, key).ok().unwrap();
+            assert_ne!(other.id, job.id);
+            over(&other).await;
+        }
+    }
+
+    #[tokio::test]
     async fn only_so_many_jobs_are_kept_and_none_that_runs_is_lost() {
         let app = app().await;
         let start = |kind, work: bool| {
-            app.jobs().start(&app, app.store(), kind, Value::Null, async move |_, _| {
+            app.jobs().start(&app, app.store(), asked(kind), async move |_, _| {
                 if work { Ok(Value::Null) } else { pending().await }
             })
         };

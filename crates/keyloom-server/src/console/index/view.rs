@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::{IndexPage, Inside, tone};
 use crate::console::draw::{badge, bars, bytes, count, crumbs, json, json_line, template};
 use crate::console::links::Links;
+use crate::console::once;
 use crate::console::page::{Page, Place};
 
 /// How much of a value a row shows.
@@ -68,6 +69,7 @@ impl IndexPage {
             @if let Some(reason) = &inside.reason { p.notice.bad role="alert" { (reason) } }
             @if inside.state != "ready" {
                 form.actions method="post" action=(build_url(links, &self.collection, &self.name)) {
+                    (once::field(None))
                     button { "Build" }
                     p.muted { "Reads every record and makes the index complete, while writers go on." }
                 }

@@ -58,6 +58,26 @@ impl Person {
         panic!("{text:?} never came: {}", self.browser.shown());
     }
 
+    /// Sends a form twice. Each time another window shows what came of it: in one window a browser
+    /// gives up the first page for the second, so that nothing could be told of it.
+    #[track_caller]
+    fn sends_twice(&self, button: &str, comes: &str) {
+        self.browser.run("document.querySelector('main form').target = '_blank'");
+        let here = self.browser.windows();
+        self.browser.button(button).click();
+        self.browser.button(button).click();
+        let others: Vec<String> = (0..LOOKS)
+            .map(|_| self.browser.windows())
+            .find(|all| all.len() == here.len() + 2)
+            .expect("two more windows");
+        for window in others.iter().filter(|window| !here.contains(window)) {
+            self.browser.turn_to(window);
+            self.sees(comes);
+            self.browser.close();
+        }
+        self.browser.turn_to(&here[0]);
+    }
+
     /// From the overview to a record, by an index.
     fn finds_a_record(&self, has_script: bool) {
         self.open("/");
@@ -167,6 +187,33 @@ fn everything_works_without_scripts() {
     browser.button("Verify the space").click();
     person.waits_for("Everything fits.");
     person.look("scriptless");
+}
+
+#[test]
+fn a_form_that_is_sent_twice_does_what_it_does_once() {
+    let Some(person) = Person::with(Setup { is_scriptless: true, ..Setup::default() }) else {
+        return;
+    };
+    let (browser, store) = (&person.browser, &person.server.store);
+    let before = fixture::records(store, "place");
+    person.open("/console/collections/place/new");
+    browser.find("#text").fill("{\"name\": \"Orsay\"}");
+    person.sends_twice("Insert", "The record was made.");
+    assert_eq!(fixture::records(store, "place"), before + 1);
+
+    let orders = "/console/collections/flow/record?key=orders";
+    person.open(orders);
+    browser.find("[name='add.visits']").fill("39");
+    person.sends_twice("Add to counters", "The counters were changed.");
+    assert_eq!(stored(store, "flow", "orders").unwrap()["visits"], 42);
+
+    person.open(orders);
+    browser.link("Edit").click();
+    browser.find("#text").fill("{\"title\": \"All orders\"}");
+    person.sends_twice("Save", "The record was saved.");
+    person.open(orders);
+    browser.link("Delete…").click();
+    person.sends_twice("Delete the record", "The record was deleted.");
 }
 
 /// The pages that are looked at in every light and width.

@@ -5,3 +5,5 @@ mod care;
 mod fixture;
 mod hostile;
 mod pages;
+mod twice;
+mod unknown;

@@ -5,17 +5,22 @@ use serde_json::{Value, json};
 use super::fixture::{self, block_on, stored};
 use crate::support::{Answer, TestServer};
 
-/// What the browser sends with a form.
+/// What the browser sends with a form, and the page that this leads to.
 pub fn post(server: &TestServer, path: &str, fields: &[(&str, &str)]) -> Answer {
+    follow(server, submit(server, path, fields))
+}
+
+/// What the browser sends with a form.
+pub fn submit(server: &TestServer, path: &str, fields: &[(&str, &str)]) -> Answer {
     let body = form(fields);
     let origin = format!("http://{}", server.address);
     let headers =
         [("content-type", "application/x-www-form-urlencoded"), ("origin", origin.as_str())];
-    follow(server, server.send("POST", path, &headers, body))
+    server.send("POST", path, &headers, body)
 }
 
 /// The page that an answer leads to, as a browser follows it.
-fn follow(server: &TestServer, answer: Answer) -> Answer {
+pub fn follow(server: &TestServer, answer: Answer) -> Answer {
     match answer.header("location") {
         Some(next) => server.get(next),
         None => answer,
@@ -26,7 +31,7 @@ fn form(fields: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-fn html(server: &TestServer, path: &str) -> String {
+pub fn html(server: &TestServer, path: &str) -> String {
     let answer = server.get(path);
     let text = String::from_utf8(answer.body.clone()).unwrap();
     assert_eq!(answer.status, 200, "{path}: {text}");
@@ -34,7 +39,7 @@ fn html(server: &TestServer, path: &str) -> String {
     text
 }
 
-fn twin(server: &TestServer, path: &str) -> Value {
+pub fn twin(server: &TestServer, path: &str) -> Value {
     let joint = if path.contains('?') { '&' } else { '?' };
     let by_parameter = server.get(&format!("{path}{joint}format=json")).expect(200);
     let by_header = server.send("GET", path, &[("accept", "application/json")], "").expect(200);
@@ -43,7 +48,7 @@ fn twin(server: &TestServer, path: &str) -> Value {
     by_parameter
 }
 
-const PAGES: [(&str, &str); 12] = [
+pub const PAGES: [(&str, &str); 12] = [
     ("/console/", "collections"),
     ("/console/schema", "keyspace"),
     ("/console/keys", "branches"),
