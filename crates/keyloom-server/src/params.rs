@@ -2,6 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 
 use crate::problem::Problem;
 
@@ -14,6 +15,15 @@ impl Params {
     /// Reads a query string.
     pub(crate) fn read(query: &str) -> Self {
         Params(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The parameter of that name as bytes, which need not be text; empty where it is missing.
+    pub(crate) fn bytes_of(query: &str, name: &str) -> Vec<u8> {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let mut named = pairs.filter(|(found, _)| *found == name);
+        // In a query a plus is a space, and stays one behind percent signs.
+        let spaced = named.next().map(|(_, value)| value.replace('+', " "));
+        spaced.map(|value| percent_decode_str(&value).collect()).unwrap_or_default()
     }
 
     /// Takes the parameter of that name, which may come once.
@@ -82,5 +92,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         Ok(Params::read(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_need_not_be_text() {
+        let query = "area=x&prefix=a%3A%ff+%2B%C3%A9&after=";
+        assert_eq!(Params::bytes_of(query, "prefix"), b"a:\xff +\xc3\xa9");
+        assert_eq!(Params::bytes_of(query, "after"), b"");
+        assert_eq!(Params::bytes_of(query, "none"), b"");
     }
 }

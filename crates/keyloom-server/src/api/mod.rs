@@ -30,6 +30,7 @@ use axum::middleware::from_fn;
 
 pub(crate) use asking::page as asked_page;
 pub(crate) use changes::Streams;
+pub(crate) use near::asked as asked_near;
 
 use crate::app::App;
 

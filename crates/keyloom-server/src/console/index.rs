@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::overview::Counted;
+use super::toml;
 use super::verify;
 use super::visit::{Sent, Visit};
 use crate::auth::Verb;
@@ -30,6 +31,8 @@ struct IndexPage {
     /// The template of its entries; none for counts and sums.
     template: Option<String>,
     declaration: Value,
+    /// The declaration as a schema file would have it, where it can be written so.
+    toml: Option<String>,
     /// What only administrators see.
     inside: Option<Inside>,
 }
@@ -96,7 +99,8 @@ async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
         None => return Err(Problem::not_found("the collection has no index of that name")),
     };
     let collection = collection.name().to_owned();
-    Ok(IndexPage { collection, name, kind, template, declaration, inside })
+    let toml = toml::table(&["collection", &collection, kind, &name], &declaration);
+    Ok(IndexPage { collection, name, kind, template, declaration, toml, inside })
 }
 
 /// What the schema declares under a name.

@@ -23,6 +23,7 @@ mod record;
 mod refusal;
 mod remove;
 mod schema;
+mod toml;
 mod unknown;
 mod verify;
 mod visit;

@@ -5,9 +5,10 @@ use keyloom::{KeyPattern, SchemaDeclaration, Warning};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::draw::{crumbs, json, key, template};
+use super::draw::{crumbs, json, key, template, visible};
 use super::links::Links;
 use super::page::{Page, Place};
+use super::toml;
 use super::visit::Visit;
 use crate::problem::Problem;
 
@@ -18,6 +19,8 @@ struct SchemaPage {
     keyspace: Vec<KeyPattern>,
     warnings: Vec<Told>,
     schema: SchemaDeclaration,
+    /// The schema as a file would have it, where it can be written so.
+    toml: Option<String>,
 }
 
 /// Something in the schema that is probably not meant.
@@ -48,7 +51,9 @@ async fn model(visit: &mut Visit) -> Result<SchemaPage, Problem> {
         .map(|Warning { collection, field, reason }| Told { collection, field, reason })
         .collect();
     let space = visit.caller.store.space_name().to_owned();
-    Ok(SchemaPage { space, keyspace, warnings, schema: visit.schema.clone() })
+    let schema = visit.schema.clone();
+    let toml = serde_json::to_value(&schema).ok().and_then(|value| toml::schema(&value));
+    Ok(SchemaPage { space, keyspace, warnings, schema, toml })
 }
 
 impl SchemaPage {
@@ -102,8 +107,9 @@ impl Page for SchemaPage {
             }
             section {
                 h2 { "Declaration" }
+                @if let Some(toml) = &self.toml { pre.toml tabindex="0" { (visible(toml)) } }
                 details {
-                    summary { "The schema as JSON, spelled as in a schema file" }
+                    summary { "The same as JSON" }
                     (json(&serde_json::to_value(&self.schema).unwrap_or_default()))
                 }
             }
@@ -140,7 +146,7 @@ fn one(pattern: &KeyPattern, links: &Links) -> Markup {
             dl.facts {
                 div { dt { "Example" } dd { (key(&pattern.example_key)) } }
                 div { dt { "Holds" } dd { (pattern.holds) } }
-                div { dt { "Such as" } dd.mono { (super::draw::visible(&pattern.example_value)) } }
+                div { dt { "Such as" } dd.mono { (visible(&pattern.example_value)) } }
                 div { dt { "Read by" } dd { (pattern.read_by) } }
             }
         }

@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use bytes::Bytes;
 use keyloom::{Collection, CollectionDeclaration, SchemaDeclaration};
 use serde_json::Value;
 
@@ -32,6 +33,8 @@ pub(super) struct Visit {
     pub(super) schema: SchemaDeclaration,
     path: PathParts,
     form: Form,
+    /// The query, as it came.
+    query: String,
     /// The path and the query, as they came; empty for what is no page to be opened again.
     url: String,
 }
@@ -47,6 +50,11 @@ impl Visit {
     /// A named part of the path.
     pub(super) fn part(&self, name: &str) -> &str {
         self.path.get(name)
+    }
+
+    /// A parameter as bytes, which need not be text.
+    pub(super) fn param_bytes(&self, name: &str) -> Bytes {
+        Params::bytes_of(&self.query, name).into()
     }
 
     /// The parameters, to be taken one by one.
@@ -201,10 +209,11 @@ async fn visit(
     let links = Links::new(path.find("space"), user);
     let mut schema = caller.store.schema().await?.declaration();
     schema.collections.retain(|name, _| caller.grant.sees(name));
+    let query = parts.uri.query().unwrap_or_default().to_owned();
     let is_page = parts.method == Method::GET;
     let url = parts.uri.path_and_query().filter(|_| is_page);
     let url = url.map(|url| url.as_str().to_owned()).unwrap_or_default();
-    Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, url })
+    Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, query, url })
 }
 
 /// The form that the parameter asks for.

@@ -217,9 +217,10 @@ fn a_form_that_is_sent_twice_does_what_it_does_once() {
 }
 
 /// The pages that are looked at in every light and width.
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 13] = [
     ("overview", "/console/"),
     ("collection", "/console/collections/approval/?index=requester&where.requester_id=ana"),
+    ("around", "/console/collections/place/?index=around&lat=48.8566&lon=2.3522"),
     ("record", "/console/collections/approval/record?key=r001"),
     ("counters", "/console/collections/flow/record?key=orders"),
     ("edit", "/console/collections/approval/record/edit?key=r001"),
@@ -228,6 +229,7 @@ const VIEWS: [(&str, &str); 11] = [
     ("schema", "/console/schema"),
     ("changes", "/console/changes"),
     ("user", "/console/collections/note/?as=ana"),
+    ("unknown", "/console/nothing"),
     ("missing", "/console/collections/approval/record?key=none"),
 ];
 

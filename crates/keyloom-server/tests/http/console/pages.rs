@@ -48,7 +48,7 @@ pub fn twin(server: &TestServer, path: &str) -> Value {
     by_parameter
 }
 
-pub const PAGES: [(&str, &str); 12] = [
+pub const PAGES: [(&str, &str); 14] = [
     ("/console/", "collections"),
     ("/console/schema", "keyspace"),
     ("/console/keys", "branches"),
@@ -59,6 +59,8 @@ pub const PAGES: [(&str, &str); 12] = [
     ("/console/collections/approval/record?key=r001", "history"),
     ("/console/collections/approval/record/edit?key=r001", "version"),
     ("/console/collections/approval/record/delete?key=r001", "keys"),
+    ("/console/collections/place/?index=around&lat=48.8&lon=2.3", "answer"),
+    ("/console/collections/place/indexes/around", "toml"),
     ("/console/collections/approval/indexes/requester", "inside"),
     ("/console/collections/approval/indexes/by_status", "inside"),
 ];
@@ -368,6 +370,19 @@ fn one_sees_what_a_user_sees() {
         assert_eq!(server.get(&format!("{path}?as=ana")).status, 403, "{path}");
     }
     assert!(!html(&server, "/console/?as=ana").contains("/console/keys"));
+}
+
+#[test]
+fn the_schema_is_shown_as_a_file_that_declares_the_same() {
+    let server = fixture::server();
+    let model = twin(&server, "/console/schema");
+    let read = keyloom::Schema::from_toml(model["toml"].as_str().unwrap()).unwrap();
+    let declared = keyloom::Schema::from_toml(fixture::SCHEMA).unwrap();
+    assert_eq!(read.declaration(), declared.declaration());
+    let page = html(&server, "/console/schema");
+    assert!(page.contains("[collection.approval.index.requester]"), "{page}");
+    let index = html(&server, "/console/collections/place/indexes/in_city");
+    assert!(index.contains("[collection.place.geo.in_city]\nkey = "), "{index}");
 }
 
 #[test]
