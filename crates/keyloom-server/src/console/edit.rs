@@ -34,6 +34,8 @@ struct EditPage {
     conflict: Option<Conflict>,
     /// Names of the counters, which are not part of the text.
     counters: Vec<String>,
+    /// Names of the fields that a new record gets by itself.
+    generated: Vec<String>,
     /// The key of the form, where it was sent before.
     #[serde(skip)]
     once: Option<String>,
@@ -135,9 +137,15 @@ async fn blank(visit: &mut Visit) -> Result<EditPage, Problem> {
         problem: None,
         conflict: None,
         counters: declared.counters.keys().cloned().collect(),
+        generated: generated(declared),
         once: None,
         status: StatusCode::OK,
     })
+}
+
+fn generated(declared: &keyloom::CollectionDeclaration) -> Vec<String> {
+    let fields = declared.fields.iter().filter(|(_, field)| field.generate == Some(true));
+    fields.map(|(path, _)| path.clone()).collect()
 }
 
 /// A record to begin with: the declared fields that a person has to fill in.
@@ -279,6 +287,7 @@ impl EditPage {
             problem: None,
             conflict: None,
             counters: addressed.declared.counters.keys().cloned().collect(),
+            generated: Vec::new(),
             once: None,
             status: StatusCode::OK,
         }

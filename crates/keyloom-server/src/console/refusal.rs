@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::draw::visible;
+use super::draw::{capital, visible};
 use super::links::Links;
 use super::page::{Page, Place};
 use crate::problem::Problem;
@@ -32,8 +32,8 @@ pub(super) struct Told {
     /// Whether the server is to blame, and not what was sent.
     #[serde(skip)]
     is_defect: bool,
-    /// What it is about.
-    pub(super) context: Vec<(String, String)>,
+    /// What it is about: names with one value or several.
+    pub(super) context: Vec<(String, Vec<String>)>,
 }
 
 impl Refusal {
@@ -69,12 +69,13 @@ impl Told {
     pub(super) fn of(problem: &Problem) -> Self {
         let json = problem.to_json();
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
-        let context: Vec<(String, String)> = match &json["context"] {
+        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let context: Vec<(String, Vec<String>)> = match &json["context"] {
             Value::Object(members) => members
                 .iter()
-                .map(|(name, value)| {
-                    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    (name.clone(), shown)
+                .map(|(name, value)| match value {
+                    Value::Array(values) => (name.clone(), values.iter().map(shown).collect()),
+                    value => (name.clone(), vec![shown(value)]),
                 })
                 .collect(),
             _ => Vec::new(),
@@ -105,6 +106,7 @@ impl Told {
                 "The write may have happened. Look at the record before you try again."
             }
             "not-found" => "Check the address, or look for it from the overview.",
+            "method-not-allowed" => "Go back to the page that has the form.",
             "unauthenticated" => "Log in, or have your administrator give you a token.",
             "forbidden" => {
                 "Stop viewing as a user if you do, or log in as somebody who may do this."
@@ -124,15 +126,38 @@ impl Told {
         }
     }
 
+    /// Whether the detail says more than the title.
+    fn says_more(&self) -> bool {
+        !self.detail.eq_ignore_ascii_case(&self.title)
+    }
+
     /// The problem as a box within a page.
     pub(super) fn view(&self) -> Markup {
+        // These titles only say that something is wrong, which the box says as well.
+        let is_plain = matches!(self.kind.as_str(), "invalid-request" | "invalid-argument");
+        self.boxed(html! {
+            p {
+                @if is_plain { strong { (capital(&visible(&self.detail))) } }
+                @else {
+                    strong { (self.title) }
+                    @if self.says_more() { ": " (visible(&self.detail)) }
+                }
+                "."
+            }
+        })
+    }
+
+    fn boxed(&self, sentence: Markup) -> Markup {
         html! {
             div.notice.bad role="alert" {
-                p { strong { (self.title) } ": " (visible(&self.detail)) "." }
+                (sentence)
                 @if !self.context.is_empty() {
                     dl.facts {
-                        @for (name, value) in &self.context {
-                            div { dt { (name) } dd.mono { (visible(value)) } }
+                        @for (name, values) in &self.context {
+                            div {
+                                dt { (name.replace('_', " ")) }
+                                @for value in values { dd.mono { (visible(value)) } }
+                            }
                         }
                     }
                 }
@@ -143,7 +168,7 @@ impl Told {
 }
 
 /// The sentence of a detail, without what it tells of the context, which has its own place.
-fn without_context(detail: String, context: &[(String, String)]) -> String {
+fn without_context(detail: String, context: &[(String, Vec<String>)]) -> String {
     let begins = context.first().map(|(name, _)| format!("; {name}: "));
     match begins.and_then(|begins| detail.split_once(&begins)) {
         Some((sentence, _)) => sentence.to_owned(),
@@ -167,7 +192,10 @@ impl Page for Refusal {
     fn view(&self, links: &Links) -> Markup {
         html! {
             h1 { (self.status().as_u16()) " " (self.told.title) }
-            (self.told.view())
+            // The heading has the title already.
+            (self.told.boxed(html! {
+                @if self.told.says_more() { p { (capital(&visible(&self.told.detail))) "." } }
+            }))
             p {
                 @if self.told.kind == "unauthenticated" {
                     a.button href="/console/login" { "Log in" } " "

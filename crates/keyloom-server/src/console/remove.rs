@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use keyloom::Version;
+use keyloom::{OwnedKind, Version};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
@@ -57,14 +57,16 @@ async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
     let addressed = addressed(visit, &mut params, Verb::Delete).await?;
     params.finish()?;
     let document = addressed.found().await?;
-    let keys = addressed.collection.owned_keys(addressed.values.clone()).await?;
+    let keys = addressed.collection.owned_keys(addressed.values.clone()).await?.unwrap_or_default();
+    // What was stays: the history of a record outlives it.
+    let gone = keys.iter().filter(|owned| owned.kind != OwnedKind::History).count();
     let link = addressed.link();
     Ok(RemovePage {
         collection: link.collection.to_owned(),
         name: link.name.to_owned(),
         version: document.version().to_string(),
         record: document.json()?,
-        keys: keys.map_or(0, |keys| keys.len() as u64),
+        keys: gone as u64,
         keeps_history: addressed.declared.history.is_some(),
         is_changed: false,
     })
@@ -114,7 +116,10 @@ impl Page for RemovePage {
             }
             div.notice.warn {
                 p {
-                    "The record goes with all its " strong { (self.keys) " keys" } ". "
+                    @match self.keys {
+                        1 => "The record goes, which is one key. ",
+                        keys => { "The record goes with all its " strong { (keys) " keys" } ". " }
+                    }
                     @if self.keeps_history { "Its history stays as long as the schema keeps it." }
                     @else { "This cannot be undone." }
                 }

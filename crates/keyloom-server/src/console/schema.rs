@@ -86,14 +86,15 @@ impl Page for SchemaPage {
             h1 { "Schema" }
             p.lead {
                 "Every kind of key that the space " strong { (self.space) } " can hold, with an \
-                 example of each and the calls that read it."
+                 example of each and the calls that read it. At the end is "
+                a href="#declaration" { "the declaration" } "."
             }
             @for told in &self.warnings {
                 p.notice.warn {
                     strong.mono { (told.collection) "." (told.field) } " " (told.reason) "."
                 }
             }
-            @if self.schema.collections.is_empty() { (no_schema()) }
+            @if self.schema.collections.is_empty() { (no_schema(&self.space)) }
             @for (collection, patterns) in self.groups() {
                 section {
                     h2 {
@@ -105,8 +106,8 @@ impl Page for SchemaPage {
                     div.patterns { @for pattern in patterns { (one(pattern, links)) } }
                 }
             }
-            section {
-                h2 { "Declaration" }
+            section aria-labelledby="declaration" {
+                h2 #declaration { "Declaration" }
                 @if let Some(toml) = &self.toml { pre.toml tabindex="0" { (visible(toml)) } }
                 details {
                     summary { "The same as JSON" }
@@ -118,13 +119,14 @@ impl Page for SchemaPage {
 }
 
 /// What to do where nothing is declared.
-pub(super) fn no_schema() -> Markup {
+pub(super) fn no_schema(space: &str) -> Markup {
+    let in_space = if space == "main" { String::new() } else { format!(" --space {space}") };
     html! {
         div.empty {
             p { strong { "This space has no schema yet." } }
             p {
                 "Declare collections in a file and start the server with it: "
-                code { "keyloom serve --schema keyloom.toml" } "."
+                code { "keyloom serve --schema keyloom.toml" (in_space) } "."
             }
         }
     }
@@ -140,13 +142,15 @@ fn one(pattern: &KeyPattern, links: &Links) -> Markup {
             p {
                 (pattern.what) " "
                 @if let (Some(collection), Some(index)) = (&pattern.collection, &pattern.index) {
-                    a href=(links.index(collection, index)) { "Index " (index) }
+                    a href=(links.index(collection, index)) { (index) }
                 }
             }
             dl.facts {
                 div { dt { "Example" } dd { (key(&pattern.example_key)) } }
                 div { dt { "Holds" } dd { (pattern.holds) } }
-                div { dt { "Such as" } dd.mono { (visible(&pattern.example_value)) } }
+                @if !pattern.example_value.is_empty() {
+                    div { dt { "Such as" } dd.mono { (visible(&pattern.example_value)) } }
+                }
                 div { dt { "Read by" } dd { (pattern.read_by) } }
             }
         }

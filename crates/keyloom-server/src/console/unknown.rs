@@ -1,6 +1,6 @@
 //! Addresses below the console that lead to no page.
 
-use axum::http::Uri;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::visit::Visit;
@@ -13,7 +13,10 @@ pub(super) async fn path(visit: Visit) -> Response {
 
 /// A method that the page does not take, such as the address of a form that is opened as a page.
 pub(super) async fn method(visit: Visit) -> Response {
-    visit.refuse(Problem::method_not_allowed().await)
+    let title = "The path does not take this method";
+    let detail = "this is where a form leads to, and no page by itself";
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    visit.refuse(Problem::new(status, "method-not-allowed", title, detail))
 }
 
 /// A page whose path ends in a slash, by people who left it out.

@@ -48,7 +48,7 @@ impl BrowsePage {
                         label for="order" { "Order" }
                         (self.order())
                     }
-                    label for="limit" { "Page" }
+                    label for="limit" { "Per page" }
                     select #limit name="limit" {
                         @for limit in LIMITS {
                             option value=(limit) selected[self.question.limit == limit] { (limit) }
@@ -200,7 +200,9 @@ impl BrowsePage {
         };
         html! {
             select #order name="order" {
-                option value="" { "as the index has it" }
+                option value="" {
+                    @if self.chosen().is_some() { "as the index has it" } @else { "as the keys lie" }
+                }
                 @for (path, modifiers) in fields(template) {
                     @if is_ordered(path, modifiers) {
                         option value=(path) selected[order == path] { (path) ", lowest first" }

@@ -139,7 +139,7 @@ impl BrowsePage {
                     p { strong { "Nothing yet among the " (count(answer.read as u64)) " records that were read." } }
                     p { "Go on to the next page, or narrow the question by an index." }
                 } @else if is_asked {
-                    p { strong { "No record meets this." } }
+                    p { strong { (self.found_nothing()) } }
                     p { a href=(links.collection(&self.collection)) { "Show all records" } }
                 } @else {
                     p { strong { "There are no records yet." } }
@@ -148,6 +148,14 @@ impl BrowsePage {
                     }
                 }
             }
+        }
+    }
+
+    fn found_nothing(&self) -> &'static str {
+        match &self.question.place {
+            Some(place) if !place.radius_m.is_empty() => "No record is that near.",
+            Some(_) => "No record has a place.",
+            None => "No record meets this.",
         }
     }
 
@@ -168,7 +176,12 @@ impl BrowsePage {
                 @if let Some(metres) = row.distance_m { td.number { (distance(metres)) } }
                 @if let Some(record) = &row.record {
                     @for column in &self.columns { td { (self.cell(column, at(record, column))) } }
-                    td.mono.value { (json_line(&self.rest(record), RECORD_CHARS_MAX)) }
+                    td.mono.value {
+                        @match self.rest(record) {
+                            Value::Object(rest) if rest.is_empty() => span.muted { "–" },
+                            rest => (json_line(&rest, RECORD_CHARS_MAX)),
+                        }
+                    }
                 }
             }
         }

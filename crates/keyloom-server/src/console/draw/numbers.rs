@@ -32,7 +32,8 @@ pub(in crate::console) fn distance(metres: f64) -> String {
         // Below this, rounding still gives metres of three digits.
         ..999.5 => format!("{metres:.0} m"),
         ..99_950.0 => format!("{:.1} km", metres / 1_000.0),
-        _ => format!("{:.0} km", metres / 1_000.0),
+        // At most half the way around the Earth.
+        _ => format!("{} km", count((metres / 1_000.0).round() as u64)),
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
             ["999 B", "1.5 kB", "2.0 MB"]
         );
         let far = [0.0, 999.4, 999.5, 12_345.0, 99_950.0, 20_015_115.0].map(distance);
-        assert_eq!(far, ["0 m", "999 m", "1.0 km", "12.3 km", "100 km", "20015 km"]);
+        assert_eq!(far, ["0 m", "999 m", "1.0 km", "12.3 km", "100 km", "20,015 km"]);
         assert_eq!(
             [duration(59), duration(3_700), duration(90_000)],
             ["59 s", "1 h 1 min", "1 d 1 h"]

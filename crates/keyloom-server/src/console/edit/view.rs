@@ -86,6 +86,12 @@ impl EditPage {
                 (self.hidden())
                 label for="text" { "Record as JSON" }
                 (self.area(&self.text))
+                @if !self.generated.is_empty() {
+                    p.muted {
+                        "What you leave out of " span.mono { (self.generated.join(", ")) }
+                        " is made up for you."
+                    }
+                }
                 @if !self.counters.is_empty() {
                     p.muted {
                         "Counters (" span.mono { (self.counters.join(", ")) }

@@ -26,6 +26,7 @@ impl Page for KeysPage {
         html! {
             (self.way(links))
             h1 { "Keys" }
+            p.lead { "Everything as it lies in the store, level by level: records, entries, and what Keyloom keeps for itself." }
             (self.form(links))
             @if let Some(here) = &self.key { (lying(here, links)) }
             @if !self.branches.is_empty() { (self.tree(links)) }

@@ -158,7 +158,8 @@ impl RecordPage {
                 h2 #keys { "Every key that it owns" }
                 @if absent > 0 {
                     p.notice.bad role="alert" {
-                        (absent) " of them are not in the store, or hold something else. "
+                        (absent) " of them " @if absent == 1 { "is" } @else { "are" }
+                        " not in the store, or hold" @if absent == 1 { "s" } " something else. "
                         a href=(links.to("/verify", [])) { "Verify and repair" } "."
                     }
                 }

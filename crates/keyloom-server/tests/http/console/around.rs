@@ -51,7 +51,7 @@ fn a_radius_and_the_fields_before_the_place_narrow_it() {
     let near = twin(&server, &format!("{PATH}?index=around&{MIDDLE}&radius_m=5000"));
     assert_eq!(names(&near), ["Hôtel de Ville", "Louvre", "Tour Eiffel"]);
     let nothing = html(&server, &format!("{PATH}?index=around&lat=0&lon=0&radius_m=10"));
-    assert!(nothing.contains("No record meets this."), "{nothing}");
+    assert!(nothing.contains("No record is that near."), "{nothing}");
     let city = twin(&server, &format!("{PATH}?index=in_city&where.city=Versailles&{MIDDLE}"));
     assert_eq!(names(&city), ["Versailles"]);
 }
@@ -60,11 +60,11 @@ fn a_radius_and_the_fields_before_the_place_narrow_it() {
 fn what_was_typed_wrongly_is_told_beside_the_form() {
     let server = fixture::server();
     for (said, reason) in [
-        ("lat=91&lon=0", "a latitude is -90 to 90 degrees"),
-        ("lat=1&lon=x", "the parameter lon is no number"),
-        ("lat=1", "lat and lon say where"),
-        ("lat=1&lon=1&radius_m=-5", "a radius is more than 0 metres"),
-        ("lat=NaN&lon=1", "a latitude is -90 to 90 degrees"),
+        ("lat=91&lon=0", "A latitude is -90 to 90 degrees"),
+        ("lat=1&lon=x", "The parameter lon is no number"),
+        ("lat=1", "Lat and lon say where"),
+        ("lat=1&lon=1&radius_m=-5", "A radius is more than 0 metres"),
+        ("lat=NaN&lon=1", "A latitude is -90 to 90 degrees"),
     ] {
         let answer = server.get(&format!("{PATH}?index=around&{said}"));
         let page = String::from_utf8(answer.body).unwrap();

@@ -195,6 +195,9 @@ fn a_question_that_cannot_be_answered_keeps_the_form() {
         page.contains("No index serves this query") && page.contains("name=\"index\""),
         "{page}"
     );
+    // What is there is a list for people, and the sentence is said once.
+    assert!(page.contains("<dt>there is</dt>") && !page.contains("[&quot;approval:"), "{page}");
+    assert!(!page.contains("no index serves this query"), "{page}");
     // An index that was only chosen is no mistake yet.
     let chosen = html(&server, "/console/collections/approval/?index=requester");
     assert!(chosen.contains("name=\"where.requester_id\""));
@@ -209,12 +212,12 @@ fn a_record_shows_every_key_that_it_owns() {
     let kinds: Vec<&str> = keys.iter().map(|key| key["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["record", "entry", "entry", "entry", "history"]);
     assert!(keys.iter().all(|key| key["is_present"] == true));
+    // Those of its history outlive it.
+    let asked = twin(&server, "/console/collections/approval/record/delete?key=r005");
+    assert_eq!(asked["keys"], 4);
     fixture::damage(&server.store);
     let page = html(&server, path);
-    assert!(
-        page.contains("1 of them are not in the store") && page.contains(">missing<"),
-        "{page}"
-    );
+    assert!(page.contains("1 of them is not in the store") && page.contains(">missing<"), "{page}");
 }
 
 #[test]
@@ -330,7 +333,7 @@ fn what_cannot_be_saved_comes_back_with_the_reason_and_the_text() {
         (r#"{"a":1,"a":2}"#, "JSON"),
         (r#"{"id": "other"}"#, "part of the record&#39;s key"),
         (r#"{"status": "lost"}"#, "breaks its schema"),
-        ("[]", "a record is a JSON object"),
+        ("[]", "A record is a JSON object"),
     ] {
         let answer = post(&server, path, &[("text", text), ("version", &version)]);
         let page = String::from_utf8(answer.body).unwrap();

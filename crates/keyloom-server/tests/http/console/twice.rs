@@ -142,8 +142,8 @@ fn a_refused_form_keeps_its_key_and_what_was_typed() {
     for (name, value, reason) in [
         ("add.visits", "many", "must be a whole number"),
         ("add.stats.failed", "-5", "would leave its declared bounds"),
-        ("name", "stats.x", "say how much to add to stats.x"),
-        ("amount", "3", "say which counter the amount is added to"),
+        ("name", "stats.x", "Say how much to add to stats.x"),
+        ("amount", "3", "Say which counter the amount is added to"),
     ] {
         let page = refused(path, &[(name, value), ("once", "mine")]);
         assert!(page.contains(reason), "{name}={value}: {page}");

@@ -26,6 +26,7 @@ fn an_address_that_leads_nowhere_is_a_page_with_a_way_back() {
         let main = page.split("<main").nth(1).unwrap();
         assert!(page.contains("<nav class=\"menu\""), "{path} has no menu: {page}");
         assert!(main.contains(&format!("href=\"{way_back}\"")), "{path}: {main}");
+        assert_eq!(main.matches("There is nothing here").count(), 1, "said once: {main}");
         let problem = server.send("GET", path, &[("accept", "application/json")], "");
         assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{path}");
         assert_eq!(problem.expect(404)["type"], "/problems/not-found", "{path}");
