@@ -107,9 +107,9 @@ impl Told {
             }
             "not-found" => "Check the address, or look for it from the overview.",
             "method-not-allowed" => "Go back to the page that has the form.",
-            "unauthenticated" => "Log in, or have your administrator give you a token.",
+            "unauthenticated" => "Sign in, or have your administrator give you a token.",
             "forbidden" => {
-                "Stop viewing as a user if you do, or log in as somebody who may do this."
+                "Stop viewing as a user if you do, or sign in as somebody who may do this."
             }
             "idempotency-conflict" => {
                 "Look at what came of it. If you want this too, send the form again."
@@ -198,7 +198,7 @@ impl Page for Refusal {
             }))
             p {
                 @if self.told.kind == "unauthenticated" {
-                    a.button href="/console/login" { "Log in" } " "
+                    a.button href="/console/login" { "Sign in" } " "
                 }
                 @if let Some(name) = &self.collection {
                     a.button.quiet href=(links.collection(name)) { "Back to " (name) } " "

@@ -45,13 +45,14 @@ impl BrowsePage {
                 @if self.question.place.is_none() { (self.filters()) }
                 div.row {
                     @if self.question.place.is_none() {
-                        label for="order" { "Order" }
-                        (self.order())
+                        span.pair { label for="order" { "Order" } (self.order()) }
                     }
-                    label for="limit" { "Per page" }
-                    select #limit name="limit" {
-                        @for limit in LIMITS {
-                            option value=(limit) selected[self.question.limit == limit] { (limit) }
+                    span.pair {
+                        label for="limit" { "Per page" }
+                        select #limit name="limit" {
+                            @for limit in LIMITS {
+                                option value=(limit) selected[self.question.limit == limit] { (limit) }
+                            }
                         }
                     }
                     @if self.question.place.is_none() {

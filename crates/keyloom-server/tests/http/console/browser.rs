@@ -10,24 +10,24 @@ use crate::support::browser::{Browser, Setup};
 const LOOKS: usize = 1_000;
 
 /// A person with a browser in front of a server.
-struct Person {
-    server: TestServer,
-    browser: Browser,
+pub struct Person {
+    pub server: TestServer,
+    pub browser: Browser,
 }
 
 impl Person {
     /// Nobody where there is no browser.
-    fn with(setup: Setup) -> Option<Self> {
+    pub fn with(setup: Setup) -> Option<Self> {
         Browser::is_there()
             .then(|| Person { server: fixture::server(), browser: Browser::start(setup) })
     }
 
-    fn open(&self, path: &str) {
+    pub fn open(&self, path: &str) {
         self.browser.open(&format!("http://{}{path}", self.server.address));
     }
 
     /// A picture of the page, which must not be broken.
-    fn look(&self, name: &str) {
+    pub fn look(&self, name: &str) {
         assert_eq!(self.browser.complaints(), Vec::<String>::new(), "{name}");
         let widths = self.browser.run(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]",
@@ -38,7 +38,7 @@ impl Person {
 
     /// Looks until the page shows this; keys that were pressed may still lead somewhere.
     #[track_caller]
-    fn sees(&self, text: &str) {
+    pub fn sees(&self, text: &str) {
         for _ in 0..LOOKS {
             if self.browser.shown().contains(text) {
                 return;
@@ -217,7 +217,7 @@ fn a_form_that_is_sent_twice_does_what_it_does_once() {
 }
 
 /// The pages that are looked at in every light and width.
-const VIEWS: [(&str, &str); 13] = [
+const VIEWS: [(&str, &str); 14] = [
     ("overview", "/console/"),
     ("collection", "/console/collections/approval/?index=requester&where.requester_id=ana"),
     ("around", "/console/collections/place/?index=around&lat=48.8566&lon=2.3522"),
@@ -230,6 +230,7 @@ const VIEWS: [(&str, &str); 13] = [
     ("changes", "/console/changes"),
     ("user", "/console/collections/note/?as=ana"),
     ("unknown", "/console/nothing"),
+    ("refused", "/console/collections/approval/?index=status&where.approver_id=ana"),
     ("missing", "/console/collections/approval/record?key=none"),
 ];
 

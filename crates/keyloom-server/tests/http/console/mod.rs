@@ -9,3 +9,4 @@ mod keys;
 mod pages;
 mod twice;
 mod unknown;
+mod visitor;
