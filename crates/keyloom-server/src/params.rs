@@ -2,19 +2,29 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 
 use crate::path::decode;
 use crate::problem::Problem;
 
 /// The parameters of a request, in the order in which they came. Whoever answers takes what they
 /// know, and refuses the rest by [`finish`](Self::finish).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
     /// Reads a query string.
     pub(crate) fn read(query: &str) -> Self {
         Params(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The parameter of that name as bytes, which need not be text; empty where it is missing.
+    pub(crate) fn bytes_of(query: &str, name: &str) -> Vec<u8> {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let mut named = pairs.filter(|(found, _)| *found == name);
+        // In a query a plus is a space, and stays one behind percent signs.
+        let spaced = named.next().map(|(_, value)| value.replace('+', " "));
+        spaced.map(|value| percent_decode_str(&value).collect()).unwrap_or_default()
     }
 
     /// Takes the parameter of that name, which may come once.
@@ -89,5 +99,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
             decode(query)?;
         }
         Ok(Params::read(query))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_need_not_be_text() {
+        let query = "area=x&prefix=a%3A%ff+%2B%C3%A9&after=";
+        assert_eq!(Params::bytes_of(query, "prefix"), b"a:\xff +\xc3\xa9");
+        assert_eq!(Params::bytes_of(query, "after"), b"");
+        assert_eq!(Params::bytes_of(query, "none"), b"");
     }
 }

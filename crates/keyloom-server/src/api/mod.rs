@@ -33,6 +33,7 @@ pub(crate) use accept::{is_json_only, takes_json};
 pub(crate) use asking::page as asked_page;
 pub(crate) use changes::Streams;
 pub(crate) use kept_pages::KeptPages;
+pub(crate) use near::asked as asked_near;
 
 use crate::app::App;
 use routes::Routes;

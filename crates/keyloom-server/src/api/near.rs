@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use keyloom::Near;
+use keyloom::{CollectionDeclaration, Near};
 
 use super::answer;
 use super::asking::{budget, equalities, page_size};
@@ -16,6 +16,7 @@ use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
+use crate::config::Limits;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -29,10 +30,22 @@ async fn near(
     State(app): State<App>,
     caller: Caller,
     path: PathParts,
-    mut params: Params,
+    params: Params,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
+    let near = asked(params, &declaration, &app.config().limits)?;
+    let page = collection.near_documents(&near).await?;
+    let mut names = Names::new(&app, &path, &caller, &collection);
+    Ok(answer::text(write(&page, &mut names).await?))
+}
+
+/// Reads the parameters of a search around a place, all of them.
+pub(crate) fn asked(
+    mut params: Params,
+    declaration: &CollectionDeclaration,
+    limits: &Limits,
+) -> Result<Near, Problem> {
     let lat = (Included(-90.0), Included(90.0), "a latitude is -90 to 90 degrees");
     let lon = (Included(-180.0), Included(180.0), "a longitude is -180 to 180 degrees");
     let lat = number_in(&mut params, "lat", lat)?;
@@ -40,7 +53,6 @@ async fn near(
     let (Some(lat), Some(lon)) = (lat, lon) else {
         return Err(Problem::invalid_request("lat and lon say where, in degrees"));
     };
-    let limits = &app.config().limits;
     let mut near = Near::new(lat, lon).take(page_size(&mut params, limits)?);
     near = near.limit(budget(&mut params, "read", limits)?);
     let radius = (Excluded(0.0), Included(f64::MAX), "a radius is more than 0 metres");
@@ -53,13 +65,11 @@ async fn near(
     if let Some(cursor) = params.take("cursor")? {
         near = near.from_cursor(cursor);
     }
-    for (field, value) in equalities(&mut params, "where", &declaration)? {
+    for (field, value) in equalities(&mut params, "where", declaration)? {
         near = near.equal(&field, value);
     }
     params.finish()?;
-    let page = collection.near_documents(&near).await?;
-    let mut names = Names::new(&app, &path, &caller, &collection);
-    Ok(answer::text(write(&page, &mut names).await?))
+    Ok(near)
 }
 
 /// Takes a number within bounds, which are told in words too.

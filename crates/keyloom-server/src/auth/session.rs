@@ -213,7 +213,7 @@ fn page(next: &str, reason: Option<&str>) -> Markup {
             body.alone {
                 main {
                     h1 { "Sign in to Keyloom" }
-                    @if let Some(reason) = reason { p role="alert" { (reason) } }
+                    @if let Some(reason) = reason { p.notice.bad role="alert" { (reason) } }
                     form method="post" action=(LOGIN) {
                         input type="hidden" name="next" value=(next);
                         p {

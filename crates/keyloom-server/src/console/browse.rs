@@ -6,7 +6,7 @@ mod view;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use keyloom::{Collection, CollectionDeclaration, Page as Listed, Stopped};
+use keyloom::{Collection, CollectionDeclaration, Near, Nearby, Page as Listed, Stopped, Stored};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -76,6 +76,9 @@ struct Row {
     stored_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
+    /// How far it is from the place that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance_m: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<Value>,
 }
@@ -98,7 +101,7 @@ async fn model(visit: &mut Visit) -> Result<BrowsePage, Problem> {
     let mut params = visit.take_params();
     let notice = params.take("notice")?;
     let (collection, declared) = visit.collection(Verb::Read).await?;
-    let question = Question::take(&mut params)?;
+    let question = Question::take(&mut params, declared)?;
     params.finish()?;
     let mut page = BrowsePage {
         collection: collection.name().to_owned(),
@@ -115,15 +118,23 @@ async fn model(visit: &mut Visit) -> Result<BrowsePage, Problem> {
         notice,
         status: StatusCode::OK,
     };
-    let asked = page.question.query(declared, &visit.app.config().limits);
-    let query = match asked {
-        Ok(query) => query,
-        Err(problem) => return Ok(page.refused(&problem)),
-    };
-    page.plan = collection.explain(&query).await.ok();
-    let answer = match page.question.keys_only {
-        true => keys(visit, &collection, &query).await,
-        false => records(visit, &collection, declared, &query).await,
+    let limits = &visit.app.config().limits;
+    let answer = match &page.question.place {
+        Some(place) if place.is_open() => return Ok(page),
+        Some(_) => match page.question.near(declared, limits) {
+            Ok(near) => around(visit, &collection, declared, &near).await,
+            Err(problem) => Err(problem),
+        },
+        None => match page.question.query(declared, limits) {
+            Ok(query) => {
+                page.plan = collection.explain(&query).await.ok();
+                match page.question.keys_only {
+                    true => keys(visit, &collection, &query).await,
+                    false => records(visit, &collection, declared, &query).await,
+                }
+            }
+            Err(problem) => Err(problem),
+        },
     };
     match answer {
         Ok(answer) => page.answer = Some(answer),
@@ -154,17 +165,43 @@ async fn records(
     let page = collection.page(query).await?;
     let mut rows = Vec::new();
     for stored in &page.records {
-        let owner = declared.owner.as_deref().and_then(|path| at(&stored.value, path)?.as_str());
-        let (name, owner) = name_of(visit, collection, &stored.key, owner).await;
-        rows.push(Row {
-            name,
-            owner,
-            stored_at: stored.key.clone(),
-            version: Some(stored.version.to_string()),
-            record: Some(stored.value.clone()),
-        });
+        rows.push(row(visit, collection, declared, stored).await);
     }
     Ok(Answer::of(rows, page))
+}
+
+/// Records around a place, nearest first.
+async fn around(
+    visit: &Visit,
+    collection: &Collection<Value>,
+    declared: &CollectionDeclaration,
+    near: &Near,
+) -> Result<Answer, Problem> {
+    let page = collection.near(near).await?;
+    let mut rows = Vec::new();
+    for Nearby { record, distance_m } in &page.records {
+        let row = row(visit, collection, declared, record).await;
+        rows.push(Row { distance_m: Some(*distance_m), ..row });
+    }
+    Ok(Answer::of(rows, page))
+}
+
+async fn row(
+    visit: &Visit,
+    collection: &Collection<Value>,
+    declared: &CollectionDeclaration,
+    stored: &Stored<Value>,
+) -> Row {
+    let owner = declared.owner.as_deref().and_then(|path| at(&stored.value, path)?.as_str());
+    let (name, owner) = name_of(visit, collection, &stored.key, owner).await;
+    Row {
+        name,
+        owner,
+        stored_at: stored.key.clone(),
+        version: Some(stored.version.to_string()),
+        distance_m: None,
+        record: Some(stored.value.clone()),
+    }
 }
 
 async fn keys(
@@ -176,7 +213,14 @@ async fn keys(
     let mut rows = Vec::new();
     for key in &page.records {
         let (name, owner) = name_of(visit, collection, key, None).await;
-        rows.push(Row { name, owner, stored_at: key.clone(), version: None, record: None });
+        rows.push(Row {
+            name,
+            owner,
+            stored_at: key.clone(),
+            version: None,
+            distance_m: None,
+            record: None,
+        });
     }
     Ok(Answer::of(rows, page))
 }
@@ -232,7 +276,8 @@ fn ways(declared: &CollectionDeclaration) -> Vec<Way> {
         template: index.key.clone(),
     };
     let values = declared.index.iter().map(|it| of("index", it));
-    values.chain(declared.unique.iter().map(|it| of("unique", it))).collect()
+    let unique = declared.unique.iter().map(|it| of("unique", it));
+    values.chain(unique).chain(declared.geo.iter().map(|it| of("geo", it))).collect()
 }
 
 /// The fields that have columns: those of indexes first, since they are what people look for.

@@ -34,6 +34,11 @@ struct EditPage {
     conflict: Option<Conflict>,
     /// Names of the counters, which are not part of the text.
     counters: Vec<String>,
+    /// Names of the fields that a new record gets by itself.
+    generated: Vec<String>,
+    /// The key of the form, where it was sent before.
+    #[serde(skip)]
+    once: Option<String>,
     #[serde(skip)]
     status: StatusCode,
 }
@@ -71,6 +76,13 @@ impl Draft {
     }
 }
 
+/// What a form sent, with its key.
+fn drafted(visit: &mut Visit, sent: Result<Params, Problem>) -> Result<Draft, Problem> {
+    let mut sent = sent?;
+    visit.take_once(&mut sent)?;
+    Draft::read(sent)
+}
+
 /// `GET /collections/{collection}/new`
 pub(super) async fn new_page(mut visit: Visit) -> Response {
     let made = blank(&mut visit).await;
@@ -85,22 +97,23 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 
 /// `POST /collections/{collection}/new`
 pub(super) async fn insert(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let draft = match sent.and_then(Draft::read) {
+    let draft = match drafted(&mut visit, sent) {
         Ok(draft) => draft,
         Err(problem) => return visit.refuse(problem),
     };
     match inserted(&mut visit, &draft).await {
         Ok(url) => visit.go_on(Ok(url)),
         Err(problem) => {
+            let once = visit.once(&problem);
             let blank = blank(&mut visit).await;
-            visit.answer(blank.map(|page| page.again(draft, &problem)))
+            visit.answer(blank.map(|page| page.again(draft, once, &problem)))
         }
     }
 }
 
 /// `POST /collections/{collection}/record/edit?key=`
 pub(super) async fn save(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let draft = match sent.and_then(Draft::read) {
+    let draft = match drafted(&mut visit, sent) {
         Ok(draft) => draft,
         Err(problem) => return visit.refuse(problem),
     };
@@ -124,8 +137,15 @@ async fn blank(visit: &mut Visit) -> Result<EditPage, Problem> {
         problem: None,
         conflict: None,
         counters: declared.counters.keys().cloned().collect(),
+        generated: generated(declared),
+        once: None,
         status: StatusCode::OK,
     })
+}
+
+fn generated(declared: &keyloom::CollectionDeclaration) -> Vec<String> {
+    let fields = declared.fields.iter().filter(|(_, field)| field.generate == Some(true));
+    fields.map(|(path, _)| path.clone()).collect()
 }
 
 /// A record to begin with: the declared fields that a person has to fill in.
@@ -190,7 +210,8 @@ async fn saved(visit: &mut Visit, draft: Draft) -> Result<Saved, Problem> {
     let addressed = addressed(visit, &mut params, Verb::Write).await?;
     params.finish()?;
     let refused = |draft: Draft, problem: &Problem| {
-        let page = EditPage::of(&addressed, String::new(), None).again(draft, problem);
+        let blank = EditPage::of(&addressed, String::new(), None);
+        let page = blank.again(draft, visit.once(problem), problem);
         Ok(Saved::Refused(Box::new(page)))
     };
     let read = read_json(draft.text.as_bytes()).map_err(Problem::from);
@@ -266,14 +287,16 @@ impl EditPage {
             problem: None,
             conflict: None,
             counters: addressed.declared.counters.keys().cloned().collect(),
+            generated: Vec::new(),
+            once: None,
             status: StatusCode::OK,
         }
     }
 
     /// The same form with what was sent, and why it was refused.
-    fn again(self, draft: Draft, problem: &Problem) -> Self {
+    fn again(self, draft: Draft, once: Option<String>, problem: &Problem) -> Self {
         let Draft { text, version, base } = draft;
         let (problem, status) = (Some(Told::of(problem)), problem.status());
-        EditPage { text, version, base, problem, status, ..self }
+        EditPage { text, version, base, once, problem, status, ..self }
     }
 }

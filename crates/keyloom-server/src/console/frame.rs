@@ -78,7 +78,7 @@ fn top(place: Place<'_>, frame: &Frame<'_>) -> Markup {
             @if frame.is_admin { (search(frame)) }
             @if frame.may_act_as { (view_as(place, frame)) }
             @if !frame.is_open && !frame.space.is_empty() {
-                form method="post" action="/console/logout" { button.quiet { "Log out" } }
+                form method="post" action="/console/logout" { button.quiet { "Sign out" } }
             }
             // The script shows it: without one it could do nothing.
             button.quiet #theme type="button" hidden { "Theme" }

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::overview::Counted;
+use super::toml;
 use super::verify;
 use super::visit::{Sent, Visit};
 use crate::auth::Verb;
-use crate::params::Params;
 use crate::problem::Problem;
 
 /// How many entries are counted, and how many values are shown.
@@ -31,6 +31,8 @@ struct IndexPage {
     /// The template of its entries; none for counts and sums.
     template: Option<String>,
     declaration: Value,
+    /// The declaration as a schema file would have it, where it can be written so.
+    toml: Option<String>,
     /// What only administrators see.
     inside: Option<Inside>,
 }
@@ -62,8 +64,8 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 }
 
 /// `POST /collections/{collection}/indexes/{index}/build`
-pub(super) async fn build(visit: Visit, Sent(sent): Sent) -> Response {
-    let made = match sent.and_then(Params::finish) {
+pub(super) async fn build(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match visit.take_button(sent) {
         Ok(()) => building(&visit).await,
         Err(problem) => Err(problem),
     };
@@ -97,7 +99,8 @@ async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
         None => return Err(Problem::not_found("the collection has no index of that name")),
     };
     let collection = collection.name().to_owned();
-    Ok(IndexPage { collection, name, kind, template, declaration, inside })
+    let toml = toml::table(&["collection", &collection, kind, &name], &declaration);
+    Ok(IndexPage { collection, name, kind, template, declaration, toml, inside })
 }
 
 /// What the schema declares under a name.

@@ -3,9 +3,12 @@
 mod view;
 
 use axum::response::Response;
+use bytes::Bytes;
+use keyloom::engine::ShowKey;
 use keyloom::{BranchOptions, RawKeys, RawKind};
 use serde::Serialize;
 
+use super::links::encoded;
 use super::visit::Visit;
 use crate::problem::Problem;
 
@@ -18,12 +21,19 @@ const COUNTED_MAX: usize = 1_000;
 struct KeysPage {
     area: String,
     areas: Vec<String>,
+    /// As people read it: bytes that are no text as `\xNN`.
     prefix: String,
+    /// The same as the parameter says it.
+    prefix_encoded: String,
     /// The key that the prefix is itself, with what it holds.
     key: Option<Here>,
     branches: Vec<Twig>,
-    /// Where to go on.
-    after: Option<String>,
+    /// Where to go on, as the parameter says it.
+    after_encoded: Option<String>,
+    #[serde(skip)]
+    prefix_bytes: Bytes,
+    #[serde(skip)]
+    after_bytes: Option<Bytes>,
 }
 
 /// One key as it lies.
@@ -42,8 +52,10 @@ struct Here {
 /// Keys that begin alike.
 #[derive(Serialize)]
 struct Twig {
-    /// What its keys begin with; `None` where that is no text, so that no URL can say it.
-    prefix: Option<String>,
+    /// What its keys begin with, as the parameter says it.
+    prefix_encoded: String,
+    #[serde(skip)]
+    prefix_bytes: Bytes,
     /// What it adds to the prefix of the page, as people read it.
     text: String,
     keys: u64,
@@ -61,22 +73,26 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 async fn model(visit: &mut Visit) -> Result<KeysPage, Problem> {
     let mut params = visit.take_params();
     let area = params.take("area")?.unwrap_or_default();
-    let prefix = params.take("prefix")?.unwrap_or_default();
-    let after = params.take("after")?.filter(|after| !after.is_empty());
+    // These are taken as bytes, and here only known.
+    params.take("prefix")?;
+    params.take("after")?;
     params.finish()?;
+    let prefix = visit.param_bytes("prefix");
+    let after = Some(visit.param_bytes("after")).filter(|after| !after.is_empty());
     let raw = visit.caller.admin()?.raw_keys()?;
     let options = BranchOptions {
         keys_max: COUNTED_MAX,
         branches_max: BRANCHES_MAX,
-        after: after.map(bytes::Bytes::from),
+        after,
         ..BranchOptions::default()
     };
     let found = raw.branches(&area, &prefix, &options).await?;
     let last = found.branches.last().map(|branch| branch.prefix.clone());
-    let after = last.filter(|_| found.more).and_then(|it| String::from_utf8(it.to_vec()).ok());
+    let after = last.filter(|_| found.more);
     let branches = found.branches.into_iter().map(|branch| Twig {
-        text: branch.text.strip_prefix(&prefix).unwrap_or(&branch.text).to_owned(),
-        prefix: String::from_utf8(branch.prefix.to_vec()).ok(),
+        text: key_text(branch.prefix.get(prefix.len()..).unwrap_or_default()),
+        prefix_encoded: encoded(&branch.prefix),
+        prefix_bytes: branch.prefix,
         keys: branch.keys,
         bytes: branch.bytes,
         is_key: branch.is_key,
@@ -84,7 +100,17 @@ async fn model(visit: &mut Visit) -> Result<KeysPage, Problem> {
     });
     let branches: Vec<Twig> = branches.filter(|twig| !twig.text.is_empty()).collect();
     let key = here(visit, &raw, &area, &prefix).await?;
-    Ok(KeysPage { areas: raw.areas().await?, area, prefix, key, branches, after })
+    Ok(KeysPage {
+        areas: raw.areas().await?,
+        area,
+        prefix: key_text(&prefix),
+        prefix_encoded: encoded(&prefix),
+        key,
+        branches,
+        after_encoded: after.as_deref().map(encoded),
+        prefix_bytes: prefix,
+        after_bytes: after,
+    })
 }
 
 /// What lies at the prefix itself.
@@ -92,7 +118,7 @@ async fn here(
     visit: &Visit,
     raw: &RawKeys,
     area: &str,
-    prefix: &str,
+    prefix: &[u8],
 ) -> Result<Option<Here>, Problem> {
     if prefix.is_empty() {
         return Ok(None);
@@ -110,10 +136,18 @@ async fn here(
     let name = match (kind, &collection) {
         ("record", Some(collection)) => {
             let collection = visit.caller.store.documents(collection).await?;
-            collection.name_of(prefix).await.ok()
+            match std::str::from_utf8(prefix) {
+                Ok(key) => collection.name_of(key).await.ok(),
+                Err(_) => None,
+            }
         }
         _ => None,
     };
     let (text, bytes, value) = (found.text, found.bytes, found.value.unwrap_or_default());
     Ok(Some(Here { text, bytes, kind, collection, index, name, value }))
+}
+
+/// A key as people read it: bytes that are no text as `\xNN`.
+fn key_text(bytes: &[u8]) -> String {
+    ShowKey(bytes).to_string()
 }

@@ -3,6 +3,11 @@
 use super::ROOT;
 use crate::path;
 
+/// Bytes as the value of a parameter.
+pub(super) fn encoded(bytes: &[u8]) -> String {
+    form_urlencoded::byte_serialize(bytes).collect()
+}
+
 /// Makes URLs that keep the space and the user in whose name one looks.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
@@ -96,11 +101,26 @@ impl Links {
         self.to(&path, [("key", record.name)].into_iter().chain(owner).chain(more))
     }
 
-    /// The keyspace below a prefix of an area.
-    pub(super) fn keys(&self, area: &str, prefix: &str) -> String {
-        let area = (!area.is_empty()).then_some(("area", area));
-        let prefix = (!prefix.is_empty()).then_some(("prefix", prefix));
-        self.to("/keys", area.into_iter().chain(prefix))
+    /// The keyspace below a prefix of an area. A prefix need not be text.
+    pub(super) fn keys(&self, area: &str, prefix: impl AsRef<[u8]>) -> String {
+        self.keys_after(area, prefix, "")
+    }
+
+    /// As [`keys`](Self::keys), from behind a branch on.
+    pub(super) fn keys_after(
+        &self,
+        area: &str,
+        prefix: impl AsRef<[u8]>,
+        after: impl AsRef<[u8]>,
+    ) -> String {
+        let mut url = self.to("/keys", (!area.is_empty()).then_some(("area", area)));
+        for (name, bytes) in [("prefix", prefix.as_ref()), ("after", after.as_ref())] {
+            if !bytes.is_empty() {
+                let joint = if url.contains('?') { '&' } else { '?' };
+                url.push_str(&format!("{joint}{name}={}", encoded(bytes)));
+            }
+        }
+        url
     }
 
     /// An index or an aggregate of a collection.

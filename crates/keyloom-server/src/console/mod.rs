@@ -16,18 +16,21 @@ mod frame;
 mod index;
 mod keys;
 mod links;
+mod once;
 mod overview;
 mod page;
 mod record;
 mod refusal;
 mod remove;
 mod schema;
+mod toml;
+mod unknown;
 mod verify;
 mod visit;
 
 use axum::Router;
 use axum::response::Redirect;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 use crate::app::App;
 
@@ -42,8 +45,10 @@ pub(crate) fn routes() -> Router<App> {
         .route(ROOT, get(to_console))
         .route("/console/assets/{file}", get(assets::file))
         .route("/console/open", get(overview::open_space))
+        .route("/console/s/{space}", get(unknown::with_slash))
         .merge(in_space("/console"))
         .merge(in_space("/console/s/{space}"))
+        .method_not_allowed_fallback(unknown::method)
 }
 
 /// Where the stylesheet is, for pages that stand before the console.
@@ -64,6 +69,8 @@ fn in_space(root: &str) -> Router<App> {
         .route(&at("/verify/{id}"), get(verify::job_page))
         .route(&at("/verify/{id}/stop"), post(verify::stop))
         .route(&at("/repair"), post(verify::repair))
+        .route(&at("/{*unknown}"), any(unknown::path))
+        .route(&below(""), get(unknown::with_slash))
         .route(&below("/"), get(browse::page))
         .route(&below("/indexes/{index}"), get(index::page))
         .route(&below("/indexes/{index}/build"), post(index::build))

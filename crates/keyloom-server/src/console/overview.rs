@@ -3,7 +3,7 @@
 mod pulse;
 mod view;
 
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use keyloom::engine::Figure;
 use keyloom::{Amount, CollectionStats, StatsOptions};
 use serde::Serialize;
@@ -71,14 +71,19 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 }
 
 /// `GET /console/open?space=`: on to the overview of another space.
-pub(super) async fn open_space(mut params: Params) -> Result<Response, Problem> {
+pub(super) async fn open_space(mut visit: Visit) -> Response {
+    let made = chosen_space(visit.take_params());
+    visit.go_on(made)
+}
+
+fn chosen_space(mut params: Params) -> Result<String, Problem> {
     let space = params.take("space")?.unwrap_or_default();
     params.finish()?;
     let links = match space.trim() {
         "" | "main" => Links::new(None, None),
         space => Links::new(Some(space), None),
     };
-    Ok(Redirect::to(&links.overview()).into_response())
+    Ok(links.overview())
 }
 
 async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {

@@ -5,6 +5,8 @@ mod view;
 
 pub(super) use model::{Addressed, addressed};
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
 
 use super::visit::{Sent, Visit};
@@ -20,41 +22,77 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 
 /// `POST /collections/{collection}/record/increment?key=`
 pub(super) async fn increment(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let made = match sent {
-        Ok(sent) => added(&mut visit, sent).await,
-        Err(problem) => Err(problem),
+    let counting = match counted(&mut visit, sent) {
+        Ok(counting) => counting,
+        Err(problem) => return visit.refuse(problem),
     };
-    visit.go_on(made)
+    match added(&visit, &counting).await {
+        Ok(url) => visit.go_on(Ok(url)),
+        Err(problem) => {
+            let once = visit.once(&problem);
+            let page = model::record(&mut visit).await;
+            visit.answer(page.map(|page| page.again(counting, once, &problem)))
+        }
+    }
 }
 
-async fn added(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
-    let mut params = visit.take_params();
-    let addressed = addressed(visit, &mut params, Verb::Write).await?;
-    params.finish()?;
-    let mut deltas = Vec::new();
-    let named = |name: &str| name.strip_prefix("add.").map(str::to_owned);
-    for (name, text) in sent.take_all(named) {
-        deltas.extend(delta(name, &text)?);
-    }
+/// What the form of the counters says, as it was typed.
+#[derive(Default)]
+struct Counting {
+    /// What is added to counters that the record shows.
+    amounts: BTreeMap<String, String>,
+    /// Another counter, and what is added to it.
+    name: String,
+    amount: String,
+}
+
+fn counted(visit: &mut Visit, sent: Result<Params, Problem>) -> Result<Counting, Problem> {
+    let mut sent = sent?;
+    let amounts = sent.take_all(|name| name.strip_prefix("add.").map(str::to_owned));
     let name = sent.take("name")?.unwrap_or_default();
     let amount = sent.take("amount")?.unwrap_or_default();
-    if !name.is_empty() {
-        deltas.extend(delta(name, &amount)?);
-    }
-    sent.finish()?;
-    if deltas.is_empty() {
-        return Err(Problem::invalid_request("say how much to add to which counter"));
-    }
+    visit.take_button(Ok(sent))?;
+    Ok(Counting { amounts: amounts.into_iter().collect(), name, amount })
+}
+
+async fn added(visit: &Visit, counting: &Counting) -> Result<String, Problem> {
+    let mut params = visit.params.clone();
+    let addressed = addressed(visit, &mut params, Verb::Write).await?;
+    params.finish()?;
+    let deltas = counting.deltas()?;
     addressed.collection.increment(addressed.values.clone(), deltas).await?;
     Ok(visit.links.record_with(addressed.link(), "", [("notice", "counted")]))
 }
 
+impl Counting {
+    fn deltas(&self) -> Result<Vec<(String, i64)>, Problem> {
+        let mut deltas = Vec::new();
+        for (name, text) in &self.amounts {
+            deltas.extend(delta(name, text)?);
+        }
+        let another = delta(&self.name, &self.amount)?;
+        match (self.name.trim(), another) {
+            ("", Some(_)) => {
+                return Err(Problem::invalid_request("say which counter the amount is added to"));
+            }
+            (name, None) if !name.is_empty() => {
+                return Err(Problem::invalid_request(format!("say how much to add to {name}")));
+            }
+            (_, another) => deltas.extend(another),
+        }
+        match deltas.is_empty() {
+            true => Err(Problem::invalid_request("say how much to add to which counter")),
+            false => Ok(deltas),
+        }
+    }
+}
+
 /// What a field of the form adds; nothing where it was left empty.
-fn delta(name: String, text: &str) -> Result<Option<(String, i64)>, Problem> {
+fn delta(name: &str, text: &str) -> Result<Option<(String, i64)>, Problem> {
     match text.trim() {
         "" => Ok(None),
         text => match text.parse() {
-            Ok(delta) => Ok(Some((name, delta))),
+            Ok(delta) => Ok(Some((name.trim().to_owned(), delta))),
             Err(_) => {
                 let detail = format!("what is added to {name} must be a whole number");
                 Err(Problem::invalid_request(detail).with("value", text))

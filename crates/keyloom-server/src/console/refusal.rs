@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::draw::visible;
+use super::draw::{capital, visible};
 use super::links::Links;
 use super::page::{Page, Place};
 use crate::problem::Problem;
@@ -14,6 +14,8 @@ use crate::problem::Problem;
 /// A problem that takes the place of a page.
 pub(super) struct Refusal {
     problem: Problem,
+    /// The collection that it came up in.
+    collection: Option<String>,
     told: Told,
 }
 
@@ -27,14 +29,22 @@ pub(super) struct Told {
     /// Whether a write may have happened.
     pub(super) may_have_happened: bool,
     pub(super) retry: bool,
-    /// What it is about.
-    pub(super) context: Vec<(String, String)>,
+    /// Whether the server is to blame, and not what was sent.
+    #[serde(skip)]
+    is_defect: bool,
+    /// What it is about: names with one value or several.
+    pub(super) context: Vec<(String, Vec<String>)>,
 }
 
 impl Refusal {
     pub(super) fn new(problem: Problem) -> Self {
         let told = Told::of(&problem);
-        Refusal { problem, told }
+        Refusal { problem, told, collection: None }
+    }
+
+    /// The same with a way back to a collection.
+    pub(super) fn within(self, collection: Option<String>) -> Self {
+        Refusal { collection, ..self }
     }
 
     /// Takes over what the problem itself would say in its headers.
@@ -59,22 +69,32 @@ impl Told {
     pub(super) fn of(problem: &Problem) -> Self {
         let json = problem.to_json();
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
-        let context: Vec<(String, String)> = match &json["context"] {
+        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let context: Vec<(String, Vec<String>)> = match &json["context"] {
             Value::Object(members) => members
                 .iter()
-                .map(|(name, value)| {
-                    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    (name.clone(), shown)
+                .map(|(name, value)| match value {
+                    Value::Array(values) => (name.clone(), values.iter().map(shown).collect()),
+                    value => (name.clone(), vec![shown(value)]),
                 })
                 .collect(),
             _ => Vec::new(),
         };
+        // People send forms and know nothing of the keys in them.
+        let (title, detail) = match problem.kind() {
+            "idempotency-conflict" => (
+                "This form was sent before".to_owned(),
+                "it said something else then, and that was done".to_owned(),
+            ),
+            _ => (text("title"), without_context(text("detail"), &context)),
+        };
         Told {
-            kind: text("type").rsplit('/').next().unwrap_or_default().to_owned(),
-            title: text("title"),
-            detail: without_context(text("detail"), &context),
+            kind: problem.kind().to_owned(),
+            title,
+            detail,
             may_have_happened: json["outcome"] == "may_have_happened",
             retry: json["retry"] == true,
+            is_defect: problem.status().is_server_error(),
             context,
         }
     }
@@ -86,30 +106,58 @@ impl Told {
                 "The write may have happened. Look at the record before you try again."
             }
             "not-found" => "Check the address, or look for it from the overview.",
-            "unauthenticated" => "Log in, or have your administrator give you a token.",
+            "method-not-allowed" => "Go back to the page that has the form.",
+            "unauthenticated" => "Sign in, or have your administrator give you a token.",
             "forbidden" => {
-                "Stop viewing as a user if you do, or log in as somebody who may do this."
+                "Stop viewing as a user if you do, or sign in as somebody who may do this."
             }
-            "invalid-key" | "invalid-record" | "invalid-request" => "Change what you sent.",
+            "idempotency-conflict" => {
+                "Look at what came of it. If you want this too, send the form again."
+            }
             "no-index" => "Choose an index that begins with these fields, or filter instead.",
             "invalid-query" => "Change the conditions or the order.",
             "invalid-cursor" => "Begin at the first page again.",
             "index-not-ready" => "Build the index on its page, then come back.",
             "already-exists" | "unique-conflict" => "Change the value, or edit the other record.",
+            "out-of-bounds" => "Add less, or change the counter's bounds in the schema.",
             _ if self.retry => "Try again in a moment.",
-            _ => "Look into the server's log.",
+            _ if self.is_defect => "Look into the server's log.",
+            _ => "Change what you sent.",
         }
+    }
+
+    /// Whether the detail says more than the title.
+    fn says_more(&self) -> bool {
+        !self.detail.eq_ignore_ascii_case(&self.title)
     }
 
     /// The problem as a box within a page.
     pub(super) fn view(&self) -> Markup {
+        // These titles only say that something is wrong, which the box says as well.
+        let is_plain = matches!(self.kind.as_str(), "invalid-request" | "invalid-argument");
+        self.boxed(html! {
+            p {
+                @if is_plain { strong { (capital(&visible(&self.detail))) } }
+                @else {
+                    strong { (self.title) }
+                    @if self.says_more() { ": " (visible(&self.detail)) }
+                }
+                "."
+            }
+        })
+    }
+
+    fn boxed(&self, sentence: Markup) -> Markup {
         html! {
             div.notice.bad role="alert" {
-                p { strong { (self.title) } ": " (visible(&self.detail)) "." }
+                (sentence)
                 @if !self.context.is_empty() {
                     dl.facts {
-                        @for (name, value) in &self.context {
-                            div { dt { (name) } dd.mono { (visible(value)) } }
+                        @for (name, values) in &self.context {
+                            div {
+                                dt { (name.replace('_', " ")) }
+                                @for value in values { dd.mono { (visible(value)) } }
+                            }
                         }
                     }
                 }
@@ -120,7 +168,7 @@ impl Told {
 }
 
 /// The sentence of a detail, without what it tells of the context, which has its own place.
-fn without_context(detail: String, context: &[(String, String)]) -> String {
+fn without_context(detail: String, context: &[(String, Vec<String>)]) -> String {
     let begins = context.first().map(|(name, _)| format!("; {name}: "));
     match begins.and_then(|begins| detail.split_once(&begins)) {
         Some((sentence, _)) => sentence.to_owned(),
@@ -134,7 +182,7 @@ impl Page for Refusal {
     }
 
     fn place(&self) -> Place<'_> {
-        Place::Elsewhere
+        self.collection.as_deref().map_or(Place::Elsewhere, Place::Collection)
     }
 
     fn status(&self) -> StatusCode {
@@ -144,10 +192,16 @@ impl Page for Refusal {
     fn view(&self, links: &Links) -> Markup {
         html! {
             h1 { (self.status().as_u16()) " " (self.told.title) }
-            (self.told.view())
+            // The heading has the title already.
+            (self.told.boxed(html! {
+                @if self.told.says_more() { p { (capital(&visible(&self.told.detail))) "." } }
+            }))
             p {
                 @if self.told.kind == "unauthenticated" {
-                    a.button href="/console/login" { "Log in" } " "
+                    a.button href="/console/login" { "Sign in" } " "
+                }
+                @if let Some(name) = &self.collection {
+                    a.button.quiet href=(links.collection(name)) { "Back to " (name) } " "
                 }
                 a.button.quiet href=(links.overview()) { "To the overview" }
             }

@@ -1,13 +1,15 @@
 //! The end of a record, asked about once more.
 
+use axum::http::StatusCode;
 use axum::response::Response;
-use keyloom::{ErrorKind, Version};
+use keyloom::{OwnedKind, Version};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::draw::{crumbs, json, visible};
 use super::links::{Links, RecordName};
+use super::once;
 use super::page::{Page, Place};
 use super::record::addressed;
 use super::visit::{Sent, Visit};
@@ -25,6 +27,8 @@ struct RemovePage {
     /// How many keys go with it.
     keys: u64,
     keeps_history: bool,
+    /// Whether somebody changed the record after the visitor was asked.
+    is_changed: bool,
 }
 
 /// `GET /collections/{collection}/record/delete?key=`
@@ -39,39 +43,43 @@ pub(super) async fn delete(mut visit: Visit, Sent(sent): Sent) -> Response {
         Ok(sent) => deleted(&mut visit, sent).await,
         Err(problem) => Err(problem),
     };
-    visit.go_on(made)
+    match made {
+        Err(problem) if problem.kind() == "version-conflict" => {
+            let asked = asked(&mut visit).await;
+            visit.answer(asked.map(|page| RemovePage { is_changed: true, ..page }))
+        }
+        made => visit.go_on(made),
+    }
 }
 
 async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
-    let mut params = visit.take_params();
+    let mut params = visit.params.clone();
     let addressed = addressed(visit, &mut params, Verb::Delete).await?;
     params.finish()?;
     let document = addressed.found().await?;
-    let keys = addressed.collection.owned_keys(addressed.values.clone()).await?;
+    let keys = addressed.collection.owned_keys(addressed.values.clone()).await?.unwrap_or_default();
+    // What was stays: the history of a record outlives it.
+    let gone = keys.iter().filter(|owned| owned.kind != OwnedKind::History).count();
     let link = addressed.link();
     Ok(RemovePage {
         collection: link.collection.to_owned(),
         name: link.name.to_owned(),
         version: document.version().to_string(),
         record: document.json()?,
-        keys: keys.map_or(0, |keys| keys.len() as u64),
+        keys: gone as u64,
         keeps_history: addressed.declared.history.is_some(),
+        is_changed: false,
     })
 }
 
 async fn deleted(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
     let missing = || Problem::invalid_request("the form did not say which version it deletes");
     let version: Version = sent.take("version")?.ok_or_else(missing)?.parse()?;
-    sent.finish()?;
-    let mut params = visit.take_params();
+    visit.take_button(Ok(sent))?;
+    let mut params = visit.params.clone();
     let addressed = addressed(visit, &mut params, Verb::Delete).await?;
     params.finish()?;
-    let deleted = addressed.collection.delete_if(addressed.values.clone(), version).await;
-    deleted.map_err(|error| match error.kind() {
-        ErrorKind::VersionConflict => Problem::from(error)
-            .with("advice", "look at the record as it is now before you delete it"),
-        _ => Problem::from(error),
-    })?;
+    addressed.collection.delete_if(addressed.values.clone(), version).await?;
     let path = Links::collection_path(addressed.collection.name());
     Ok(visit.links.to(&path, [("notice", "deleted")]))
 }
@@ -85,6 +93,10 @@ impl Page for RemovePage {
         Place::Collection(&self.collection)
     }
 
+    fn status(&self) -> StatusCode {
+        if self.is_changed { StatusCode::CONFLICT } else { StatusCode::OK }
+    }
+
     fn view(&self, links: &Links) -> Markup {
         let name = visible(&self.name);
         let link = RecordName { collection: &self.collection, name: &self.name, owner: None };
@@ -96,14 +108,24 @@ impl Page for RemovePage {
                 ("Delete", None),
             ]))
             h1 { "Delete " span.mono { (name) } "?" }
+            @if self.is_changed {
+                p.notice.bad role="alert" {
+                    strong { "Somebody else changed this record meanwhile." }
+                    " Nothing was deleted. Below is the record as it is now."
+                }
+            }
             div.notice.warn {
                 p {
-                    "The record goes with all its " strong { (self.keys) " keys" } ". "
+                    @match self.keys {
+                        1 => "The record goes, which is one key. ",
+                        keys => { "The record goes with all its " strong { (keys) " keys" } ". " }
+                    }
                     @if self.keeps_history { "Its history stays as long as the schema keeps it." }
                     @else { "This cannot be undone." }
                 }
             }
             form.actions method="post" action=(links.record(link, "/delete")) {
+                (once::field(None))
                 input type="hidden" name="version" value=(self.version);
                 button.danger { "Delete the record" }
                 a.button.quiet href=(links.record(link, "")) { "Keep it" }

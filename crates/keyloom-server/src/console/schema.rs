@@ -5,9 +5,10 @@ use keyloom::{KeyPattern, SchemaDeclaration, Warning};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::draw::{crumbs, json, key, template};
+use super::draw::{crumbs, json, key, template, visible};
 use super::links::Links;
 use super::page::{Page, Place};
+use super::toml;
 use super::visit::Visit;
 use crate::problem::Problem;
 
@@ -18,6 +19,8 @@ struct SchemaPage {
     keyspace: Vec<KeyPattern>,
     warnings: Vec<Told>,
     schema: SchemaDeclaration,
+    /// The schema as a file would have it, where it can be written so.
+    toml: Option<String>,
 }
 
 /// Something in the schema that is probably not meant.
@@ -48,7 +51,9 @@ async fn model(visit: &mut Visit) -> Result<SchemaPage, Problem> {
         .map(|Warning { collection, field, reason }| Told { collection, field, reason })
         .collect();
     let space = visit.caller.store.space_name().to_owned();
-    Ok(SchemaPage { space, keyspace, warnings, schema: visit.schema.clone() })
+    let schema = visit.schema.clone();
+    let toml = serde_json::to_value(&schema).ok().and_then(|value| toml::schema(&value));
+    Ok(SchemaPage { space, keyspace, warnings, schema, toml })
 }
 
 impl SchemaPage {
@@ -81,14 +86,15 @@ impl Page for SchemaPage {
             h1 { "Schema" }
             p.lead {
                 "Every kind of key that the space " strong { (self.space) } " can hold, with an \
-                 example of each and the calls that read it."
+                 example of each and the calls that read it. At the end is "
+                a href="#declaration" { "the declaration" } "."
             }
             @for told in &self.warnings {
                 p.notice.warn {
                     strong.mono { (told.collection) "." (told.field) } " " (told.reason) "."
                 }
             }
-            @if self.schema.collections.is_empty() { (no_schema()) }
+            @if self.schema.collections.is_empty() { (no_schema(&self.space)) }
             @for (collection, patterns) in self.groups() {
                 section {
                     h2 {
@@ -100,10 +106,11 @@ impl Page for SchemaPage {
                     div.patterns { @for pattern in patterns { (one(pattern, links)) } }
                 }
             }
-            section {
-                h2 { "Declaration" }
+            section aria-labelledby="declaration" {
+                h2 #declaration { "Declaration" }
+                @if let Some(toml) = &self.toml { pre.toml tabindex="0" { (visible(toml)) } }
                 details {
-                    summary { "The schema as JSON, spelled as in a schema file" }
+                    summary { "The same as JSON" }
                     (json(&serde_json::to_value(&self.schema).unwrap_or_default()))
                 }
             }
@@ -112,13 +119,14 @@ impl Page for SchemaPage {
 }
 
 /// What to do where nothing is declared.
-pub(super) fn no_schema() -> Markup {
+pub(super) fn no_schema(space: &str) -> Markup {
+    let in_space = if space == "main" { String::new() } else { format!(" --space {space}") };
     html! {
         div.empty {
             p { strong { "This space has no schema yet." } }
             p {
                 "Declare collections in a file and start the server with it: "
-                code { "keyloom serve --schema keyloom.toml" } "."
+                code { "keyloom serve --schema keyloom.toml" (in_space) } "."
             }
         }
     }
@@ -134,13 +142,15 @@ fn one(pattern: &KeyPattern, links: &Links) -> Markup {
             p {
                 (pattern.what) " "
                 @if let (Some(collection), Some(index)) = (&pattern.collection, &pattern.index) {
-                    a href=(links.index(collection, index)) { "Index " (index) }
+                    a href=(links.index(collection, index)) { (index) }
                 }
             }
             dl.facts {
                 div { dt { "Example" } dd { (key(&pattern.example_key)) } }
                 div { dt { "Holds" } dd { (pattern.holds) } }
-                div { dt { "Such as" } dd.mono { (super::draw::visible(&pattern.example_value)) } }
+                @if !pattern.example_value.is_empty() {
+                    div { dt { "Such as" } dd.mono { (visible(&pattern.example_value)) } }
+                }
                 div { dt { "Read by" } dd { (pattern.read_by) } }
             }
         }

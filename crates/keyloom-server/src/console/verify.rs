@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::Response;
+use keyloom::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::visit::{Sent, Visit};
-use crate::jobs::{self, Job};
+use crate::jobs::{self, Asked, Job, Outcome};
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -98,20 +99,20 @@ pub(super) async fn job_page(mut visit: Visit) -> Response {
 }
 
 /// `POST /verify`
-pub(super) async fn verify(visit: Visit, Sent(sent): Sent) -> Response {
-    let made = sent.and_then(Params::finish).and_then(|()| verifying(&visit));
+pub(super) async fn verify(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = visit.take_button(sent).and_then(|()| verifying(&visit));
     visit.go_on(made)
 }
 
 /// `POST /repair`, with `dry_run`.
-pub(super) async fn repair(visit: Visit, Sent(sent): Sent) -> Response {
-    let made = sent.and_then(|sent| repairing(&visit, sent));
+pub(super) async fn repair(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = sent.and_then(|sent| repairing(&mut visit, sent));
     visit.go_on(made)
 }
 
 /// `POST /verify/{id}/stop`
-pub(super) async fn stop(visit: Visit, Sent(sent): Sent) -> Response {
-    let found = sent.and_then(Params::finish).and_then(|()| found(&visit));
+pub(super) async fn stop(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let found = visit.take_button(sent).and_then(|()| found(&visit));
     let made = match found {
         Ok(job) => {
             job.stop().await;
@@ -141,28 +142,38 @@ fn found(visit: &Visit) -> Result<Arc<Job>, Problem> {
 }
 
 fn verifying(visit: &Visit) -> Result<String, Problem> {
-    let store = visit.caller.admin()?;
-    let job = visit.app.jobs().start(&visit.app, store, "verify", Value::Null, jobs::verify);
-    Ok(url(visit, &job.unwrap_or_else(|running| running)))
+    start(visit, "verify", Value::Null, jobs::verify)
 }
 
-fn repairing(visit: &Visit, mut sent: Params) -> Result<String, Problem> {
+fn repairing(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
     let is_dry = sent.take_flag("dry_run")?;
-    sent.finish()?;
-    let store = visit.caller.admin()?;
-    let request = json!({ "dry_run": is_dry });
+    visit.take_button(Ok(sent))?;
     let work = move |store, job| jobs::repair(store, job, is_dry);
-    let job = visit.app.jobs().start(&visit.app, store, "repair", request, work);
-    Ok(url(visit, &job.unwrap_or_else(|running| running)))
+    start(visit, "repair", json!({ "dry_run": is_dry }), work)
 }
 
 /// Builds an index or an aggregate, and gives the page of that job.
 pub(super) fn build(visit: &Visit, collection: &str, index: &str) -> Result<String, Problem> {
-    let store = visit.caller.admin()?;
     let request = json!({ "collection": collection, "index": index });
     let (collection, index) = (collection.to_owned(), index.to_owned());
     let work = move |store, job| jobs::build(store, job, collection, index);
-    let job = visit.app.jobs().start(&visit.app, store, "build", request, work);
+    start(visit, "build", request, work)
+}
+
+/// Starts a job, and gives its page; that of the one that runs where there is one already.
+fn start<F, Fut>(
+    visit: &Visit,
+    kind: &'static str,
+    request: Value,
+    work: F,
+) -> Result<String, Problem>
+where
+    F: FnOnce(Store, Arc<Job>) -> Fut,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    let store = visit.caller.admin()?;
+    let asked = Asked { kind, request, key: visit.caller.key.clone() };
+    let job = visit.app.jobs().start(&visit.app, store, asked, work);
     Ok(url(visit, &job.unwrap_or_else(|running| running)))
 }
 

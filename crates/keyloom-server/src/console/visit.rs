@@ -2,14 +2,16 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use bytes::Bytes;
 use keyloom::{Collection, CollectionDeclaration, SchemaDeclaration};
 use serde_json::Value;
 
 use super::answer;
 use super::frame::Frame;
 use super::links::Links;
+use super::once;
 use super::page::Page;
 use super::refusal::Refusal;
 use crate::app::App;
@@ -31,7 +33,9 @@ pub(super) struct Visit {
     pub(super) schema: SchemaDeclaration,
     path: PathParts,
     form: Form,
-    /// The path and the query, as they came.
+    /// The query, as it came.
+    query: String,
+    /// The path and the query, as they came; empty for what is no page to be opened again.
     url: String,
 }
 
@@ -48,9 +52,35 @@ impl Visit {
         self.path.get(name)
     }
 
+    /// A parameter as bytes, which need not be text.
+    pub(super) fn param_bytes(&self, name: &str) -> Bytes {
+        Params::bytes_of(&self.query, name).into()
+    }
+
     /// The parameters, to be taken one by one.
     pub(super) fn take_params(&mut self) -> Params {
         std::mem::take(&mut self.params)
+    }
+
+    /// Takes the key of a form, so that what it asks for happens once however often it is sent.
+    pub(super) fn take_once(&mut self, sent: &mut Params) -> Result<(), Problem> {
+        if let Some(key) = sent.take(once::FIELD)? {
+            self.caller.key = Some(key);
+        }
+        Ok(())
+    }
+
+    /// Takes what a form of one button sends, which is nothing but its key.
+    pub(super) fn take_button(&mut self, sent: Result<Params, Problem>) -> Result<(), Problem> {
+        let mut sent = sent?;
+        self.take_once(&mut sent)?;
+        sent.finish()
+    }
+
+    /// The key of the form that was sent, for the same form when it comes back.
+    pub(super) fn once(&self, problem: &Problem) -> Option<String> {
+        // A key that belongs to something else can never be of use again.
+        self.caller.key.clone().filter(|_| problem.kind() != "idempotency-conflict")
     }
 
     /// The collection of the path, with what is declared of it.
@@ -67,6 +97,12 @@ impl Visit {
         let unknown = || Problem::not_found("the schema has no collection of that name");
         let declared = self.schema.collections.get(name).ok_or_else(unknown)?;
         Ok((collection, declared))
+    }
+
+    /// The collection of the path, where the visitor may know of it.
+    fn known_collection(&self) -> Option<String> {
+        let name = self.part("collection");
+        self.schema.collections.contains_key(name).then(|| name.to_owned())
     }
 
     /// Whether the caller may do this with the collection of the path.
@@ -116,7 +152,7 @@ impl Visit {
     pub(super) fn refuse(&self, problem: Problem) -> Response {
         match self.form {
             Form::Html => {
-                let refusal = Refusal::new(problem);
+                let refusal = Refusal::new(problem).within(self.known_collection());
                 let mut response = answer::html(&refusal, &self.frame());
                 refusal.add_headers(&mut response);
                 response
@@ -177,8 +213,11 @@ async fn visit(
     let links = Links::new(path.find("space"), user);
     let mut schema = caller.store.schema().await?.declaration();
     schema.collections.retain(|name, _| caller.grant.sees(name));
-    let url = parts.uri.path_and_query().map_or("/", |url| url.as_str()).to_owned();
-    Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, url })
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let is_page = parts.method == Method::GET;
+    let url = parts.uri.path_and_query().filter(|_| is_page);
+    let url = url.map(|url| url.as_str().to_owned()).unwrap_or_default();
+    Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, query, url })
 }
 
 /// The form that the parameter asks for.

@@ -42,15 +42,23 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) space: String,
-    kind: &'static str,
-    /// What it was asked to do.
-    request: Value,
+    asked: Asked,
     started: Instant,
     started_at_ms: u64,
     progress: Progress,
     /// Told to stop.
     stopping: watch::Sender<bool>,
     state: Mutex<State>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) kind: &'static str,
+    /// What exactly is to be done.
+    pub(crate) request: Value,
+    /// The idempotency key: asked for again with the same one, it is the same job.
+    pub(crate) key: Option<String>,
 }
 
 /// How far a job is.
@@ -73,22 +81,24 @@ pub(crate) type Outcome = Result<Value, Problem>;
 
 impl Jobs {
     /// Starts a job, unless one of its kind runs in the space: that one is given back as the
-    /// error.
+    /// error. One that was asked for before with the same key is given as it is, over or not.
     pub(crate) fn start<F, Fut>(
         &self,
         app: &App,
         store: &Store,
-        kind: &'static str,
-        request: Value,
+        asked: Asked,
         work: F,
     ) -> Result<Arc<Job>, Arc<Job>>
     where
         F: FnOnce(Store, Arc<Job>) -> Fut,
         Fut: Future<Output = Outcome> + Send + 'static,
     {
-        let job = Arc::new(Job::new(self.next_id(), store.space_name(), kind, request));
+        let job = Arc::new(Job::new(self.next_id(), store.space_name(), asked));
         {
             let mut list = self.list();
+            if let Some(same) = list.iter().find(|found| found.is_repeated_by(&job)) {
+                return Ok(same.clone());
+            }
             let rival = list.iter().find(|found| found.is_rival_of(&job));
             if let Some(rival) = rival {
                 return Err(rival.clone());
@@ -126,12 +136,11 @@ impl Jobs {
 }
 
 impl Job {
-    fn new(id: u64, space: &str, kind: &'static str, request: Value) -> Self {
+    fn new(id: u64, space: &str, asked: Asked) -> Self {
         Job {
             id,
             space: space.to_owned(),
-            kind,
-            request,
+            asked,
             started: Instant::now(),
             started_at_ms: u64::try_from(Timestamp::now().millis()).unwrap_or_default(),
             progress: Progress::default(),
@@ -153,7 +162,14 @@ impl Job {
     }
 
     fn is_rival_of(&self, other: &Job) -> bool {
-        self.is_running() && self.kind == other.kind && self.space == other.space
+        self.is_running() && self.asked.kind == other.asked.kind && self.space == other.space
+    }
+
+    fn is_repeated_by(&self, other: &Job) -> bool {
+        let is_same = self.asked.kind == other.asked.kind
+            && self.asked.request == other.asked.request
+            && self.asked.key == other.asked.key;
+        is_same && self.asked.key.is_some() && self.space == other.space
     }
 
     /// Waits for the work, or for somebody who stops it, and notes what became of it.
@@ -170,7 +186,7 @@ impl Job {
                 Ok(Err(problem)) => State::Failed { problem, took_ms: self.took_ms() },
                 // What it panicked with may quote what is stored.
                 Err(_) => {
-                    tracing::error!(kind = self.kind, "a job panicked");
+                    tracing::error!(kind = self.asked.kind, "a job panicked");
                     let problem = refusal::internal("the job came to a sudden end; see the log");
                     State::Failed { problem, took_ms: self.took_ms() }
                 }
@@ -205,8 +221,8 @@ impl Job {
         let (records, entries, findings) = self.progress.read();
         let mut job = json!({
             "id": self.id.to_string(),
-            "kind": self.kind,
-            "request": self.request,
+            "kind": self.asked.kind,
+            "request": self.asked.request,
             "started_at": self.started_at_ms,
             "progress": {"records": records, "entries": entries, "findings": findings},
         });

@@ -12,6 +12,10 @@ async fn app() -> App {
     App::new(Store::open("memory:").await.unwrap(), Config::default())
 }
 
+fn asked(kind: &'static str) -> Asked {
+    Asked { kind, request: Value::Null, key: None }
+}
+
 async fn over(job: &Job) -> Value {
     let mut changes = job.stopping.subscribe();
     while job.is_running() && changes.changed().await.is_ok() {}
@@ -22,7 +26,7 @@ async fn over(job: &Job) -> Value {
 async fn a_job_that_panics_has_failed() {
     let app = app().await;
     let work = async |_, _| panic!("on purpose");
-    let job = app.jobs().start(&app, app.store(), "verify", Value::Null, work).ok().unwrap();
+    let job = app.jobs().start(&app, app.store(), asked("verify"), work).ok().unwrap();
     let job = over(&job).await;
     assert_eq!(job["state"], "failed");
     assert_eq!(job["problem"]["type"], "/problems/internal");
@@ -32,7 +36,7 @@ async fn a_job_that_panics_has_failed() {
 async fn one_of_a_kind_runs_in_a_space_and_ends_with_the_server() {
     let app = app().await;
     let start = |store: &Store, kind| {
-        app.jobs().start(&app, store, kind, Value::Null, async |_, _| pending().await)
+        app.jobs().start(&app, store, asked(kind), async |_, _| pending().await)
     };
     let job = start(app.store(), "verify").ok().unwrap();
     assert_eq!(start(app.store(), "verify").err().unwrap().id, job.id);
@@ -48,10 +52,27 @@ async fn one_of_a_kind_runs_in_a_space_and_ends_with_the_server() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_asked_for_again_with_its_key_is_the_same_job() {
+    let app = app().await;
+    let start = |request: Value, key: &str| {
+        let asked = Asked { kind: "repair", request, key: Some(key.to_owned()) };
+        app.jobs().start(&app, app.store(), asked, async |_, _| Ok(Value::Null))
+    };
+    let job = start(json!({ "dry_run": true }), "k").ok().unwrap();
+    over(&job).await;
+    assert_eq!(start(json!({ "dry_run": true }), "k").ok().unwrap().id, job.id);
+    for (request, key) in [(json!({ "dry_run": false }), "k"), (json!({ "dry_run": true }), "l")] {
+        let other = start(request, key).ok().unwrap();
+        assert_ne!(other.id, job.id);
+        over(&other).await;
+    }
+}
+
+#[tokio::test]
 async fn only_so_many_jobs_are_kept_and_none_that_runs_is_lost() {
     let app = app().await;
     let start = |kind, work: bool| {
-        app.jobs().start(&app, app.store(), kind, Value::Null, async move |_, _| {
+        app.jobs().start(&app, app.store(), asked(kind), async move |_, _| {
             if work { Ok(Value::Null) } else { pending().await }
         })
     };
@@ -86,7 +107,7 @@ async fn users(schema: &str) -> (Arc<Unreliable>, Store) {
 }
 
 fn job(kind: &'static str) -> Arc<Job> {
-    Arc::new(Job::new(1, "main", kind, Value::Null))
+    Arc::new(Job::new(1, "main", asked(kind)))
 }
 
 /// Lets so many commits pass, and refuses the next.

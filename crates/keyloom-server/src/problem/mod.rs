@@ -82,6 +82,11 @@ impl Problem {
         self.status
     }
 
+    /// The last part of its type's URL.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// A request that cannot be understood.
     pub(crate) fn invalid_request(detail: impl Into<String>) -> Self {
         let title = "The request cannot be understood";

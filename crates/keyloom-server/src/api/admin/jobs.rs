@@ -16,7 +16,7 @@ use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::{JsonBody, RawBody};
 use crate::caller::Caller;
-use crate::jobs::{Job, Outcome, build, repair, verify};
+use crate::jobs::{Asked, Job, Outcome, build, repair, verify};
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -134,7 +134,8 @@ where
     Fut: Future<Output = Outcome> + Send + 'static,
 {
     let store = caller.admin()?;
-    match app.jobs().start(app, store, kind, request, work) {
+    let asked = Asked { kind, request, key: caller.key.clone() };
+    match app.jobs().start(app, store, asked, work) {
         Ok(job) => {
             let mut accepted = answer::json(&job.to_json());
             *accepted.status_mut() = StatusCode::ACCEPTED;

@@ -4,7 +4,7 @@ use keyloom::FieldType;
 use maud::{Markup, html};
 
 use super::BrowsePage;
-use super::question::COMPARISONS;
+use super::question::{BY_KEY, COMPARISONS, Place};
 use crate::console::declared::fields;
 use crate::console::draw::visible;
 use crate::console::links::Links;
@@ -18,6 +18,8 @@ impl BrowsePage {
         html! {
             form.question action=(links.bare(&path)) {
                 @if let Some(user) = links.user() { input type="hidden" name="as" value=(user); }
+                // Which index the other fields were said of.
+                input type="hidden" name="was" value=(self.question.index.as_deref().unwrap_or(BY_KEY));
                 div.row {
                     label for="index" { "Browse by" }
                     select #index name="index" data-submit="" {
@@ -31,7 +33,8 @@ impl BrowsePage {
                     }
                     button.quiet.unscripted { "Choose" }
                 }
-                @if let Some(template) = self.chosen() {
+                @if let Some(place) = &self.question.place { (self.around(place)) }
+                @else if let Some(template) = self.chosen() {
                     fieldset {
                         legend { "Values of its fields, from the left" }
                         @for (path, modifiers) in fields(template) {
@@ -39,20 +42,25 @@ impl BrowsePage {
                         }
                     }
                 }
-                (self.filters())
+                @if self.question.place.is_none() { (self.filters()) }
                 div.row {
-                    label for="order" { "Order" }
-                    (self.order())
-                    label for="limit" { "Page" }
-                    select #limit name="limit" {
-                        @for limit in LIMITS {
-                            option value=(limit) selected[self.question.limit == limit] { (limit) }
+                    @if self.question.place.is_none() {
+                        span.pair { label for="order" { "Order" } (self.order()) }
+                    }
+                    span.pair {
+                        label for="limit" { "Per page" }
+                        select #limit name="limit" {
+                            @for limit in LIMITS {
+                                option value=(limit) selected[self.question.limit == limit] { (limit) }
+                            }
                         }
                     }
-                    label.check {
-                        input type="checkbox" name="keys_only" value="true"
-                            checked[self.question.keys_only];
-                        " Keys only"
+                    @if self.question.place.is_none() {
+                        label.check {
+                            input type="checkbox" name="keys_only" value="true"
+                                checked[self.question.keys_only];
+                            " Keys only"
+                        }
                     }
                 }
                 p.actions {
@@ -68,6 +76,37 @@ impl BrowsePage {
     pub(super) fn chosen(&self) -> Option<&str> {
         let name = self.question.index.as_ref()?;
         self.indexes.iter().find(|way| way.name == *name).map(|way| way.template.as_str())
+    }
+
+    /// The inputs for a place, and for the fields that the index has before it.
+    fn around(&self, place: &Place) -> Markup {
+        let input = |name: &str, label: &str, hint: &str, value: &str| {
+            html! {
+                div.row.field {
+                    label.name for=(name) { (label) }
+                    input #(name) name=(name) value=(value) placeholder=(hint) size="14"
+                        inputmode="decimal" autocomplete="off";
+                }
+            }
+        };
+        let template = self.chosen().unwrap_or_default();
+        let before = fields(template).take_while(|(_, modifiers)| !modifiers.contains("geohash"));
+        html! {
+            fieldset {
+                legend { "Around a place, nearest first" }
+                @for (path, _) in before {
+                    div.row.field {
+                        label.mono.name for={ "where-" (path) } { (path) }
+                        input #{ "where-" (path) } name={ "where." (path) } placeholder="= value"
+                            value=[self.question.condition(path, "")] size="14" autocomplete="off"
+                            spellcheck="false";
+                    }
+                }
+                (input("lat", "Latitude", "−90 to 90", &place.lat))
+                (input("lon", "Longitude", "−180 to 180", &place.lon))
+                (input("radius_m", "Within metres", "however far", &place.radius_m))
+            }
+        }
     }
 
     /// The inputs for one field: its value, and a range where it has an order.
@@ -162,7 +201,9 @@ impl BrowsePage {
         };
         html! {
             select #order name="order" {
-                option value="" { "as the index has it" }
+                option value="" {
+                    @if self.chosen().is_some() { "as the index has it" } @else { "as the keys lie" }
+                }
                 @for (path, modifiers) in fields(template) {
                     @if is_ordered(path, modifiers) {
                         option value=(path) selected[order == path] { (path) ", lowest first" }

@@ -1,10 +1,11 @@
 //! What a visitor asks of a collection, as the form and its links say it.
 
-use keyloom::{CollectionDeclaration, Query};
+use keyloom::{CollectionDeclaration, Near, Query};
 use serde::Serialize;
 
 use crate::api;
 use crate::config::Limits;
+use crate::console::declared::fields;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -13,6 +14,9 @@ pub(super) const TAKE: usize = 20;
 
 /// The most records of a page.
 const TAKE_MAX: usize = 500;
+
+/// What the form says for the records themselves, by their keys. No index may have this name.
+pub(super) const BY_KEY: &str = "key";
 
 /// How a field is compared: what the parameter ends in, and the sign for people.
 pub(super) const COMPARISONS: [(&str, &str); 6] = [
@@ -37,6 +41,17 @@ pub(super) struct Question {
     pub(super) limit: usize,
     pub(super) keys_only: bool,
     pub(super) cursor: Option<String>,
+    /// Around which place, of a geo index.
+    pub(super) place: Option<Place>,
+}
+
+/// A place as it was typed: degrees, and metres around it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Place {
+    pub(super) lat: String,
+    pub(super) lon: String,
+    /// Empty: however far.
+    pub(super) radius_m: String,
 }
 
 /// One thing that is said of a field.
@@ -50,7 +65,10 @@ pub(super) struct Said {
 
 impl Question {
     /// Takes the parameters that ask. Empty ones say nothing: forms send every field.
-    pub(super) fn take(params: &mut Params) -> Result<Self, Problem> {
+    pub(super) fn take(
+        params: &mut Params,
+        declared: &CollectionDeclaration,
+    ) -> Result<Self, Problem> {
         let mut taken = |prefix: &'static str| -> Vec<Said> {
             let named = |name: &str| name.strip_prefix(prefix).map(str::to_owned);
             let all = params.take_all(named).into_iter();
@@ -67,7 +85,38 @@ impl Question {
         let (index, order, cursor) = (text("index")?, text("order")?, text("cursor")?);
         let limit = params.take_number("limit")?.unwrap_or(TAKE).clamp(1, TAKE_MAX);
         let keys_only = params.take_flag("keys_only")?;
-        Ok(Question { index, conditions, filters, order, limit, keys_only, cursor })
+        let place = Place {
+            lat: params.take("lat")?.unwrap_or_default(),
+            lon: params.take("lon")?.unwrap_or_default(),
+            radius_m: params.take("radius_m")?.unwrap_or_default(),
+        };
+        let was = params.take("was")?;
+        let is_other = was.is_some_and(|was| was != index.as_deref().unwrap_or(BY_KEY));
+        let place = Some(place);
+        let asked = Question { index, conditions, filters, order, limit, keys_only, cursor, place };
+        let asked = if is_other { asked.of_another_index(declared) } else { asked };
+        Ok(asked.of_its_kind(declared))
+    }
+
+    /// What is left when the visitor chose another index: the form still sent what was said of
+    /// the one before.
+    fn of_another_index(mut self, declared: &CollectionDeclaration) -> Self {
+        let template = self.index.as_deref().and_then(|name| template(declared, name));
+        let has = |field: &str| {
+            template.is_some_and(|template| fields(template).any(|(path, _)| path == field))
+        };
+        self.conditions.retain(|said| has(&said.field));
+        Question { order: None, cursor: None, ..self }
+    }
+
+    /// Only what can be asked of its kind of index: a search around a place has its own order and
+    /// neither filters nor keys.
+    fn of_its_kind(self, declared: &CollectionDeclaration) -> Self {
+        let is_geo = self.index.as_ref().is_some_and(|name| declared.geo.contains_key(name));
+        match is_geo {
+            true => Question { filters: Vec::new(), order: None, keys_only: false, ..self },
+            false => Question { place: None, ..self },
+        }
     }
 
     /// The parameters that ask the same from another place; `None` begins at the start.
@@ -92,6 +141,12 @@ impl Question {
         if self.keys_only {
             add("keys_only", "true");
         }
+        if let Some(Place { lat, lon, radius_m }) = &self.place {
+            let all = [("lat", lat), ("lon", lon), ("radius_m", radius_m)];
+            all.iter()
+                .filter(|(_, said)| !said.is_empty())
+                .for_each(|(name, said)| add(name, said));
+        }
         if let Some(cursor) = cursor {
             add("cursor", cursor);
         }
@@ -110,8 +165,7 @@ impl Question {
         declared: &CollectionDeclaration,
         limits: &Limits,
     ) -> Result<Query, Problem> {
-        let mut text = form_urlencoded::Serializer::new(String::new());
-        text.extend_pairs(self.params(self.cursor.as_deref()));
+        let mut text = self.text();
         // Pages of all records, by their keys, are cheap: they end where the page ends.
         if self.index.is_none() && self.conditions.is_empty() {
             text.append_pair("scan", "true");
@@ -119,6 +173,35 @@ impl Question {
         let asked = api::asked_page(Params::read(&text.finish()), declared, limits)?;
         Ok(asked.query)
     }
+
+    /// The search around a place as the library takes it, read as the API reads it.
+    pub(super) fn near(
+        &self,
+        declared: &CollectionDeclaration,
+        limits: &Limits,
+    ) -> Result<Near, Problem> {
+        api::asked_near(Params::read(&self.text().finish()), declared, limits)
+    }
+
+    /// The question as the API takes it.
+    fn text(&self) -> form_urlencoded::Serializer<'static, String> {
+        let mut text = form_urlencoded::Serializer::new(String::new());
+        text.extend_pairs(self.params(self.cursor.as_deref()));
+        text
+    }
+}
+
+impl Place {
+    /// Whether nothing was said of it yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.lat.is_empty() && self.lon.is_empty()
+    }
+}
+
+/// The template of an index that pages can be read by.
+fn template<'d>(declared: &'d CollectionDeclaration, index: &str) -> Option<&'d str> {
+    let all = [&declared.index, &declared.unique, &declared.geo];
+    all.into_iter().find_map(|kind| kind.get(index)).map(|it| it.key.as_str())
 }
 
 /// The filter that the form's empty row says.
@@ -161,13 +244,17 @@ impl Said {
 
 #[cfg(test)]
 mod tests {
+    use keyloom::IndexDeclaration;
+
     use super::*;
 
     #[test]
     fn a_question_survives_its_own_links() -> Result<(), String> {
         let text = "index=by&where.a=1&where.t.gte=5&where.b=&filter.x.lt=3&order=-t&limit=50&\
                     keys_only=true&add_field=y&add_comparison=&add_value=z&cursor=c";
-        let read = |params: &mut Params| Question::take(params).map_err(|it| format!("{it:?}"));
+        let declared = CollectionDeclaration::new("a:{id}");
+        let read =
+            |params: &mut Params| Question::take(params, &declared).map_err(|it| format!("{it:?}"));
         let mut params = Params::read(text);
         let asked = read(&mut params)?;
         params.finish().map_err(|it| format!("{it:?}"))?;
@@ -177,6 +264,42 @@ mod tests {
         let again = query.extend_pairs(asked.params(Some("c"))).finish();
         let again = read(&mut Params::read(&again))?;
         assert_eq!(format!("{asked:?}"), format!("{again:?}"));
+        Ok(())
+    }
+
+    fn asked(text: &str) -> Result<Question, String> {
+        let mut declared = CollectionDeclaration::new("a:{id}");
+        let (by, at) = ("by:{b}:{t}:{id}", "at:{b}:{place geohash 5}:{id}");
+        declared.index.insert("by".to_owned(), IndexDeclaration::new(by));
+        declared.geo.insert("at".to_owned(), IndexDeclaration::new(at));
+        Question::take(&mut Params::read(text), &declared).map_err(|it| format!("{it:?}"))
+    }
+
+    #[test]
+    fn another_index_takes_over_only_what_it_has() -> Result<(), String> {
+        let same = asked("index=by&was=by&where.b=1&where.x=2&order=t&cursor=c&filter.y=3")?;
+        assert_eq!((same.conditions.len(), same.filters.len()), (2, 1));
+        assert!(same.order.is_some() && same.cursor.is_some());
+        let other = asked("index=by&was=key&where.b=1&where.x=2&order=t&cursor=c&filter.y=3")?;
+        assert_eq!((other.conditions.len(), other.filters.len()), (1, 1));
+        assert!(other.order.is_none() && other.cursor.is_none());
+        let none = asked("was=by&where.b=1")?;
+        assert!(none.conditions.is_empty());
+        // Addresses that say nothing of this are taken at their word.
+        assert_eq!(asked("index=by&where.x=2")?.conditions.len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn places_belong_to_geo_indexes_and_filters_to_others() -> Result<(), String> {
+        let text = "lat=1&lon=2&radius_m=3&order=t&keys_only=true&filter.y=3&where.b=1";
+        let around = asked(&format!("index=at&{text}"))?;
+        let place = around.place.as_ref().map(|it| [&*it.lat, &*it.lon, &*it.radius_m]);
+        assert_eq!(place, Some(["1", "2", "3"]));
+        assert!(around.filters.is_empty() && around.order.is_none() && !around.keys_only);
+        assert_eq!(around.conditions.len(), 1);
+        let other = asked(&format!("index=by&{text}"))?;
+        assert!(other.place.is_none() && other.order.is_some() && other.filters.len() == 1);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Answer, BrowsePage, Row};
 use crate::console::declared::{at, fields};
-use crate::console::draw::{count, crumbs, json_line, key, template, time, visible};
+use crate::console::draw::{count, crumbs, distance, json_line, key, template, time, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{Page, Place};
 
@@ -51,6 +51,9 @@ impl Page for BrowsePage {
                     @if let Some(problem) = &self.problem { (problem.view()) }
                     @match &self.answer {
                         Some(answer) => (self.answered(answer, links)),
+                        None if self.question.place.is_some() && self.problem.is_none() => div.empty {
+                            p { "Say a latitude and a longitude in degrees, then " strong { "Show" } "." }
+                        },
                         None if self.problem.is_none() => div.empty {
                             p { "Say at least the first value of the index, then " strong { "Show" } "." }
                         },
@@ -61,6 +64,10 @@ impl Page for BrowsePage {
                     h2 #plan { "Plan" }
                     @match &self.plan {
                         Some(plan) => pre.plan tabindex="0" { (visible(plan)) },
+                        None if self.question.place.is_some() => p.muted {
+                            "Reads the cells of the index in rings around the place, from the \
+                             inside out, until the page is full."
+                        },
                         None => p.muted { "There is no plan for what is asked so far." },
                     }
                     (self.about(links))
@@ -107,6 +114,7 @@ impl BrowsePage {
                         thead {
                             tr {
                                 th scope="col" { "Key" }
+                                @if self.question.place.is_some() { th.number scope="col" { "Distance" } }
                                 @if !self.question.keys_only {
                                     @for column in &self.columns { th scope="col" { (column) } }
                                     th scope="col" { "Other fields" }
@@ -122,14 +130,16 @@ impl BrowsePage {
     }
 
     fn nothing(&self, answer: &Answer, links: &Links) -> Markup {
-        let is_asked = !self.question.conditions.is_empty() || !self.question.filters.is_empty();
+        let is_asked = !self.question.conditions.is_empty()
+            || !self.question.filters.is_empty()
+            || self.question.place.is_some();
         html! {
             div.empty {
                 @if answer.stopped == "limit" {
                     p { strong { "Nothing yet among the " (count(answer.read as u64)) " records that were read." } }
                     p { "Go on to the next page, or narrow the question by an index." }
                 } @else if is_asked {
-                    p { strong { "No record meets this." } }
+                    p { strong { (self.found_nothing()) } }
                     p { a href=(links.collection(&self.collection)) { "Show all records" } }
                 } @else {
                     p { strong { "There are no records yet." } }
@@ -138,6 +148,14 @@ impl BrowsePage {
                     }
                 }
             }
+        }
+    }
+
+    fn found_nothing(&self) -> &'static str {
+        match &self.question.place {
+            Some(place) if !place.radius_m.is_empty() => "No record is that near.",
+            Some(_) => "No record has a place.",
+            None => "No record meets this.",
         }
     }
 
@@ -155,9 +173,15 @@ impl BrowsePage {
                         None => (key(&row.stored_at)),
                     }
                 }
+                @if let Some(metres) = row.distance_m { td.number { (distance(metres)) } }
                 @if let Some(record) = &row.record {
                     @for column in &self.columns { td { (self.cell(column, at(record, column))) } }
-                    td.mono.value { (json_line(&self.rest(record), RECORD_CHARS_MAX)) }
+                    td.mono.value {
+                        @match self.rest(record) {
+                            Value::Object(rest) if rest.is_empty() => span.muted { "–" },
+                            rest => (json_line(&rest, RECORD_CHARS_MAX)),
+                        }
+                    }
                 }
             }
         }

@@ -17,6 +17,12 @@ pub(in crate::console) fn json_line(value: &Value, chars_max: usize) -> String {
     shortened(&visible(&text), chars_max)
 }
 
+/// A text with a capital letter at its beginning.
+pub(in crate::console) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// The beginning of a text, with an ellipsis where something is left out.
 fn shortened(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {

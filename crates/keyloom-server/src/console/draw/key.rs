@@ -23,8 +23,9 @@ pub(in crate::console) fn key(text: &str) -> Markup {
     }
 }
 
+/// Whether digits stand for a number or a moment. Few of them may as well be a part of a date.
 fn is_number(segment: &str) -> bool {
-    !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit())
+    segment.len() >= 4 && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A template, with its fields told apart from its text.

@@ -5,9 +5,9 @@ mod key;
 mod numbers;
 mod plot;
 
-pub(super) use json::{json, json_line, visible};
+pub(super) use json::{capital, json, json_line, visible};
 pub(super) use key::{key, template};
-pub(super) use numbers::{bytes, count, duration, time};
+pub(super) use numbers::{bytes, count, distance, duration, time};
 pub(super) use plot::{bars, line};
 
 use maud::{Markup, html};

@@ -26,6 +26,17 @@ pub(in crate::console) fn bytes(size: impl Into<u64>) -> String {
     }
 }
 
+/// A distance in the unit that keeps it short.
+pub(in crate::console) fn distance(metres: f64) -> String {
+    match metres {
+        // Below this, rounding still gives metres of three digits.
+        ..999.5 => format!("{metres:.0} m"),
+        ..99_950.0 => format!("{:.1} km", metres / 1_000.0),
+        // At most half the way around the Earth.
+        _ => format!("{} km", count((metres / 1_000.0).round() as u64)),
+    }
+}
+
 /// How long something took or lasts.
 pub(in crate::console) fn duration(seconds: u64) -> String {
     match seconds {
@@ -61,6 +72,8 @@ mod tests {
             [bytes(999_u64), bytes(1_550_u64), bytes(2_000_000_u64)],
             ["999 B", "1.5 kB", "2.0 MB"]
         );
+        let far = [0.0, 999.4, 999.5, 12_345.0, 99_950.0, 20_015_115.0].map(distance);
+        assert_eq!(far, ["0 m", "999 m", "1.0 km", "12.3 km", "100 km", "20,015 km"]);
         assert_eq!(
             [duration(59), duration(3_700), duration(90_000)],
             ["59 s", "1 h 1 min", "1 d 1 h"]

@@ -7,6 +7,7 @@ use super::{Conflict, EditPage};
 use crate::console::differences;
 use crate::console::draw::{crumbs, json, visible};
 use crate::console::links::{Links, RecordName};
+use crate::console::once;
 use crate::console::page::{Page, Place};
 
 impl Page for EditPage {
@@ -85,6 +86,12 @@ impl EditPage {
                 (self.hidden())
                 label for="text" { "Record as JSON" }
                 (self.area(&self.text))
+                @if !self.generated.is_empty() {
+                    p.muted {
+                        "What you leave out of " span.mono { (self.generated.join(", ")) }
+                        " is made up for you."
+                    }
+                }
                 @if !self.counters.is_empty() {
                     p.muted {
                         "Counters (" span.mono { (self.counters.join(", ")) }
@@ -99,9 +106,10 @@ impl EditPage {
         }
     }
 
-    /// What tells the next attempt which version it replaces.
+    /// What tells the next attempt which version it replaces, and attempts apart.
     fn hidden(&self) -> Markup {
         html! {
+            (once::field(self.once.as_deref()))
             @if let Some(version) = &self.version {
                 input type="hidden" name="version" value=(version);
                 input type="hidden" name="base" value=(self.base);

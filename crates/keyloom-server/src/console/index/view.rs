@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 
 use super::{IndexPage, Inside, tone};
-use crate::console::draw::{badge, bars, bytes, count, crumbs, json, json_line, template};
+use crate::console::draw::{badge, bars, bytes, count, crumbs, json, json_line, template, visible};
 use crate::console::links::Links;
+use crate::console::once;
 use crate::console::page::{Page, Place};
 
 /// How much of a value a row shows.
@@ -28,6 +29,13 @@ impl Page for IndexPage {
             ]))
             h1 { (self.heading()) " " (self.name) }
             @if let Some(source) = &self.template { p.lead { (template(source)) } }
+            @let way = [("index", self.name.as_str())];
+            @let way = links.to(&Links::collection_path(&self.collection), way);
+            @match self.kind {
+                "geo" => p.actions { a.button.quiet href=(way) { "Search by distance" } },
+                "index" | "unique" => p.actions { a.button.quiet href=(way) { "Browse by it" } },
+                _ => {}
+            }
             @if self.kind == "own" {
                 p.lead { "Keyloom keeps this index itself: the ends of records that expire." }
             }
@@ -36,7 +44,13 @@ impl Page for IndexPage {
                 None => p.muted { "Its state and its entries are for administrators to see." },
             }
             @if !self.declaration.is_null() {
-                section { h2 { "Declaration" } (json(&self.declaration)) }
+                section {
+                    h2 { "Declaration" }
+                    @match &self.toml {
+                        Some(toml) => pre.toml tabindex="0" { (visible(toml)) },
+                        None => (json(&self.declaration)),
+                    }
+                }
             }
         }
     }
@@ -68,6 +82,7 @@ impl IndexPage {
             @if let Some(reason) = &inside.reason { p.notice.bad role="alert" { (reason) } }
             @if inside.state != "ready" {
                 form.actions method="post" action=(build_url(links, &self.collection, &self.name)) {
+                    (once::field(None))
                     button { "Build" }
                     p.muted { "Reads every record and makes the index complete, while writers go on." }
                 }

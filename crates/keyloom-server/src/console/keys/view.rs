@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::{Here, KeysPage, Twig};
+use super::{Here, KeysPage, Twig, key_text};
 use crate::console::draw::{badge, bars, bytes, count, json, key, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{Page, Place};
 
 /// What ends a level of the tree.
-const SEPARATORS: [char; 5] = [':', '_', '/', '|', '#'];
+const SEPARATORS: &[u8] = b":_/|#";
 
 impl Page for KeysPage {
     fn title(&self) -> String {
@@ -26,6 +26,7 @@ impl Page for KeysPage {
         html! {
             (self.way(links))
             h1 { "Keys" }
+            p.lead { "Everything as it lies in the store, level by level: records, entries, and what Keyloom keeps for itself." }
             (self.form(links))
             @if let Some(here) = &self.key { (lying(here, links)) }
             @if !self.branches.is_empty() { (self.tree(links)) }
@@ -47,9 +48,9 @@ impl KeysPage {
     fn way(&self, links: &Links) -> Markup {
         let mut levels = Vec::new();
         let mut end = 0;
-        for level in self.prefix.split_inclusive(SEPARATORS) {
+        for level in self.prefix_bytes.split_inclusive(|byte| SEPARATORS.contains(byte)) {
             end += level.len();
-            levels.push((level, self.prefix.get(..end).unwrap_or_default()));
+            levels.push((key_text(level), self.prefix_bytes.get(..end).unwrap_or_default()));
         }
         let area = if self.area.is_empty() { "default area" } else { &self.area };
         html! {
@@ -59,8 +60,8 @@ impl KeysPage {
                     li { a href=(links.keys(&self.area, "")) { (area) } }
                     @for (level, prefix) in levels {
                         li.mono {
-                            @if prefix == self.prefix { span aria-current="page" { (visible(level)) } }
-                            @else { a href=(links.keys(&self.area, prefix)) { (visible(level)) } }
+                            @if prefix == self.prefix_bytes { span aria-current="page" { (visible(&level)) } }
+                            @else { a href=(links.keys(&self.area, prefix)) { (visible(&level)) } }
                         }
                     }
                 }
@@ -69,6 +70,8 @@ impl KeysPage {
     }
 
     fn form(&self, links: &Links) -> Markup {
+        // A form sends text: a prefix that is none is only told.
+        let text = std::str::from_utf8(&self.prefix_bytes).ok();
         html! {
             form.row action=(links.bare("/keys")) {
                 label for="area" { "Area" }
@@ -81,8 +84,8 @@ impl KeysPage {
                     }
                 }
                 label for="prefix" { "Prefix" }
-                input.wide.mono #prefix name="prefix" value=(self.prefix) autocomplete="off"
-                    spellcheck="false";
+                input.wide.mono #prefix name="prefix" value=[text] placeholder=(self.prefix)
+                    autocomplete="off" spellcheck="false";
                 button { "Show" }
             }
         }
@@ -90,7 +93,6 @@ impl KeysPage {
 
     fn tree(&self, links: &Links) -> Markup {
         let largest = self.branches.iter().map(|twig| twig.bytes).max().unwrap_or(0);
-        let after = self.after.as_deref().unwrap_or_default();
         html! {
             section aria-labelledby="below" {
                 h2 #below {
@@ -107,13 +109,10 @@ impl KeysPage {
                         tbody { @for twig in &self.branches { (self.row(twig, largest, links)) } }
                     }
                 }
-                @if self.after.is_some() {
+                @if let Some(after) = &self.after_bytes {
                     nav.pager aria-label="Levels" {
-                        a.button.quiet rel="next" href=(links.to("/keys", [
-                            ("area", self.area.as_str()),
-                            ("prefix", self.prefix.as_str()),
-                            ("after", after),
-                        ])) { "More" }
+                        @let more = links.keys_after(&self.area, &self.prefix_bytes, after);
+                        a.button.quiet rel="next" href=(more) { "More" }
                     }
                 }
             }
@@ -126,10 +125,7 @@ impl KeysPage {
             tr {
                 th scope="row" {
                     span.node aria-hidden="true" { @if is_leaf { "·" } @else { "▸" } }
-                    @match &twig.prefix {
-                        Some(prefix) => a href=(links.keys(&self.area, prefix)) { (key(&twig.text)) },
-                        None => (key(&twig.text)),
-                    }
+                    a href=(links.keys(&self.area, &twig.prefix_bytes)) { (key(&twig.text)) }
                     @if is_leaf { " " span.muted { "key" } }
                 }
                 td.number { (count(twig.keys)) @if !twig.is_exact { "+" } }

@@ -4,7 +4,7 @@ use keyloom::engine::Unit;
 use maud::{Markup, html};
 
 use super::{Counted, IndexSummary, OverviewPage, Summary};
-use crate::console::draw::{badge, bars, bytes, count, template};
+use crate::console::draw::{badge, bars, bytes, capital, count, template};
 use crate::console::index::tone;
 use crate::console::links::Links;
 use crate::console::page::{Page, Place};
@@ -28,7 +28,7 @@ impl Page for OverviewPage {
             }
             section aria-labelledby="collections" {
                 h2 #collections { "Collections" }
-                @if self.collections.is_empty() { (no_schema()) }
+                @if self.collections.is_empty() { (no_schema(&self.space)) }
                 @else { (self.table(links)) }
             }
             @if self.is_admin {
@@ -133,9 +133,4 @@ fn tile(name: &str, value: &str, more: &str) -> Markup {
             @if !more.is_empty() { span.muted { (more) } }
         }
     }
-}
-
-fn capital(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::StatusCode;
 use keyloom::{
     Collection, CollectionDeclaration, Difference, Document, HistoryEntry, HistoryKind, OwnedKey,
     OwnedKind, Page as Listed,
@@ -9,9 +10,11 @@ use keyloom::{
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Counting;
 use crate::auth::Verb;
 use crate::console::declared;
 use crate::console::links::RecordName;
+use crate::console::refusal::Told;
 use crate::console::visit::Visit;
 use crate::params::Params;
 use crate::problem::Problem;
@@ -80,6 +83,24 @@ pub(super) struct RecordPage {
     /// What the visitor did to come here.
     #[serde(skip)]
     pub(super) notice: Option<String>,
+    /// Why the counters were not changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<Told>,
+    /// What was to be counted then, and the key of the form.
+    #[serde(skip)]
+    pub(super) counting: Counting,
+    #[serde(skip)]
+    pub(super) once: Option<String>,
+    #[serde(skip)]
+    pub(super) status: StatusCode,
+}
+
+impl RecordPage {
+    /// The same page with what was to be counted, and why it was refused.
+    pub(super) fn again(self, counting: Counting, once: Option<String>, problem: &Problem) -> Self {
+        let (problem, status) = (Some(Told::of(problem)), problem.status());
+        RecordPage { counting, once, problem, status, ..self }
+    }
 }
 
 /// A record that is there.
@@ -158,7 +179,20 @@ pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
     // Records of others are shown and not changed, as their owners see to them.
     let is_own = owner.is_none();
     let (may_write, may_delete) = (may_write && is_own, may_delete && is_own);
-    Ok(RecordPage { collection, name, owner, found, history, may_write, may_delete, notice })
+    Ok(RecordPage {
+        collection,
+        name,
+        owner,
+        found,
+        history,
+        may_write,
+        may_delete,
+        notice,
+        problem: None,
+        counting: Counting::default(),
+        once: None,
+        status: StatusCode::OK,
+    })
 }
 
 async fn found(addressed: &Addressed<'_>, document: Document) -> Result<Found, Problem> {

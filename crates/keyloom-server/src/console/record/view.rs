@@ -1,5 +1,6 @@
 //! The page of a record, drawn.
 
+use axum::http::StatusCode;
 use keyloom::HistoryKind;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use super::model::{Found, History, Owned, PastVersion, RecordPage};
 use crate::console::differences;
 use crate::console::draw::{self, badge, count, crumbs, json, key, time, visible};
 use crate::console::links::{Links, RecordName};
+use crate::console::once;
 use crate::console::page::{Page, Place};
 
 /// How much of a value the table of keys shows at once.
@@ -29,6 +31,10 @@ impl Page for RecordPage {
         Place::Collection(&self.collection)
     }
 
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+
     fn view(&self, links: &Links) -> Markup {
         let name = visible(&self.name);
         html! {
@@ -41,6 +47,7 @@ impl Page for RecordPage {
             @if let Some(done) = self.notice.as_deref().and_then(done) {
                 p.notice.good role="status" { (done) }
             }
+            @if let Some(problem) = &self.problem { (problem.view()) }
             @match &self.found {
                 Some(found) => (self.present(found, links)),
                 None => div.empty {
@@ -105,6 +112,7 @@ impl RecordPage {
             h2 { "Counters" }
             @if found.counters.is_empty() { p.muted { "Nothing was counted yet." } }
             form method="post" action=(links.record(self.link(), "/increment")) {
+                (once::field(self.once.as_deref()))
                 table.counters {
                     thead {
                         tr {
@@ -119,6 +127,7 @@ impl RecordPage {
                                 td.number { (value) }
                                 @if self.may_write {
                                     td { input #{ "add-" (at) } name={ "add." (name) } size="6"
+                                        value=[self.counting.amounts.get(name)]
                                         inputmode="numeric" autocomplete="off"; }
                                 }
                             }
@@ -130,10 +139,10 @@ impl RecordPage {
                         p.row {
                             label for="counter-name" { "Another" }
                             input #counter-name name="name" placeholder={ (family) "name" } size="14"
-                                autocomplete="off";
+                                value=(self.counting.name) autocomplete="off";
                             label for="counter-amount" { "add" }
                             input #counter-amount name="amount" size="6" inputmode="numeric"
-                                autocomplete="off";
+                                value=(self.counting.amount) autocomplete="off";
                         }
                     }
                     button { "Add to counters" }
@@ -149,7 +158,8 @@ impl RecordPage {
                 h2 #keys { "Every key that it owns" }
                 @if absent > 0 {
                     p.notice.bad role="alert" {
-                        (absent) " of them are not in the store, or hold something else. "
+                        (absent) " of them " @if absent == 1 { "is" } @else { "are" }
+                        " not in the store, or hold" @if absent == 1 { "s" } " something else. "
                         a href=(links.to("/verify", [])) { "Verify and repair" } "."
                     }
                 }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::{FindingTold, JobPage, JobTold, ResultTold, VerifyPage};
 use crate::console::draw::{badge, count, crumbs, key, time};
 use crate::console::links::Links;
+use crate::console::once;
 use crate::console::page::{Page, Place};
 
 impl Page for VerifyPage {
@@ -240,6 +241,7 @@ fn of(finding: &FindingTold, links: &Links) -> Markup {
 fn start(links: &Links, path: &str, dry_run: Option<bool>, label: &str, class: &str) -> Markup {
     html! {
         form.actions method="post" action=(links.to(path, [])) {
+            (once::field(None))
             @if let Some(dry_run) = dry_run { input type="hidden" name="dry_run" value=(dry_run); }
             button class=(class) { (label) }
         }

@@ -10,24 +10,24 @@ use crate::support::browser::{Browser, Setup};
 const LOOKS: usize = 1_000;
 
 /// A person with a browser in front of a server.
-struct Person {
-    server: TestServer,
-    browser: Browser,
+pub struct Person {
+    pub server: TestServer,
+    pub browser: Browser,
 }
 
 impl Person {
     /// Nobody where there is no browser.
-    fn with(setup: Setup) -> Option<Self> {
+    pub fn with(setup: Setup) -> Option<Self> {
         Browser::is_there()
             .then(|| Person { server: fixture::server(), browser: Browser::start(setup) })
     }
 
-    fn open(&self, path: &str) {
+    pub fn open(&self, path: &str) {
         self.browser.open(&format!("http://{}{path}", self.server.address));
     }
 
     /// A picture of the page, which must not be broken.
-    fn look(&self, name: &str) {
+    pub fn look(&self, name: &str) {
         assert_eq!(self.browser.complaints(), Vec::<String>::new(), "{name}");
         let widths = self.browser.run(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]",
@@ -38,7 +38,7 @@ impl Person {
 
     /// Looks until the page shows this; keys that were pressed may still lead somewhere.
     #[track_caller]
-    fn sees(&self, text: &str) {
+    pub fn sees(&self, text: &str) {
         for _ in 0..LOOKS {
             if self.browser.shown().contains(text) {
                 return;
@@ -56,6 +56,26 @@ impl Person {
             self.browser.open(&self.browser.url());
         }
         panic!("{text:?} never came: {}", self.browser.shown());
+    }
+
+    /// Sends a form twice. Each time another window shows what came of it: in one window a browser
+    /// gives up the first page for the second, so that nothing could be told of it.
+    #[track_caller]
+    fn sends_twice(&self, button: &str, comes: &str) {
+        self.browser.run("document.querySelector('main form').target = '_blank'");
+        let here = self.browser.windows();
+        self.browser.button(button).click();
+        self.browser.button(button).click();
+        let others: Vec<String> = (0..LOOKS)
+            .map(|_| self.browser.windows())
+            .find(|all| all.len() == here.len() + 2)
+            .expect("two more windows");
+        for window in others.iter().filter(|window| !here.contains(window)) {
+            self.browser.turn_to(window);
+            self.sees(comes);
+            self.browser.close();
+        }
+        self.browser.turn_to(&here[0]);
     }
 
     /// From the overview to a record, by an index.
@@ -169,10 +189,38 @@ fn everything_works_without_scripts() {
     person.look("scriptless");
 }
 
+#[test]
+fn a_form_that_is_sent_twice_does_what_it_does_once() {
+    let Some(person) = Person::with(Setup { is_scriptless: true, ..Setup::default() }) else {
+        return;
+    };
+    let (browser, store) = (&person.browser, &person.server.store);
+    let before = fixture::records(store, "place");
+    person.open("/console/collections/place/new");
+    browser.find("#text").fill("{\"name\": \"Orsay\"}");
+    person.sends_twice("Insert", "The record was made.");
+    assert_eq!(fixture::records(store, "place"), before + 1);
+
+    let orders = "/console/collections/flow/record?key=orders";
+    person.open(orders);
+    browser.find("[name='add.visits']").fill("39");
+    person.sends_twice("Add to counters", "The counters were changed.");
+    assert_eq!(stored(store, "flow", "orders").unwrap()["visits"], 42);
+
+    person.open(orders);
+    browser.link("Edit").click();
+    browser.find("#text").fill("{\"title\": \"All orders\"}");
+    person.sends_twice("Save", "The record was saved.");
+    person.open(orders);
+    browser.link("Delete…").click();
+    person.sends_twice("Delete the record", "The record was deleted.");
+}
+
 /// The pages that are looked at in every light and width.
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 14] = [
     ("overview", "/console/"),
     ("collection", "/console/collections/approval/?index=requester&where.requester_id=ana"),
+    ("around", "/console/collections/place/?index=around&lat=48.8566&lon=2.3522"),
     ("record", "/console/collections/approval/record?key=r001"),
     ("counters", "/console/collections/flow/record?key=orders"),
     ("edit", "/console/collections/approval/record/edit?key=r001"),
@@ -181,6 +229,8 @@ const VIEWS: [(&str, &str); 11] = [
     ("schema", "/console/schema"),
     ("changes", "/console/changes"),
     ("user", "/console/collections/note/?as=ana"),
+    ("unknown", "/console/nothing"),
+    ("refused", "/console/collections/approval/?index=status&where.approver_id=ana"),
     ("missing", "/console/collections/approval/record?key=none"),
 ];
 

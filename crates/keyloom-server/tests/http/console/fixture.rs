@@ -42,6 +42,18 @@ pub const SCHEMA: &str = r#"
     owner = "userId"
     fields = { userId = "text", noteId = "text" }
 
+    [collection.place]
+    key = "place:{id}"
+    [collection.place.fields]
+    id = { type = "id", generate = true }
+    name = "text"
+    city = "text"
+    position = "point"
+    [collection.place.geo.around]
+    key = "place:around:{position geohash 6}:{id}"
+    [collection.place.geo.in_city]
+    key = "place:city:{city}:{position geohash 5}:{id}"
+
     [collection.post]
     key = "user:{userId}:posts:{postId}"
     access = "hybrid"
@@ -54,6 +66,15 @@ pub const SCHEMA: &str = r#"
 
 /// The beginning of the times in the fixture.
 const START_MS: u64 = 1_760_000_000_000;
+
+/// Places, from the middle of Paris outwards.
+pub const PLACES: [(&str, &str, f64, f64); 5] = [
+    ("Hôtel de Ville", "Paris", 48.8566, 2.3522),
+    ("Louvre", "Paris", 48.8606, 2.3376),
+    ("Tour Eiffel", "Paris", 48.8584, 2.2945),
+    ("Versailles", "Versailles", 48.8049, 2.1204),
+    ("Bellecour", "Lyon", 45.7578, 4.8320),
+];
 
 /// A server whose store has records.
 pub fn server() -> TestServer {
@@ -102,6 +123,12 @@ async fn fill(store: &Store) {
         .increment("orders", [("visits", 3), ("stats.running", 7), ("stats.failed", 1)])
         .await
         .unwrap();
+    let places = store.documents("place").await.unwrap();
+    for (name, city, lat, lon) in PLACES {
+        let position = json!({ "lat": lat, "lon": lon });
+        let place = json!({ "name": name, "city": city, "position": position });
+        places.insert(&place).await.unwrap();
+    }
     let notes = store.documents("note").await.unwrap();
     let posts = store.documents("post").await.unwrap();
     for user in ["ana", "bob"] {
@@ -125,6 +152,15 @@ pub fn damage(store: &Store) {
     let stamp = Stamp([0; Stamp::BYTES]);
     batch.push(entry(dangling), None, Some(Effect::Put { stamp, bytes: "\"gone\"".into() }));
     block_on(store.engine().commit(batch)).unwrap();
+}
+
+/// How many records a collection has.
+pub fn records(store: &Store, collection: &str) -> u64 {
+    block_on(async {
+        let collection = store.documents(collection).await.unwrap();
+        let all = keyloom::Query::new().scan();
+        u64::try_from(collection.page(&all.take(10_000)).await.unwrap().records.len()).unwrap()
+    })
 }
 
 /// The record at a name of a collection, as the store has it.

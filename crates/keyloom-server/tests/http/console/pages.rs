@@ -5,17 +5,22 @@ use serde_json::{Value, json};
 use super::fixture::{self, block_on, stored};
 use crate::support::{Answer, TestServer};
 
-/// What the browser sends with a form.
+/// What the browser sends with a form, and the page that this leads to.
 pub fn post(server: &TestServer, path: &str, fields: &[(&str, &str)]) -> Answer {
+    follow(server, submit(server, path, fields))
+}
+
+/// What the browser sends with a form.
+pub fn submit(server: &TestServer, path: &str, fields: &[(&str, &str)]) -> Answer {
     let body = form(fields);
     let origin = format!("http://{}", server.address);
     let headers =
         [("content-type", "application/x-www-form-urlencoded"), ("origin", origin.as_str())];
-    follow(server, server.send("POST", path, &headers, body))
+    server.send("POST", path, &headers, body)
 }
 
 /// The page that an answer leads to, as a browser follows it.
-fn follow(server: &TestServer, answer: Answer) -> Answer {
+pub fn follow(server: &TestServer, answer: Answer) -> Answer {
     match answer.header("location") {
         Some(next) => server.get(next),
         None => answer,
@@ -26,7 +31,7 @@ fn form(fields: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-fn html(server: &TestServer, path: &str) -> String {
+pub fn html(server: &TestServer, path: &str) -> String {
     let answer = server.get(path);
     let text = String::from_utf8(answer.body.clone()).unwrap();
     assert_eq!(answer.status, 200, "{path}: {text}");
@@ -34,7 +39,7 @@ fn html(server: &TestServer, path: &str) -> String {
     text
 }
 
-fn twin(server: &TestServer, path: &str) -> Value {
+pub fn twin(server: &TestServer, path: &str) -> Value {
     let joint = if path.contains('?') { '&' } else { '?' };
     let by_parameter = server.get(&format!("{path}{joint}format=json")).expect(200);
     let by_header = server.send("GET", path, &[("accept", "application/json")], "").expect(200);
@@ -43,7 +48,7 @@ fn twin(server: &TestServer, path: &str) -> Value {
     by_parameter
 }
 
-const PAGES: [(&str, &str); 12] = [
+pub const PAGES: [(&str, &str); 14] = [
     ("/console/", "collections"),
     ("/console/schema", "keyspace"),
     ("/console/keys", "branches"),
@@ -54,6 +59,8 @@ const PAGES: [(&str, &str); 12] = [
     ("/console/collections/approval/record?key=r001", "history"),
     ("/console/collections/approval/record/edit?key=r001", "version"),
     ("/console/collections/approval/record/delete?key=r001", "keys"),
+    ("/console/collections/place/?index=around&lat=48.8&lon=2.3", "answer"),
+    ("/console/collections/place/indexes/around", "toml"),
     ("/console/collections/approval/indexes/requester", "inside"),
     ("/console/collections/approval/indexes/by_status", "inside"),
 ];
@@ -188,6 +195,9 @@ fn a_question_that_cannot_be_answered_keeps_the_form() {
         page.contains("No index serves this query") && page.contains("name=\"index\""),
         "{page}"
     );
+    // What is there is a list for people, and the sentence is said once.
+    assert!(page.contains("<dt>there is</dt>") && !page.contains("[&quot;approval:"), "{page}");
+    assert!(!page.contains("no index serves this query"), "{page}");
     // An index that was only chosen is no mistake yet.
     let chosen = html(&server, "/console/collections/approval/?index=requester");
     assert!(chosen.contains("name=\"where.requester_id\""));
@@ -202,12 +212,12 @@ fn a_record_shows_every_key_that_it_owns() {
     let kinds: Vec<&str> = keys.iter().map(|key| key["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["record", "entry", "entry", "entry", "history"]);
     assert!(keys.iter().all(|key| key["is_present"] == true));
+    // Those of its history outlive it.
+    let asked = twin(&server, "/console/collections/approval/record/delete?key=r005");
+    assert_eq!(asked["keys"], 4);
     fixture::damage(&server.store);
     let page = html(&server, path);
-    assert!(
-        page.contains("1 of them are not in the store") && page.contains(">missing<"),
-        "{page}"
-    );
+    assert!(page.contains("1 of them is not in the store") && page.contains(">missing<"), "{page}");
 }
 
 #[test]
@@ -323,7 +333,7 @@ fn what_cannot_be_saved_comes_back_with_the_reason_and_the_text() {
         (r#"{"a":1,"a":2}"#, "JSON"),
         (r#"{"id": "other"}"#, "part of the record&#39;s key"),
         (r#"{"status": "lost"}"#, "breaks its schema"),
-        ("[]", "a record is a JSON object"),
+        ("[]", "A record is a JSON object"),
     ] {
         let answer = post(&server, path, &[("text", text), ("version", &version)]);
         let page = String::from_utf8(answer.body).unwrap();
@@ -363,6 +373,19 @@ fn one_sees_what_a_user_sees() {
         assert_eq!(server.get(&format!("{path}?as=ana")).status, 403, "{path}");
     }
     assert!(!html(&server, "/console/?as=ana").contains("/console/keys"));
+}
+
+#[test]
+fn the_schema_is_shown_as_a_file_that_declares_the_same() {
+    let server = fixture::server();
+    let model = twin(&server, "/console/schema");
+    let read = keyloom::Schema::from_toml(model["toml"].as_str().unwrap()).unwrap();
+    let declared = keyloom::Schema::from_toml(fixture::SCHEMA).unwrap();
+    assert_eq!(read.declaration(), declared.declaration());
+    let page = html(&server, "/console/schema");
+    assert!(page.contains("[collection.approval.index.requester]"), "{page}");
+    let index = html(&server, "/console/collections/place/indexes/in_city");
+    assert!(index.contains("[collection.place.geo.in_city]\nkey = "), "{index}");
 }
 
 #[test]

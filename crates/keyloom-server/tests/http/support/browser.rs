@@ -176,6 +176,22 @@ impl Browser {
         );
     }
 
+    /// The windows, the first one first.
+    pub fn windows(&self) -> Vec<String> {
+        let handles = self.get("/window/handles");
+        handles.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Turns to a window.
+    pub fn turn_to(&self, window: &str) {
+        self.post("/window", &json!({ "handle": window }));
+    }
+
+    /// Closes the window that it is turned to.
+    pub fn close(&self) {
+        self.agent.delete(format!("{}/window", self.session)).call().unwrap();
+    }
+
     /// What the browser complains about, such as a broken policy.
     pub fn complaints(&self) -> Vec<String> {
         let log = self.post("/se/log", &json!({ "type": "browser" }));

@@ -1,0 +1,26 @@
+//! Addresses below the console that lead to no page.
+
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::visit::Visit;
+use crate::problem::Problem;
+
+/// What is at no path of the console.
+pub(super) async fn path(visit: Visit) -> Response {
+    visit.refuse(Problem::unknown_path().await)
+}
+
+/// A method that the page does not take, such as the address of a form that is opened as a page.
+pub(super) async fn method(visit: Visit) -> Response {
+    let title = "The path does not take this method";
+    let detail = "this is where a form leads to, and no page by itself";
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    visit.refuse(Problem::new(status, "method-not-allowed", title, detail))
+}
+
+/// A page whose path ends in a slash, by people who left it out.
+pub(super) async fn with_slash(uri: Uri) -> Response {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::temporary(&format!("{}/{query}", uri.path())).into_response()
+}
