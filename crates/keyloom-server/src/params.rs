@@ -1,6 +1,7 @@
 //! The parameters of a request, each known and each once.
 
 use axum::extract::FromRequestParts;
+use axum::http::Uri;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
@@ -16,6 +17,17 @@ impl Params {
     /// Reads a query string.
     pub(crate) fn read(query: &str) -> Self {
         Params(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The parameters of a request.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, Problem> {
+        let query = uri.query().unwrap_or_default();
+        // The reader of forms would put another character in place of what it cannot decode, and
+        // the question would be another one. Separators are ASCII: the whole decodes if all do.
+        if query.contains('%') {
+            decode(query)?;
+        }
+        Ok(Params::read(query))
     }
 
     /// The parameter of that name as bytes, which need not be text; empty where it is missing.
@@ -92,13 +104,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let query = parts.uri.query().unwrap_or_default();
-        // The reader of forms would put another character in place of what it cannot decode, and
-        // the question would be another one. Separators are ASCII: the whole decodes if all do.
-        if query.contains('%') {
-            decode(query)?;
-        }
-        Ok(Params::read(query))
+        Params::of(&parts.uri)
     }
 }
 

@@ -57,13 +57,6 @@ fn a_transaction_has_the_operations_that_were_set() {
 }
 
 #[test]
-fn requests_beyond_the_limit_are_refused_to_be_sent_again() {
-    let (sandbox, served) = serving(&["--requests-max", "0"]);
-    let refused = sandbox.run(&["get", "flow", "a", "--server", &served.url]).expect(5);
-    assert!(refused.err.contains("try again in a moment"), "{}", refused.err);
-}
-
-#[test]
 fn connections_beyond_the_limit_wait_for_their_turn() {
     let (_sandbox, served) = serving(&["--connections-max", "1"]);
     let ask = || {

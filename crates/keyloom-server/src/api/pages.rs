@@ -34,8 +34,7 @@ pub(super) async fn list(
     }
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
-    let params = Params::read(arrival.uri().query().unwrap_or_default());
-    let asked = asking::page(params, &declaration, &app.config().limits)?;
+    let asked = asking::page(Params::of(arrival.uri())?, &declaration, &app.config().limits)?;
     if asked.is_explain {
         return Ok(answer::json(&json!({ "plan": collection.explain(&asked.query).await? })));
     }
