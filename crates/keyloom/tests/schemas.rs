@@ -119,7 +119,7 @@ fn problems_of_several_files_name_their_own_file() {
             at(&a, &format!(":2:7: collection.note.key: {clash}")),
             at(&b, ":1:1: x: unknown key; a schema may have `collection`, `log`, `idempotency`"),
             at(&b, ":2:13: collection.note: is declared in another file already"),
-            at(&c, ": y: unknown key; a schema may have `collection`, `log`, `idempotency`"),
+            at(&c, ":1:72: y: unknown key; a schema may have `collection`, `log`, `idempotency`"),
         ]
     );
 }

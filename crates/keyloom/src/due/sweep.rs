@@ -5,6 +5,7 @@
 //! goes with all that belongs to it in one batch, which rests on its version: one that was
 //! prolonged since it was looked at stays.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -146,22 +147,25 @@ impl Pass<'_> {
         index: &Index,
         rows: &[Row],
     ) -> Result<Vec<Change>> {
-        let named: Vec<(&Bytes, Bytes)> = rows
-            .iter()
-            .filter_map(|row| {
-                let record = record_key_of(collection, index, &row.key, row.cell.bytes()?)?;
-                Some((&row.key, record))
-            })
-            .collect();
+        // Where answers mix moments, a record that was just prolonged may show two ends.
+        let mut named: BTreeMap<Bytes, Vec<&Bytes>> = BTreeMap::new();
+        for row in rows {
+            let value = row.cell.bytes();
+            let record = value.and_then(|value| record_key_of(collection, index, &row.key, value));
+            if let Some(record) = record {
+                named.entry(record).or_default().push(&row.key);
+            }
+        }
         let addresses: Vec<Address> = named
-            .iter()
-            .map(|(_, record)| Address::new(collection.area.clone(), record.clone()))
+            .keys()
+            .map(|record| Address::new(collection.area.clone(), record.clone()))
             .collect();
         let cells = self.session.engine.get(&self.session.space, &addresses).await?;
-        let removals = named.into_iter().zip(cells).filter_map(|((entry, key), cell)| {
+        let removals = named.into_iter().zip(cells).filter_map(|((key, entries), cell)| {
             // What cannot be read, and an entry that its record does not have, is for verify.
             let current = Current::from_cell(collection, &key, &cell?, None).ok()?;
-            let is_its = stored_keys_of(collection, index, &current.value).ok()?.contains(entry);
+            let own = stored_keys_of(collection, index, &current.value).ok()?;
+            let is_its = entries.iter().any(|entry| own.contains(*entry));
             let is_expired = collection.is_expired(&current.value, self.now);
             (is_its && is_expired).then(|| Change::expiry(collection, key, current))
         });

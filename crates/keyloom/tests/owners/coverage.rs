@@ -8,14 +8,17 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 25] = [
+const REFUSED: [&str; 28] = [
     "Store::apply",
+    "Store::stored_schema",
     "Store::index_state",
     "Store::build",
+    "Store::build_with_progress",
     "Store::disable",
     "Store::verify",
     "Store::verify_with",
     "Store::repair",
+    "Store::repair_with_progress",
     "Store::recount",
     "Store::raw_keys",
     "Store::stats",
