@@ -83,7 +83,14 @@ impl Caller {
     }
 }
 
-impl FromRequestParts<App> for Caller {
+/// Who asks, before it is known where they go.
+pub(crate) struct Recognised {
+    pub(crate) grant: Arc<Grant>,
+    /// The acting user, if there is one.
+    pub(crate) user: Option<String>,
+}
+
+impl FromRequestParts<App> for Recognised {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -93,6 +100,16 @@ impl FromRequestParts<App> for Caller {
         if let Some(arrival) = arrival {
             arrival.recognised(&grant);
         }
+        let user = acting_user(&grant, &parts.headers)?;
+        Ok(Recognised { grant, user })
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let Recognised { grant, user } = Recognised::from_request_parts(parts, app).await?;
         let path = PathParts::from_request_parts(parts, app).await?;
         let (store, base) = match path.find("space") {
             None => (app.store().clone(), String::new()),
@@ -101,7 +118,6 @@ impl FromRequestParts<App> for Caller {
         if !grant.enters(store.space_name()) {
             return Err(Problem::not_found("there is no such space for this caller"));
         }
-        let user = acting_user(&grant, &parts.headers)?;
         let store = match &user {
             Some(user) => store.acting_as(user)?,
             None => store,

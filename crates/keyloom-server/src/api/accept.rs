@@ -30,11 +30,15 @@ fn range_of_json(range: &str) -> Option<(u8, bool)> {
         "*/*" | "" => 0,
         _ => return None,
     };
-    let weight = parts.find_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>().ok())?
-    });
-    Some((exactness, weight.is_none_or(|weight| weight > 0.0)))
+    Some((exactness, weight(parts).is_none_or(|weight| weight > 0.0)))
+}
+
+/// How welcome a range is, by its parameters; `None` where they do not say.
+pub(super) fn weight<'p>(mut parameters: impl Iterator<Item = &'p str>) -> Option<f32> {
+    parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse().ok())?
+    })
 }
 
 #[cfg(test)]

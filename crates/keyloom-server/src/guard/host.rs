@@ -15,6 +15,10 @@ use crate::problem::Problem;
 
 /// Refuses a request that calls the server by a name that is not its own.
 pub(super) fn check(request: &Request, config: &Config) -> Result<(), Problem> {
+    // Those who watch over servers ask by address, some by HTTP/1.0, which needs no name.
+    if is_about_the_server(request.uri().path()) {
+        return Ok(());
+    }
     let uri_host = request.uri().authority().map(|authority| authority.as_str());
     let named = header_host(request.headers())?;
     let Some(host) = uri_host.or(named) else {
@@ -24,8 +28,7 @@ pub(super) fn check(request: &Request, config: &Config) -> Result<(), Problem> {
     let name = name(host);
     let is_ours = is_any_name_ours
         || is_loopback(name)
-        || config.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
-        || is_about_the_server(request.uri().path());
+        || config.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name));
     if is_ours {
         return Ok(());
     }

@@ -17,6 +17,8 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 const ID_BYTES_MAX: usize = 64;
 
+const TARGET: &str = "keyloom::access";
+
 /// The line of a request that was answered.
 pub(super) fn line(
     id: &HeaderValue,
@@ -26,15 +28,14 @@ pub(super) fn line(
     status: u16,
     took: Duration,
 ) {
-    tracing::info!(
-        target: "keyloom::access",
-        id = id.to_str().unwrap_or_default(),
-        method = known_method(method),
-        route,
-        caller = arrival.caller(),
-        status,
-        micros = took.as_micros() as u64,
-    );
+    let (id, method) = (id.to_str().unwrap_or_default(), known_method(method));
+    let (caller, micros) = (arrival.caller(), took.as_micros() as u64);
+    if status >= 500 {
+        // Beside the line that tells what went wrong, and with the id that the caller was given.
+        tracing::warn!(target: TARGET, id, method, route, caller, status, micros);
+    } else {
+        tracing::info!(target: TARGET, id, method, route, caller, status, micros);
+    }
 }
 
 /// The id that a caller gave, or a new one.

@@ -10,7 +10,7 @@ use keyloom::engine::{Batch, Space, Unit};
 use super::text::{Text, server};
 use crate::app::App;
 use crate::auth::Role;
-use crate::caller::Caller;
+use crate::caller::Recognised;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
@@ -42,18 +42,18 @@ async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
     Ok("ready\n")
 }
 
-/// What was counted. Collections are told to those who see them.
+/// What was counted, in all spaces. Collections are told to those who see them.
 async fn metrics(
     State(app): State<App>,
-    caller: Caller,
+    Recognised { grant, user }: Recognised,
     params: Params,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    if caller.grant.role == Role::User || caller.user.is_some() {
+    if grant.role == Role::User || user.is_some() {
         return Err(Problem::forbidden("users do not see how the server fares"));
     }
     let mut text = Text::new();
-    server(app.metrics(), &mut text, |collection| caller.grant.sees(collection));
+    server(app.metrics(), &mut text, |collection| grant.sees(collection));
     let streams = app.streams().open();
     text.single("keyloom_streams_open", "gauge", "Streams of changes that are open.", streams);
     text.family("keyloom_engine", "gauge", "What the engine knows of itself, of all spaces.");

@@ -140,6 +140,9 @@ fn wrong_questions_have_clear_answers() {
         let answer = server.send("GET", "/v1/changes?from=999", &[("accept", accept)], "");
         assert_eq!(answer.expect(409)["type"], "/problems/invalid-cursor");
     }
+    let unwelcome = [("accept", "text/event-stream;q=0, application/json")];
+    let page = server.send("GET", "/v1/changes?limit=1", &unwelcome, "").expect(200);
+    assert!(page["commits"].is_array(), "{page}");
     server.get("/v1/changes?collection=nobody").expect(404);
     server.send("GET", "/v1/changes", &[("keyloom-act-as", "ana")], "").expect(403);
     let without = TestServer::start(&SCHEMA.replace("[log]", ""));

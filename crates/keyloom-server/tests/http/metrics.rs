@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 
+use keyloom_server::{Authority, Config, new_token};
 use serde_json::json;
 
 use crate::support::TestServer;
@@ -108,10 +109,26 @@ fn the_last_minutes_are_there_for_plots() {
 }
 
 #[test]
+fn metrics_are_for_services_of_any_space() {
+    let (token, sha256) = new_token();
+    let rights = "role = \"service\"\ncollections = []\nverbs = []\nspaces = [\"other\"]";
+    let file = format!("[[token]]\nname = \"watch\"\nsha256 = \"{sha256}\"\n{rights}\n");
+    let authority = Authority::from_toml(&file).unwrap();
+    let server = TestServer::with(SCHEMA, Config { authority, ..Config::default() });
+    let bearer = format!("Bearer {token}");
+    let answer = server.send("GET", "/metrics", &[("authorization", &bearer)], "");
+    assert_eq!(answer.status, 200);
+    assert_eq!(server.get("/metrics").status, 401);
+}
+
+#[test]
 fn health_and_readiness_answer_and_users_see_no_metrics() {
     let server = TestServer::start(SCHEMA);
     assert_eq!(server.get("/health").body, b"ok\n");
     assert_eq!(server.get("/ready").body, b"ready\n");
+    // By HTTP/1.0, and without a name, as balancers ask.
+    assert_eq!(server.raw("GET /health HTTP/1.0\r\n\r\n").body, "ok\n");
+    assert_eq!(server.raw("GET /metrics HTTP/1.0\r\n\r\n").status, 400);
     server.send("GET", "/metrics", &[("keyloom-act-as", "ana")], "").expect(403);
     server.get("/metrics?x=1").expect(400);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

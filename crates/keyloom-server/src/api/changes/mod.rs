@@ -10,6 +10,7 @@ use axum::routing::get;
 use keyloom::{Changes, Error, ErrorKind, Logged, Position, Store};
 use serde_json::{Value, json};
 
+use crate::api::accept::weight;
 use crate::api::answer;
 use crate::api::routes::Routes;
 use crate::app::App;
@@ -24,6 +25,9 @@ pub(crate) use stream::Streams;
 
 /// How many commits a page has unless set.
 const PAGE: usize = 100;
+
+/// What a stream is.
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// Where a stream that broke off goes on.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -151,8 +155,11 @@ fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 /// Whether the answer is to be a stream.
 fn accepts_stream(headers: &HeaderMap) -> Result<bool, Problem> {
     let Some(accept) = header(headers, &name::ACCEPT)? else { return Ok(false) };
-    let mut kinds = accept.split(',').filter_map(|kind| kind.split(';').next()).map(str::trim);
-    Ok(kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream")))
+    Ok(accept.split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_stream = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
+        is_stream && weight(parts).is_none_or(|weight| weight > 0.0)
+    }))
 }
 
 /// The refusal of one stream too many.

@@ -89,7 +89,7 @@ pub(super) async fn answer(
     }));
     let events = events.map(|event| Ok::<Bytes, Infallible>(Bytes::from(event)));
     let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CONTENT_TYPE, super::EVENT_STREAM),
         (header::CACHE_CONTROL, "no-store"),
         // Proxies must not hold events back.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
