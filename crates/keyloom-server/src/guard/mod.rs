@@ -106,13 +106,13 @@ impl Guard {
         if let Err(problem) = checked {
             return problem.into_response();
         }
+        if let Some(preflight) = origin::preflight(&request, config, side) {
+            return preflight;
+        }
         if route_of(&request).is_some_and(|route| is_json_only(route.as_str()))
             && !takes_json(request.headers())
         {
             return Problem::not_acceptable().into_response();
-        }
-        if let Some(preflight) = origin::preflight(&request, config, side) {
-            return preflight;
         }
         if is_about_the_server(request.uri().path()) {
             return next.run(request).await;

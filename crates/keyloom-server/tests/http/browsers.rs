@@ -90,6 +90,7 @@ fn pages_of_other_origins_get_no_permission_unless_it_is_configured() {
         ("origin", "https://app.example"),
         ("access-control-request-method", "PUT"),
         ("access-control-request-headers", "content-type"),
+        ("accept", "image/png"),
     ];
     let closed = TestServer::start(SCHEMA);
     for path in [TICKET, "/console", "/nothing"] {

@@ -137,13 +137,14 @@ fn a_kept_page_is_shown_to_nobody_else() {
     let notes = "/v1/collections/note/records?scan=true";
     for _ in 0..2 {
         assert_eq!(texts(&ask(&admin.0, None, notes)), ["of ada", "of bob"]);
+        // At once, while the administrator's page is still kept.
+        assert_eq!(ask(&reader.0, None, notes).status, 403, "names no user");
+        assert_eq!(ask(&writer.0, None, notes).status, 403);
+        assert_eq!(ask("klm_unknown", None, notes).status, 401);
         for (user, text) in [("ada", "of ada"), ("bob", "of bob")] {
             let page = ask(&reader.0, Some(user), notes);
             assert_eq!(texts(&page), [text]);
         }
-        assert_eq!(ask(&reader.0, None, notes).status, 403, "names no user");
-        assert_eq!(ask(&writer.0, None, notes).status, 403);
-        assert_eq!(ask("klm_unknown", None, notes).status, 401);
     }
 }
 
