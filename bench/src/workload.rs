@@ -31,6 +31,12 @@ pub struct Approval {
 impl Approval {
     /// The record of that number, in a store for so many users.
     pub fn new(number: u64, users: u64) -> Self {
+        let unread = Approval::unread(number, users);
+        Approval { json: serde_json::from_str(&unread.text).unwrap_or_default(), ..unread }
+    }
+
+    /// As [`new`](Self::new), for those who take it as text: the JSON is not read.
+    pub fn unread(number: u64, users: u64) -> Self {
         let id = id(number);
         let requester = user(mix(number ^ 0x5eed_0001) % users);
         let approver = user(mix(number ^ 0x5eed_0002) % users);
@@ -42,8 +48,7 @@ impl Approval {
         let reason = prose(number, RECORD_BYTES - head.len() - 2);
         let text = format!("{head}{reason}\"}}");
         debug_assert_eq!(text.len(), RECORD_BYTES);
-        let json = serde_json::from_str(&text).unwrap_or_default();
-        Approval { id, requester, approver, created_ms, code, text, json }
+        Approval { id, requester, approver, created_ms, code, text, json: Value::Null }
     }
 }
 

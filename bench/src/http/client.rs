@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 /// Makes the request of that number.
 pub type Request = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
@@ -51,7 +54,7 @@ pub async fn drive(
 
 /// One answer's body.
 pub async fn fetch(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
-    Connection::open(address).await?.ask(request).await
+    Ok(Connection::open(address).await?.ask(request).await?.to_vec())
 }
 
 impl Connection {
@@ -61,20 +64,20 @@ impl Connection {
         Ok(Connection { stream, received: Vec::with_capacity(32 << 10) })
     }
 
-    /// Sends one request and reads its whole answer.
-    async fn ask(&mut self, request: &[u8]) -> Result<Vec<u8>> {
+    /// Sends one request and reads its whole answer, of which it gives the body.
+    async fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(request).await?;
         self.received.clear();
         let (head, length) = loop {
-            if let Some(head) = end_of_head(&self.received) {
-                break (head, length(&self.received[..head])?);
+            if let Some(end) = memmem::find(&self.received, END_OF_HEAD) {
+                break (end + END_OF_HEAD.len(), length(&self.received[..end])?);
             }
             self.read().await?;
         };
         while self.received.len() < head + length {
             self.read().await?;
         }
-        Ok(self.received.split_off(head))
+        Ok(&self.received[head..])
     }
 
     async fn read(&mut self) -> Result<()> {
@@ -85,16 +88,18 @@ impl Connection {
     }
 }
 
-fn end_of_head(received: &[u8]) -> Option<usize> {
-    received.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
-}
-
 /// The length of the body that follows this head.
 fn length(head: &[u8]) -> Result<usize> {
-    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
-    if !head.starts_with("http/1.1 2") {
-        bail!("the server answered {}", head.lines().next().unwrap_or_default());
+    const LENGTH: &[u8] = b"content-length:";
+    if !head.starts_with(b"HTTP/1.1 2") {
+        let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        bail!("the server answered {}", String::from_utf8_lossy(line));
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    length.context("an answer without a length")?.trim().parse().context("no length")
+    let mut lines = memmem::find_iter(head, b"\r\n").map(|end| &head[end + 2..]);
+    let is_length = |line: &&[u8]| {
+        line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH))
+    };
+    let line = lines.find(is_length).context("an answer without a length")?;
+    let value = line[LENGTH.len()..].split(|byte| *byte == b'\r').next().unwrap_or_default();
+    std::str::from_utf8(value)?.trim().parse().context("no length")
 }

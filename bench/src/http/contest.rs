@@ -74,7 +74,7 @@ async fn inserts(options: &Options) -> Result<()> {
     let keyloom = serve(behind).await?;
     let library = open(options, "inserts-library").await?;
     let users = users_of(options.records);
-    let asked: Request = Arc::new(move |number| insert_of(&Approval::new(number, users)));
+    let asked: Request = Arc::new(move |number| insert_of(&Approval::unread(number, users)));
     let (over_http, in_process) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut rates = Rates::default();
     for _ in 0..options.rounds {
@@ -174,9 +174,10 @@ fn list_of(number: u64) -> Vec<u8> {
 }
 
 fn insert_of(approval: &Approval) -> Vec<u8> {
-    let head = "POST /v1/collections/approval/records HTTP/1.1\r\nHost: 127.0.0.1\r\n\
-        Content-Type: application/json";
-    format!("{head}\r\nContent-Length: {}\r\n\r\n{}", approval.text.len(), approval.text).into()
+    const HEAD: &str = "POST /v1/collections/approval/records HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+        Content-Type: application/json\r\nContent-Length: ";
+    let length = approval.text.len().to_string();
+    [HEAD, &length, "\r\n\r\n", &approval.text].concat().into()
 }
 
 /// What one side reached in one round.

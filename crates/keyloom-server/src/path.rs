@@ -4,6 +4,8 @@
 //! never divides. It decodes what it matched, leniently. What that would let through is refused
 //! by the guards, before anybody answers.
 
+use std::borrow::Cow;
+
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -63,6 +65,6 @@ pub(crate) fn decode(part: &str) -> Result<String, Problem> {
 }
 
 /// Encodes text as one part of a path.
-pub(crate) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+pub(crate) fn encode(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, RESERVED).into()
 }

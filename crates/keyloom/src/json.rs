@@ -16,7 +16,9 @@
 
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -146,11 +148,15 @@ impl<'de> Visitor<'de> for Strict {
         let inner = self.inner()?;
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if object.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("duplicate key {name:?}")));
+            match object.entry(name) {
+                Entry::Vacant(place) => {
+                    place.insert(members.next_value_seed(inner)?);
+                }
+                Entry::Occupied(first) => {
+                    let name = first.key();
+                    return Err(A::Error::custom(format_args!("duplicate key {name:?}")));
+                }
             }
-            let value = members.next_value_seed(inner)?;
-            object.insert(name, value);
         }
         Ok(Value::Object(object))
     }
@@ -181,14 +187,14 @@ fn check_numbers(text: &[u8]) -> Result<(), Fault> {
 /// How long the string is that a text begins with, quotes included.
 fn string_bytes(text: &[u8]) -> usize {
     let mut at = 1;
-    while let Some(&byte) = text.get(at) {
-        match byte {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += found;
+        match text[at] {
             b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+            _ => at += 2,
         }
     }
-    at
+    text.len()
 }
 
 fn fault_at(text: &[u8], at: usize, number: &str, reason: &str) -> Fault {

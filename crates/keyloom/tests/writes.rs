@@ -207,6 +207,40 @@ async fn insert_replace_and_upsert_differ_in_what_they_expect() {
 }
 
 #[tokio::test]
+async fn json_text_is_inserted_as_it_is_meant_or_not_at_all() {
+    for subject in Subject::all().await {
+        let users = subject.collection("user").await;
+        let text = r#" {"userId": "ana", "email": "a@x", "n": 18446744073709551615} "#;
+        let inserted = users.insert_json(text).await.unwrap();
+        let kept = r#"{"userId":"ana","email":"a@x","n":18446744073709551615}"#;
+        assert_eq!(inserted.text(), kept.as_bytes());
+        assert_eq!(inserted, users.get_document("ana").await.unwrap().unwrap());
+        let again = users.insert_json(text).await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        let keys = subject.keys().await;
+        for (refused, kind) in [
+            (r#"{"userId": "bo", "userId": "bo"}"#, ErrorKind::InvalidArgument),
+            (r#"{"userId": "bo", "n": 18446744073709551616}"#, ErrorKind::InvalidArgument),
+            (r#"{"userId": "bo""#, ErrorKind::InvalidArgument),
+            ("", ErrorKind::InvalidArgument),
+            ("[]", ErrorKind::InvalidRecord),
+            (r#"{"userId": 5}"#, ErrorKind::InvalidRecord),
+        ] {
+            let error = users.insert_json(refused).await.unwrap_err();
+            assert_eq!((error.kind(), error.fate()), (kind, Fate::DidNotHappen), "{refused}");
+        }
+        assert_eq!(subject.keys().await, keys);
+        let keyed = users.with_idempotency_key("once").unwrap();
+        let first = keyed.insert_json(r#"{"userId": "bo"}"#).await.unwrap();
+        assert_eq!(keyed.insert_json(r#"{ "userId": "bo" }"#).await.unwrap(), first);
+        // The same write, however it is given.
+        assert_eq!(keyed.insert(&json!({ "userId": "bo" })).await.unwrap(), first);
+        let other = keyed.insert_json(r#"{"userId": "cy"}"#).await.unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::IdempotencyConflict);
+    }
+}
+
+#[tokio::test]
 async fn a_late_event_is_ignored_and_moves_nothing() {
     for it in Subject::all().await {
         let executions = it.collection("execution").await;

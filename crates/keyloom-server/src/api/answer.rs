@@ -1,5 +1,8 @@
 //! Answers of JSON, and of one record.
 
+use std::fmt::Write as _;
+
+use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use keyloom::{CollectionDeclaration, Document, Stored, Version};
@@ -7,6 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::conditions;
+use crate::guard::HEADERS_MAX;
 use crate::problem::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -17,7 +21,7 @@ pub(super) fn json(value: &Value) -> Response {
 }
 
 /// JSON that was written.
-pub(super) fn text(text: impl Into<axum::body::Body>) -> Response {
+pub(super) fn text(text: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, JSON)], text.into()).into_response()
 }
 
@@ -48,12 +52,17 @@ impl RecordText {
     /// A record as it is stored. One that is no JSON cannot be sent as such.
     pub(super) fn of(document: Document) -> Result<Self, Problem> {
         match is_json(document.text()) {
-            true => Ok(RecordText { version: document.version(), text: document.into_text() }),
+            true => Ok(RecordText::of_write(document)),
             false => {
                 tracing::error!("a stored record is no JSON; keyloom verify finds it");
                 Err(Problem::corrupt("the record in the store is no JSON"))
             }
         }
+    }
+
+    /// A record that a write gave, which looked at it or made it.
+    pub(super) fn of_write(document: Document) -> Self {
+        RecordText { version: document.version(), text: document.into_text() }
     }
 
     /// A record that was read from a history.
@@ -72,8 +81,13 @@ impl RecordText {
 
     /// The answer with the record.
     fn into_answer(self, status: StatusCode) -> Response {
-        let headers = [(header::CONTENT_TYPE, JSON), (header::ETAG, etag(self.version))];
-        (status, headers, self.text).into_response()
+        let mut answer = Response::new(Body::from(self.text));
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        headers.reserve(HEADERS_MAX);
+        headers.insert(header::CONTENT_TYPE, JSON);
+        headers.insert(header::ETAG, etag(self.version));
+        answer
     }
 
     /// The answer to a read, which may depend on what the caller has.
@@ -105,13 +119,15 @@ pub(super) fn is_json(text: &[u8]) -> bool {
 
 /// A version as an entity tag.
 fn etag(version: Version) -> HeaderValue {
-    // Hex digits and a hyphen are always a header's value.
-    HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+    let mut tag = String::with_capacity(64);
+    // Writing into memory cannot fail, and hex digits and a hyphen are always a header's value.
+    let _ = write!(tag, "\"{version}\"");
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// Adds a header with a path, which is ASCII.
-pub(super) fn with_path(mut answer: Response, name: header::HeaderName, path: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(path) {
+pub(super) fn with_path(mut answer: Response, name: header::HeaderName, path: String) -> Response {
+    if let Ok(value) = HeaderValue::try_from(path) {
         answer.headers_mut().insert(name, value);
     }
     answer

@@ -81,10 +81,12 @@ impl<'c> Names<'c> {
 
     /// The path of a record, as `Location` and `Content-Location` have it.
     pub(super) async fn path(&mut self, stored_at: &str) -> Result<String, Problem> {
-        let (base, collection) = (&self.caller.base, encode(self.collection.name()));
+        let (base, collection) = (&*self.caller.base, encode(self.collection.name()));
         let Name { key, owner } = self.of(stored_at).await?;
-        let owner = owner.map(|owner| format!("/owners/{}", encode(owner))).unwrap_or_default();
-        Ok(format!("{base}/v1/collections/{collection}{owner}/records/{}", encode(key)))
+        let (key, owner) = (encode(key), owner.map(encode));
+        let owned = owner.as_ref().map_or(["", ""], |owner| ["/owners/", owner]);
+        let parts = [base, "/v1/collections/", &collection, owned[0], owned[1], "/records/", &key];
+        Ok(parts.concat())
     }
 
     /// An error about a record of this collection. Who holds a unique value is named as URLs do,

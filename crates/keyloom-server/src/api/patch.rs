@@ -62,7 +62,9 @@ pub(super) async fn patch(
         }
     };
     match written {
-        Ok(written) => Ok(RecordText::of(written.document)?.into_written(StatusCode::OK, may_read)),
+        Ok(written) => {
+            Ok(RecordText::of_write(written.document).into_written(StatusCode::OK, may_read))
+        }
         Err(error) => {
             let mut names = Names::new(&app, &path, &caller, &collection);
             Err(told(&mut names, may_read, Sent::Part, error).await)

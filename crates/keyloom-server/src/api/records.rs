@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answer::{RecordText, Validator, with_path};
 use super::conditions::{Tags, if_match, if_none_match};
 use super::names::Names;
-use super::record_body::RecordBody;
+use super::record_body::{RecordBody, RecordJson};
 use super::template::take_key;
 use super::typed::timestamp;
 use super::{pages, patch};
@@ -123,7 +123,7 @@ async fn insert(
     path: PathParts,
     params: Params,
     headers: HeaderMap,
-    RecordBody(record): RecordBody,
+    RecordJson(record): RecordJson,
 ) -> Result<Response, Problem> {
     params.finish()?;
     if if_match(&headers)?.is_some() || if_none_match(&headers)?.is_some() {
@@ -133,13 +133,13 @@ async fn insert(
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
-    let document = match collection.insert(&record).await {
+    let document = match collection.insert_json(&record).await {
         Ok(document) => document,
         Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
     let location = names.path(document.key()).await?;
-    let answer = RecordText::of(document)?.into_written(StatusCode::CREATED, may_read);
-    Ok(with_path(answer, header::LOCATION, &location))
+    let answer = RecordText::of_write(document).into_written(StatusCode::CREATED, may_read);
+    Ok(with_path(answer, header::LOCATION, location))
 }
 
 /// `PUT /records/{key}`
@@ -193,11 +193,11 @@ async fn put(
         Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
     if effect != Effect::Created {
-        return Ok(RecordText::of(document)?.into_written(StatusCode::OK, may_read));
+        return Ok(RecordText::of_write(document).into_written(StatusCode::OK, may_read));
     }
     let location = names.path(document.key()).await?;
-    let answer = RecordText::of(document)?.into_written(StatusCode::CREATED, may_read);
-    Ok(with_path(answer, header::LOCATION, &location))
+    let answer = RecordText::of_write(document).into_written(StatusCode::CREATED, may_read);
+    Ok(with_path(answer, header::LOCATION, location))
 }
 
 /// The answer to a `PUT` that asks for a version of what is not there.

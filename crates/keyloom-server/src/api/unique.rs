@@ -44,7 +44,7 @@ async fn look_up(
     let own = Names::new(&app, &path, &caller, &collection).path(document.key()).await?;
     let answer =
         RecordText::of(document)?.into_conditional(&headers, Validator::of(&declaration))?;
-    Ok(with_path(answer, header::CONTENT_LOCATION, &own))
+    Ok(with_path(answer, header::CONTENT_LOCATION, own))
 }
 
 /// The parts of a path behind `/unique/{index}/`, split before they are decoded.

@@ -20,7 +20,7 @@ use super::grant::Grant;
 use super::token::{Hash, hash, random_text};
 use super::{Authority, now};
 use crate::app::App;
-use crate::body::{RawBody, media_type};
+use crate::body::{RawBody, has_media_type};
 use crate::params::Params;
 use crate::path;
 use crate::problem::Problem;
@@ -120,8 +120,9 @@ async fn sign_in(
     headers: HeaderMap,
     body: RawBody,
 ) -> Result<Response, Problem> {
-    if media_type(&headers).as_deref() != Some("application/x-www-form-urlencoded") {
-        return Err(Problem::unsupported_media_type("application/x-www-form-urlencoded"));
+    const FORM: &str = "application/x-www-form-urlencoded";
+    if !has_media_type(&headers, &[FORM]) {
+        return Err(Problem::unsupported_media_type(FORM));
     }
     let mut fields = Params::read(&String::from_utf8_lossy(&body.0));
     let token = fields.take("token")?.unwrap_or_default();

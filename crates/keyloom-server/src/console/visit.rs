@@ -16,7 +16,7 @@ use super::page::Page;
 use super::refusal::Refusal;
 use crate::app::App;
 use crate::auth::Verb;
-use crate::body::RawBody;
+use crate::body::{RawBody, has_media_type};
 use crate::caller::{ACT_AS, Caller};
 use crate::params::Params;
 use crate::path::{self, PathParts};
@@ -247,10 +247,9 @@ impl FromRequest<App> for Sent {
     type Rejection = std::convert::Infallible;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, std::convert::Infallible> {
-        let media = crate::body::media_type(request.headers());
-        if media.as_deref() != Some("application/x-www-form-urlencoded") {
-            let wanted = "application/x-www-form-urlencoded";
-            return Ok(Sent(Err(Problem::unsupported_media_type(wanted))));
+        const FORM: &str = "application/x-www-form-urlencoded";
+        if !has_media_type(request.headers(), &[FORM]) {
+            return Ok(Sent(Err(Problem::unsupported_media_type(FORM))));
         }
         let body = RawBody::from_request(request, app).await;
         let read = |RawBody(bytes)| Params::read(&String::from_utf8_lossy(&bytes));

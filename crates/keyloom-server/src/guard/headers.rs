@@ -16,10 +16,12 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
+/// Room for these, and for those of most answers. Who makes an answer can reserve it at once.
+pub(crate) const HEADERS_MAX: usize = 16;
+
 /// Adds what is missing. Those who answer may have set a policy or a lifetime of their own.
 pub(super) fn secure(answer: &mut HeaderMap, side: Side) {
-    // Room for these and for what comes after them, at once.
-    answer.reserve(16);
+    answer.reserve(HEADERS_MAX);
     for (name, value) in ALWAYS {
         answer.insert(name, HeaderValue::from_static(value));
     }

@@ -35,6 +35,7 @@ use tokio::sync::Semaphore;
 
 pub(crate) use self::arrival::Arrival;
 pub(crate) use self::flight::Overloaded;
+pub(crate) use self::headers::HEADERS_MAX;
 
 use self::flight::Flight;
 use crate::api::{is_json_only, takes_json};

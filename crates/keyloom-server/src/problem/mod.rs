@@ -176,17 +176,6 @@ impl Problem {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request-timeout", title, detail).with_retry()
     }
 
-    /// A body that broke off or is too large.
-    pub(crate) fn unread_body(error: &axum::Error, bytes_max: usize) -> Self {
-        use std::error::Error as _;
-        let is_too_large =
-            error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-        if !is_too_large {
-            return Problem::invalid_request("the body broke off");
-        }
-        Problem::too_long_body(bytes_max)
-    }
-
     /// A body over the limit.
     pub(crate) fn too_long_body(bytes_max: usize) -> Self {
         let title = "Something is larger than the limit";

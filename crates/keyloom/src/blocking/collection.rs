@@ -66,6 +66,7 @@ impl<T> Collection<T> {
         fn declaration(&self) -> Result<Arc<CollectionDeclaration>>;
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
+        fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Document>;
         fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;
         fn get_document_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Document>>;
         fn name_of(&self, key: &str) -> Result<String>;

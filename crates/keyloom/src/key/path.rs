@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One step into a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,9 +78,18 @@ impl Path {
     /// The value at the end of some steps of a path, as [`get`](Self::get) finds it.
     pub(crate) fn get_steps<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
         steps.iter().try_fold(value, |at, step| match step {
-            Step::Name(name) => at.as_object()?.get(name),
+            Step::Name(name) => member(at.as_object()?, name),
             Step::Each | Step::EachKey => None,
         })
+    }
+}
+
+/// A member of an object. Most have a few members, and comparing names is faster than hashing one.
+fn member<'v>(members: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    const FEW: usize = 12;
+    match members.len() {
+        0..=FEW => members.iter().find(|(found, _)| *found == name).map(|(_, value)| value),
+        _ => members.get(name),
     }
 }
 
@@ -171,5 +180,17 @@ mod tests {
         assert_eq!(get("a.b.c"), None);
         assert_eq!(get("a.n.c"), None);
         assert_eq!(get("list.*"), None);
+    }
+
+    #[test]
+    fn a_member_is_found_among_few_and_among_many() {
+        let get = |name: &str, record: &Value| Path::parse(name).unwrap().get(record).cloned();
+        for count in 0..40 {
+            let record: Value = (0..count).map(|n| (format!("m{n}"), json!(n))).collect();
+            for member in 0..count {
+                assert_eq!(get(&format!("m{member}"), &record), Some(json!(member)));
+            }
+            assert_eq!(get(&format!("m{count}"), &record), None);
+        }
     }
 }

@@ -47,7 +47,7 @@ impl Version {
 
     /// The incarnation as 32 lower-case hex digits.
     pub(crate) fn incarnation_text(self) -> String {
-        self.incarnation.iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:032x}", u128::from_be_bytes(self.incarnation))
     }
 
     /// The version after this one.
@@ -99,10 +99,7 @@ pub(crate) fn now_ms() -> u64 {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.incarnation {
-            write!(f, "{byte:02x}")?;
-        }
-        write!(f, "-{}", self.revision)
+        write!(f, "{:032x}-{}", u128::from_be_bytes(self.incarnation), self.revision)
     }
 }
 

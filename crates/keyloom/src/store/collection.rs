@@ -15,6 +15,7 @@ use crate::counted::{Fetched, fetch, fetch_one};
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
+use crate::json::read_json;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Version, shown, with_indexes_of};
 use crate::schema::{
@@ -110,6 +111,33 @@ impl<T> Collection<T> {
                 index::delete(&session, &self.name, key, Some(version))
             });
         deleted.map(drop)
+    }
+
+    /// As [`insert`](Self::insert), of JSON text from outside, which is read as strictly as
+    /// [`read_json`] does.
+    pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Document> {
+        let read = || read_json(text.as_ref());
+        self.insert_value(read()?, read).await
+    }
+
+    /// Inserts a record, and asks for it `again` if it has to be tried anew: the first attempt
+    /// takes it without a copy.
+    async fn insert_value(
+        &self,
+        mut value: Value,
+        again: impl Fn() -> Result<Value>,
+    ) -> Result<Document> {
+        if self.session.key().is_none() {
+            let known = self.session.loaded().await?;
+            match write::insert(&self.session, &self.name, value).await {
+                Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
+                inserted => return inserted,
+            }
+            value = again()?;
+        }
+        once!(&self.session, self.request("insert", || value.clone()), |session| {
+            write::insert(&session, &self.name, value.clone())
+        })
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.
@@ -322,18 +350,8 @@ impl<T: Serialize> Collection<T> {
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
     pub async fn insert(&self, record: &T) -> Result<Document> {
-        let mut value = self.json_of(record).await?;
-        if self.session.key().is_none() {
-            let known = self.session.loaded().await?;
-            match write::insert(&self.session, &self.name, value).await {
-                Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
-                inserted => return inserted,
-            }
-            value = self.json_of(record).await?;
-        }
-        once!(&self.session, self.request("insert", || value.clone()), |session| {
-            write::insert(&session, &self.name, value.clone())
-        })
+        let value = self.json_of(record).await?;
+        self.insert_value(value, || to_json(&self.name, record)).await
     }
 
     /// Creates a record, or replaces the one with its key.

@@ -139,7 +139,7 @@ where
         Ok(job) => {
             let mut accepted = answer::json(&job.to_json());
             *accepted.status_mut() = StatusCode::ACCEPTED;
-            Ok(answer::with_path(accepted, header::LOCATION, &location(caller, &job)))
+            Ok(answer::with_path(accepted, header::LOCATION, location(caller, &job)))
         }
         Err(running) => {
             let title = "A job of this kind is running";
@@ -147,7 +147,7 @@ where
             let problem = Problem::new(StatusCode::CONFLICT, "already-running", title, detail)
                 .with("job", running.id.to_string());
             let refused = problem.into_response();
-            Ok(answer::with_path(refused, header::LOCATION, &location(caller, &running)))
+            Ok(answer::with_path(refused, header::LOCATION, location(caller, &running)))
         }
     }
 }

@@ -20,22 +20,38 @@ pub(crate) const ID_ALPHABET: &[u8; 62] =
 pub(crate) const CODE_ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 pub(super) struct Alphabet {
+    #[cfg(test)]
     letters: &'static [u8],
     pub(super) class: Class,
+    /// What each byte is mirrored to.
+    mirrored: [u8; 256],
 }
 
 impl Alphabet {
     const fn new(letters: &'static [u8]) -> Self {
-        Alphabet { letters, class: Class::of(letters) }
+        let mut mirrored = [0; 256];
+        let mut byte = 0;
+        while byte < mirrored.len() {
+            mirrored[byte] = byte as u8;
+            byte += 1;
+        }
+        let mut place = 0;
+        while place < letters.len() {
+            mirrored[letters[place] as usize] = letters[letters.len() - 1 - place];
+            place += 1;
+        }
+        Alphabet {
+            #[cfg(test)]
+            letters,
+            class: Class::of(letters),
+            mirrored,
+        }
     }
 
     /// The character as far from the end as `byte` is from the start; a byte outside the alphabet
     /// stays what it is.
     pub(super) fn mirror(&self, byte: u8) -> u8 {
-        match self.letters.binary_search(&byte) {
-            Ok(place) => self.letters[self.letters.len() - 1 - place],
-            Err(_) => byte,
-        }
+        self.mirrored[usize::from(byte)]
     }
 }
 

@@ -78,11 +78,24 @@ impl Codec {
         }
     }
 
+    /// The alphabet of every position, for codecs that have one for all.
+    fn alphabet(&self) -> Option<&'static Alphabet> {
+        match self {
+            Codec::Boolean => Some(&alphabet::BITS),
+            Codec::Timestamp => Some(&alphabet::DIGITS),
+            Codec::Float | Codec::Uuid { version: None } => Some(&alphabet::HEX),
+            Codec::Id => Some(&alphabet::ID),
+            Codec::Geohash { .. } => Some(&alphabet::GEOHASH),
+            _ => None,
+        }
+    }
+
     /// What may stand at a position within the width.
     pub(in crate::key) fn position(&self, place: usize) -> Position {
+        if let Some(alphabet) = self.alphabet() {
+            return Position::of(alphabet);
+        }
         match self {
-            Codec::Boolean => Position::of(&alphabet::BITS),
-            Codec::Float => Position::of(&alphabet::HEX),
             Codec::DateTime => match calendar::SHAPE[place] {
                 b'0' => Position::of(&alphabet::DIGITS),
                 literal => Position::literal(literal),
@@ -94,13 +107,11 @@ impl Codec {
                 (16, Some(_)) => Position::some_of(b"89ab", &alphabet::HEX),
                 _ => Position::of(&alphabet::HEX),
             },
-            Codec::Id => Position::of(&alphabet::ID),
             Codec::Code(CodePattern(pattern)) => match pattern.as_bytes()[place] {
                 b'*' => Position::of(&alphabet::CODE),
                 literal => Position::literal(literal),
             },
-            Codec::Geohash { .. } => Position::of(&alphabet::GEOHASH),
-            // Timestamps; codecs without a width are never asked.
+            // Codecs without a width are never asked.
             _ => Position::of(&alphabet::DIGITS),
         }
     }
@@ -136,7 +147,7 @@ impl Codec {
     pub(super) fn read_fixed(&self, bytes: &[u8], desc: bool) -> Option<Value> {
         let mut text = bytes.to_vec();
         self.turn(desc, &mut text);
-        if !text.iter().enumerate().all(|(place, &b)| self.position(place).allowed.contains(b)) {
+        if self.wrong_place(&text).is_some() {
             return None;
         }
         match self {
@@ -151,9 +162,23 @@ impl Codec {
     }
 
     fn turn(&self, desc: bool, bytes: &mut [u8]) {
-        if desc {
-            for (place, byte) in bytes.iter_mut().enumerate() {
-                *byte = self.position(place).turn(*byte, true);
+        if !desc {
+            return;
+        }
+        if let Some(alphabet) = self.alphabet() {
+            return bytes.iter_mut().for_each(|byte| *byte = alphabet.mirror(*byte));
+        }
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = self.position(place).turn(*byte, true);
+        }
+    }
+
+    /// The first place whose byte may not stand there.
+    fn wrong_place(&self, bytes: &[u8]) -> Option<usize> {
+        match self.alphabet() {
+            Some(alphabet) => bytes.iter().position(|&byte| !alphabet.class.contains(byte)),
+            None => {
+                (0..bytes.len()).find(|&place| !self.position(place).allowed.contains(bytes[place]))
             }
         }
     }
@@ -214,11 +239,7 @@ impl Codec {
             let found = text.chars().count();
             return Err(format!("{}, but this has {found} characters", self.describe()));
         }
-        let wrong = text
-            .bytes()
-            .enumerate()
-            .position(|(place, byte)| !self.position(place).allowed.contains(byte));
-        match wrong {
+        match self.wrong_place(text.as_bytes()) {
             None => Ok(()),
             Some(place) => {
                 // The byte may lie inside a character; its number is that of the character.
