@@ -10,6 +10,7 @@
 mod embedded_support;
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -247,11 +248,11 @@ async fn closing_releases_the_folder_and_ends_every_call() {
     assert_eq!(keys_of(&again).await, ["key"]);
 }
 
-/// Lengths of the journals in a store.
-fn journal_lengths(folder: &Path) -> Vec<u64> {
+/// The journals in a store.
+fn journals(folder: &Path) -> Vec<Metadata> {
     let files = std::fs::read_dir(folder.join("cells")).unwrap().map(Result::unwrap);
     let journals = files.filter(|file| file.path().extension().is_some_and(|end| end == "jnl"));
-    journals.map(|journal| journal.metadata().unwrap().len()).collect()
+    journals.map(|journal| journal.metadata().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -273,7 +274,28 @@ async fn a_clean_close_leaves_nothing_to_recover_and_loses_nothing() {
             store.close().await.unwrap();
         }
         drop(store);
-        assert_eq!(journal_lengths(folder.path()), [0]);
+        let lengths: Vec<u64> = journals(folder.path()).iter().map(Metadata::len).collect();
+        assert_eq!(lengths, [0]);
+    }
+}
+
+/// What keeps a sync short: a journal of fjall's has blocks before they are written. One that was
+/// there when the store was opened has not: fjall goes on at its end.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_journal_has_its_blocks_ahead() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = || journals(folder.path()).iter().map(|file| file.blocks() * 512).max();
+    for is_new in [true, false] {
+        let store = Embedded::open(folder.path(), options()).unwrap();
+        for number in 1..50 {
+            store.commit(put(&format!("key {number}"), &"x".repeat(10_000))).await.unwrap();
+            let is_ahead = blocks() >= Some((number + 1) * 10_000);
+            assert_eq!(is_ahead, is_new, "{number}: {:?}", blocks());
+        }
+        store.close().await.unwrap();
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fjall::config::{HashRatioPolicy, PinningPolicy};
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
@@ -17,6 +18,7 @@ use super::folder::Folder;
 use super::group::Change;
 use super::log::Changes;
 use super::options::Options;
+use super::runway::{CELL_OVERHEAD_BYTES, Runway, journal_path, last_journal};
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -61,6 +63,7 @@ impl Survives {
 pub(super) struct Database {
     cells: Keyspace,
     fjall: fjall::Database,
+    runway: Runway,
     folder: Folder,
 }
 
@@ -68,6 +71,7 @@ impl Database {
     /// Opens what is in the folder, or creates it.
     pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
         let at = |error| fault::opening(folder.path(), error);
+        let runway = Runway::before_open(folder.cells_path());
         let fjall = fjall::Database::builder(folder.cells_path())
             .cache_size(options.block_cache_bytes)
             .manual_journal_persist(true)
@@ -85,7 +89,7 @@ impl Database {
             fjall.persist(PersistMode::SyncAll).map_err(at)?;
             folder.finish_creation()?;
         }
-        Ok(Database { cells, fjall, folder })
+        Ok(Database { cells, fjall, runway, folder })
     }
 
     /// The cells, to be read through a snapshot.
@@ -98,10 +102,11 @@ impl Database {
         self.fjall.snapshot()
     }
 
-    /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this order. After an
-    /// error nothing of it is in memory, but the journal may have it; see [`fault::Fault`].
+    /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this
+    /// order. After an error nothing of it is in memory, but the journal may have it; see
+    /// [`fault::Fault`].
     pub(super) fn write(
-        &self,
+        &mut self,
         cells: &[Change],
         log: &Changes,
         survives: Survives,
@@ -111,7 +116,11 @@ impl Database {
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), room)
             .durability(Some(survives.mode()));
         let cells = cells.iter().map(|change| (&change.key.bytes, &change.stored));
-        for (key, stored) in cells.chain(log.iter().map(|(key, stored)| (key, stored))) {
+        let written = cells.chain(log.iter().map(|(key, stored)| (key, stored)));
+        if survives == Survives::Power {
+            self.runway.announce(written.clone().map(|(key, stored)| weight(key, stored)).sum());
+        }
+        for (key, stored) in written {
             match stored.clone() {
                 Some(stored) => batch.insert(&self.cells, key.clone(), stored),
                 None => batch.remove(&self.cells, key.clone()),
@@ -129,7 +138,7 @@ impl Database {
     pub(super) fn close(self) -> Result<(), fault::Fault> {
         self.flush()?;
         let is_flushed = self.cells.tree.get_highest_memtable_seqno().is_none();
-        let Database { cells, fjall, folder } = self;
+        let Database { cells, fjall, folder, .. } = self;
         drop(cells);
         drop(fjall);
         if is_flushed {
@@ -174,24 +183,17 @@ impl Database {
     }
 }
 
-/// Empties the journal with the highest number, which is the one that fjall goes on with. Those
-/// before it are removed by fjall when their batches are in tables.
+/// What a cell takes in the journal, at most.
+fn weight(key: &Bytes, stored: &Option<Bytes>) -> usize {
+    key.len() + stored.as_ref().map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
+}
+
+/// Empties the journal that fjall goes on with. Those before it are removed by fjall when their
+/// batches are in tables. The file itself must stay: without one fjall begins to number its
+/// batches anew, and hides what lies in the tables with higher numbers.
 fn empty_last_journal(cells_path: &Path) -> io::Result<()> {
-    let mut last: Option<(u64, PathBuf)> = None;
-    for entry in std::fs::read_dir(cells_path)? {
-        let path = entry?.path();
-        let number =
-            path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jnl")?.parse().ok());
-        if let Some(number) = number
-            && last.as_ref().is_none_or(|(highest, _)| number > *highest)
-        {
-            last = Some((number, path));
-        }
-    }
-    match last {
-        Some((_, path)) => OpenOptions::new().write(true).open(path)?.set_len(0),
-        None => Ok(()),
-    }
+    let Some(last) = last_journal(cells_path) else { return Ok(()) };
+    OpenOptions::new().write(true).open(journal_path(cells_path, last))?.set_len(0)
 }
 
 /// How fjall lays out its tables. A store keeps what it was created with.

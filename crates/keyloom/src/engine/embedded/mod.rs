@@ -5,9 +5,9 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
-//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, [`view`]
-//! shows them, with [`cache`] and [`stretches`] in front, and [`log`] is what batches append. Keys
-//! go all this way with their hashes: [`hashed`].
+//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
+//! [`runway`] ahead of its journal, [`view`] shows them, with [`cache`] and [`stretches`] in front,
+//! and [`log`] is what batches append. Keys go all this way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
@@ -25,6 +25,7 @@ mod log;
 mod options;
 mod prepare;
 mod recent;
+mod runway;
 mod stretches;
 mod view;
 
