@@ -280,7 +280,7 @@ fn what_expires_and_what_is_due_waits_too() {
     let finish = || {
         store.transaction(|transaction| {
             transaction.documents("job")?.delete("due")?;
-            transaction.complete(&item.lease);
+            transaction.complete(&item.lease)?;
             Ok::<_, Error>(())
         })
     };

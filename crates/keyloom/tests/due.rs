@@ -88,7 +88,7 @@ async fn finish(store: &Store, item: &DueItem<Stored<Value>>) -> Result<()> {
             let mut run = runs.get(("f", run_id)).await?.expect("it is there").into_value();
             run["awaitingSteps"].as_object_mut().unwrap().remove(step);
             runs.replace(&run).await?;
-            transaction.complete(&item.lease);
+            transaction.complete(&item.lease)?;
             Ok::<_, Error>(())
         })
         .await
@@ -171,7 +171,7 @@ async fn a_worker_may_go_on_under_its_lease_before_it_completes() {
             let mut run = runs.get(("f", "r1")).await?.expect("it is there").into_value();
             run["tries"] = json!(run["tries"].as_u64().unwrap_or(0) + 1);
             runs.replace(&run).await?;
-            transaction.hold(&item.lease);
+            transaction.hold(&item.lease)?;
             Ok::<_, Error>(())
         });
         held.await.unwrap();
