@@ -122,7 +122,8 @@ values! {
     SortedText: &str, String, &String => |text| Value::from(text.to_owned());
     bool: bool => Value::from;
     i64: i8, i16, i32, i64, u8, u16, u32 => Value::from;
-    f64: f32, f64 => |number| asked_float(number.into());
+    f64: f32 => |number| asked_float(number.into());
+    f64: f64 => asked_float;
     Timestamp: Timestamp, &Timestamp, i64 => |time| Value::from(time.to_owned());
     DateTime: DateTime, &DateTime, &str, String, &String => |time| Value::from(time.to_owned());
     Id: Id, &Id, &str, String, &String => |id| Value::from(id.to_owned());
