@@ -14,6 +14,8 @@
 //! | `"\ud800"` | refused: half a character |
 //! | more than 100 levels | refused: reading it back must not exhaust the stack |
 
+mod compare;
+
 use std::fmt;
 
 use memchr::memchr2;
@@ -22,6 +24,9 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
+
+pub(crate) use compare::compare_values;
+pub use compare::same_value;
 
 /// How deep JSON may nest.
 pub(crate) const DEPTH_MAX: usize = 100;

@@ -42,7 +42,7 @@ pub use index::{
     Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, RepairProgress,
     Verification, VerifiedChunk, Verifier, VerifyOptions,
 };
-pub use json::read_json;
+pub use json::{read_json, same_value};
 pub use keyspace::{KeyPattern, keyspace_markdown};
 pub use log::Trimmed;
 pub use purge::{PurgeOptions, Purged};

@@ -16,8 +16,8 @@ use std::time::Duration;
 use index_support::Meddled;
 use keyloom::engine::{Area, Engine, Memory};
 use keyloom::{
-    Collection, Due, DueItem, Error, ErrorKind, FindingKind, Leased, RepairOptions, Result, Store,
-    Stored, SweepOptions,
+    Collection, Due, DueItem, Error, ErrorKind, FindingKind, Leased, RepairOptions, Result, Schema,
+    Store, Stored, SweepOptions,
 };
 use serde_json::{Value, json};
 use time_support::{START, Subject, keys_of, plant};
@@ -88,7 +88,7 @@ async fn finish(store: &Store, item: &DueItem<Stored<Value>>) -> Result<()> {
             let mut run = runs.get(("f", run_id)).await?.expect("it is there").into_value();
             run["awaitingSteps"].as_object_mut().unwrap().remove(step);
             runs.replace(&run).await?;
-            transaction.complete(&item.lease);
+            transaction.complete(&item.lease)?;
             Ok::<_, Error>(())
         })
         .await
@@ -171,7 +171,7 @@ async fn a_worker_may_go_on_under_its_lease_before_it_completes() {
             let mut run = runs.get(("f", "r1")).await?.expect("it is there").into_value();
             run["tries"] = json!(run["tries"].as_u64().unwrap_or(0) + 1);
             runs.replace(&run).await?;
-            transaction.hold(&item.lease);
+            transaction.hold(&item.lease)?;
             Ok::<_, Error>(())
         });
         held.await.unwrap();
@@ -403,4 +403,26 @@ async fn a_repair_leaves_a_lease_that_is_given_out_meanwhile() {
     let repair = subject.store.repair(&RepairOptions::default()).await.unwrap();
     assert_eq!((repair.mended, repair.left), (vec![], vec![]));
     assert!(subject.keys_of(Area::own()).await.contains(&key));
+}
+
+/// Counters lie beside their record, and are shown in it whoever reads it.
+#[tokio::test]
+async fn leased_records_show_their_counters() {
+    let schema = r#"
+        [collection.job]
+        key = "job:{id}"
+        fields = { id = "text", at = "timestamp" }
+        counters = { tries = {} }
+        index.due = { key = "job-due:{at}:{id}" }
+    "#;
+    let store = Store::on(Arc::new(Memory::new()));
+    store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+    let jobs = store.documents("job").await.unwrap();
+    for id in ["a", "b"] {
+        jobs.insert(&json!({ "id": id, "at": 1 })).await.unwrap();
+    }
+    jobs.increment("b", [("tries", 3)]).await.unwrap();
+    let leased = jobs.lease(&Due::new("due").take(2), "w", MINUTE).await.unwrap();
+    let tries: Vec<&Value> = leased.items.iter().map(|item| &item.record["tries"]).collect();
+    assert_eq!(tries, [&json!(0), &json!(3)]);
 }

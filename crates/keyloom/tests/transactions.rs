@@ -6,11 +6,13 @@
     reason = "tests fail by panicking"
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use keyloom::engine::{Area, Direction, Embedded, EmbeddedOptions, Engine, Memory, Range, Space};
-use keyloom::{Collection, Error, ErrorKind, Fate, Query, Retry, Schema, Store, Transaction};
+use keyloom::{
+    Collection, Error, ErrorKind, Fate, Increment, Query, Retry, Schema, Store, Transaction,
+};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = r#"
@@ -559,5 +561,91 @@ async fn records_that_share_a_value_of_a_building_index_go_together() {
         assert!(verification.is_clean(), "{:?}", verification.findings);
         assert!(accounts.get_by("tax", "same").await.unwrap().is_none());
         accounts.insert(&json!({ "id": "w", "tax": "same" })).await.unwrap();
+    }
+}
+
+/// A closure may keep a clone of its transaction. What that clone did after the end would go
+/// nowhere, so it does nothing, and says so.
+#[tokio::test]
+async fn a_transaction_that_is_over_reads_and_writes_nothing_more() {
+    let over = |error: Error| {
+        assert_eq!((error.kind(), error.fate()), (ErrorKind::InvalidArgument, Fate::DidNotHappen));
+        assert!(error.to_string().contains("the transaction is over"), "{error}");
+    };
+    for it in Subject::all().await {
+        let record = json!({"id": "a", "email": "a@x", "balance": 1});
+        for commits in [true, false] {
+            let leaked = Mutex::new(None);
+            let ended = it.store.transaction(async |tx: Transaction| {
+                let accounts = tx.documents("account")?;
+                accounts.upsert(&record).await?;
+                *leaked.lock().unwrap() = Some((tx, accounts));
+                if commits { Ok(()) } else { Err(Error::new(ErrorKind::Aborted, "given up")) }
+            });
+            assert_eq!(ended.await.is_ok(), commits);
+            let before = it.keys().await;
+            let (tx, accounts) = leaked.lock().unwrap().take().unwrap();
+            let version = it.accounts().await.get("a").await.unwrap().unwrap().version;
+            let other = json!({"id": "b", "email": "b@x"});
+            over(tx.documents("account").map(drop).unwrap_err());
+            over(tx.increment_many([Increment::of("account", "a").add("n", 1)]).unwrap_err());
+            over(accounts.get("a").await.unwrap_err());
+            over(accounts.get_by("email", "a@x").await.unwrap_err());
+            over(accounts.insert(&other).unwrap_err());
+            over(accounts.upsert(&other).await.unwrap_err());
+            over(accounts.replace(&record).await.unwrap_err());
+            over(accounts.replace_if(&record, version).await.unwrap_err());
+            over(accounts.update("a", &json!({"balance": 2})).await.unwrap_err());
+            over(accounts.update_if("a", &json!({"balance": 2}), version).await.unwrap_err());
+            over(accounts.delete("a").await.unwrap_err());
+            over(accounts.delete_if("a", version).await.unwrap_err());
+            over(accounts.increment("a", [("n", 1)]).unwrap_err());
+            assert_eq!(it.keys().await, before);
+        }
+    }
+}
+
+/// The attempt that lost is over while the next one runs.
+#[tokio::test]
+async fn an_attempt_that_lost_is_over() {
+    for it in Subject::all().await {
+        let accounts = it.accounts().await;
+        accounts.insert(&json!({"id": "a", "balance": 1})).await.unwrap();
+        let lost: Mutex<Option<Transaction>> = Mutex::new(None);
+        let run = it.store.transaction(async |tx: Transaction| {
+            let ours = tx.documents("account")?;
+            ours.update("a", &json!({"balance": 5})).await?;
+            let before = lost.lock().unwrap().take();
+            match before {
+                None => {
+                    accounts.upsert(&json!({"id": "a", "balance": 2})).await?;
+                    *lost.lock().unwrap() = Some(tx);
+                }
+                Some(lost) => {
+                    let error = lost.documents("account").map(drop).unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+                }
+            }
+            Ok::<_, Error>(())
+        });
+        run.await.unwrap();
+        assert_eq!(balance(&accounts, "a").await, 5);
+    }
+}
+
+/// Nobody waits for the closure any more.
+#[tokio::test]
+async fn a_transaction_that_is_dropped_is_over() {
+    for it in Subject::all().await {
+        let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
+        let never = it.store.transaction(async |tx: Transaction| {
+            give.send(tx).map_err(|_| Error::new(ErrorKind::Aborted, "nobody takes it"))?;
+            std::future::pending::<Result<(), Error>>().await
+        });
+        let leaked = tokio::select! {
+            _ = never => panic!("it never ends"),
+            leaked = take.recv() => leaked.unwrap(),
+        };
+        assert!(leaked.documents("account").is_err());
     }
 }

@@ -469,6 +469,31 @@ async fn numbers_that_json_has_not_are_refused_by_name_on_every_way() {
     }
 }
 
+#[tokio::test]
+async fn numbers_that_json_has_not_are_named_when_they_are_asked_for() {
+    let tasks = store().await.collection::<Task>().await.unwrap();
+    for (number, name) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
+        for refused in [
+            tasks.by_weight().weights(number).count().await,
+            tasks.by_weight().weights(number as f32).count().await,
+            tasks.by_weight().weights(number..).count().await,
+            tasks.by_weight().weights(0.0..=number).count().await,
+        ] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidQuery);
+            for (what, told) in [("field", "weights.*"), ("value", name)] {
+                assert_eq!(error.context_value(what), Some(told), "{error}");
+            }
+            assert!(error.to_string().contains("JSON has neither NaN nor infinities"), "{error}");
+        }
+        // Only `null` is left of it, which may have been one too.
+        let untyped = Query::new().equal("weights.*", number).index("weight");
+        let error = tasks.count(&untyped).await.unwrap_err();
+        assert_eq!(error.context_value("value"), Some("null"));
+        assert!(error.to_string().contains("NaN and infinities are null in JSON"), "{error}");
+    }
+}
+
 #[test]
 fn a_wrong_schema_says_what_is_wrong() {
     #[derive(Serialize, Deserialize, Record)]

@@ -13,7 +13,7 @@ use keyloom::engine::{
     Address, Batch, Capabilities, Cell, Direction, Engine, Memory, Outcome, Range, Reading, Row,
     Space, Stretch,
 };
-use keyloom::{Query, Result, Schema, Store};
+use keyloom::{Collection, Query, Result, Schema, Store, Test};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = r#"
@@ -67,6 +67,13 @@ impl Engine for Meanwhile {
     }
 }
 
+/// The users of a store whose answers mix moments.
+async fn validated(inner: Arc<Memory>) -> (Collection<Value>, Arc<Meanwhile>) {
+    let capabilities = Capabilities { reading: Reading::Validated, ..inner.capabilities().clone() };
+    let engine = Arc::new(Meanwhile { capabilities, inner, writes: Mutex::default() });
+    (Store::on(engine.clone()).documents("user").await.unwrap(), engine)
+}
+
 /// The ids that a query by the e-mail address x gives when these records are written meanwhile.
 async fn ids_when(writes: Vec<Value>) -> Vec<Value> {
     let inner = Arc::new(Memory::new());
@@ -74,9 +81,7 @@ async fn ids_when(writes: Vec<Value>) -> Vec<Value> {
     direct.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
     let users = direct.documents("user").await.unwrap();
     users.insert(&json!({ "id": "a", "email": "x" })).await.unwrap();
-    let capabilities = Capabilities { reading: Reading::Validated, ..inner.capabilities().clone() };
-    let engine = Arc::new(Meanwhile { capabilities, inner, writes: Mutex::default() });
-    let users = Store::on(engine.clone()).documents("user").await.unwrap();
+    let (users, engine) = validated(inner).await;
     *engine.writes.lock().unwrap() = writes;
     let page = users.page(&Query::new().equal("email", "x")).await.unwrap();
     assert!(page.problems.is_empty(), "{:?}", page.problems);
@@ -98,6 +103,43 @@ async fn an_entry_that_is_given_up_leads_nowhere() {
 #[tokio::test]
 async fn a_record_that_keeps_the_entry_is_given_as_it_is() {
     assert_eq!(ids_when(vec![json!({ "id": "a", "email": "x", "n": 2 })]).await, ["a"]);
+}
+
+/// One side of a union gives a record up while both lead to it: it is in the union all the time.
+#[tokio::test]
+async fn a_union_keeps_a_record_that_one_side_gives_up_meanwhile() {
+    let schema = r#"
+        [collection.user]
+        key = "user:{id}"
+        fields = { id = "text", asks = "text", decides = "text" }
+        index.asks = { key = "asks:{asks}:{id}" }
+        index.decides = { key = "decides:{decides}:{id}" }
+    "#;
+    let before = json!({ "id": "a", "asks": "x", "decides": "x" });
+    for after in [
+        json!({ "id": "a", "asks": "y", "decides": "x" }),
+        json!({ "id": "a", "asks": "x", "decides": "y" }),
+    ] {
+        let inner = Arc::new(Memory::new());
+        let direct = Store::on(inner.clone());
+        direct.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
+        let (users, engine) = validated(inner).await;
+        let union = Query::new().any("asks", "x").any("decides", "x");
+        for counts in [false, true] {
+            users.upsert(&before).await.unwrap();
+            *engine.writes.lock().unwrap() = vec![after.clone()];
+            let found = match counts {
+                // A filter makes it read the records.
+                true => users.count(&union.clone().filter("id", Test::Present)).await.unwrap(),
+                false => {
+                    let page = users.page(&union).await.unwrap();
+                    assert!(page.problems.is_empty(), "{:?}", page.problems);
+                    page.records.len()
+                }
+            };
+            assert_eq!(found, 1, "{after}");
+        }
+    }
 }
 
 /// Does not show one key to the first scan that comes across it.

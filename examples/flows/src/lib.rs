@@ -140,7 +140,7 @@ impl Flows {
                 let mut run = runs.get((flow, run_id)).await?.ok_or_else(no_run)?.value;
                 run["awaitingSteps"][step] = json!({ "status": "timed out" });
                 runs.replace(&run).await?;
-                tx.complete(&item.lease);
+                tx.complete(&item.lease)?;
                 Ok(())
             })
             .await

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use keyloom::{Collection, Document, Retry, Store, Version};
+use keyloom::{Collection, Document, Retry, Store, Version, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use super::names::Names;
 use super::operation::whole;
 use super::record_body::{PatchBody, RecordBody};
 use super::records::{match_one, missing, told, unmatched};
-use super::template::{is_same, value_at};
+use super::template::value_at;
 use super::transaction::Refused;
 use crate::app::App;
 use crate::auth::Verb;
@@ -138,7 +138,7 @@ impl Guarded<'_> {
         }
         let differs = self.guards.iter().find(|(path, wanted)| {
             let found = value_at(record, path).unwrap_or(&Value::Null);
-            !is_same(found, wanted)
+            !same_value(found, wanted)
         });
         match differs {
             None => Ok(()),

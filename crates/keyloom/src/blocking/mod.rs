@@ -5,6 +5,10 @@
 //! once. Inside an async runtime they refuse to wait, with an error: there the thread that would
 //! wait is the one that has to bring the answer.
 //!
+//! What pages and leases give is the same here and there. Its async methods are those of the
+//! [`Store`]: `store.holds(&freshness)`, `store.extend(&mut lease, duration)`,
+//! `store.release(lease)`.
+//!
 //! `maintain_every` has no twin: a blocking store has no threads of its own. A thread of the program
 //! that calls [`maintain`](Store::maintain) does the same.
 //!

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,12 +17,13 @@ use super::transaction::{Transaction, Turn};
 use super::verifier::Verifier;
 use super::waits;
 use super::watch::Watch;
-use crate::due::{MaintainOptions, Maintained, SweepOptions, Swept};
+use crate::due::{Lease, MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions};
 use crate::log::Trimmed;
 use crate::purge::{PurgeOptions, Purged};
+use crate::query::Freshness;
 use crate::schema::{Applied, IndexState, Schema, Warning};
 use crate::session::Clock;
 use crate::store::{
@@ -151,6 +153,21 @@ impl Store {
             budget: usize
         ) -> Result<Distribution>;
         fn close(&self) -> Result<()>;
+    }
+
+    /// As [`Freshness::holds`].
+    pub fn holds(&self, freshness: &Freshness) -> Result<bool> {
+        self.run(freshness.holds())
+    }
+
+    /// As [`Lease::extend`].
+    pub fn extend(&self, lease: &mut Lease, duration: Duration) -> Result<()> {
+        self.run(lease.extend(duration))
+    }
+
+    /// As [`Lease::release`].
+    pub fn release(&self, lease: Lease) -> Result<bool> {
+        self.run(lease.release())
     }
 
     /// As [`Store::watch`](crate::Store::watch).

@@ -112,13 +112,13 @@ impl Transaction {
     }
 
     /// As [`Transaction::complete`](crate::Transaction::complete).
-    pub fn complete(&self, lease: &Lease) {
-        self.inner.complete(lease);
+    pub fn complete(&self, lease: &Lease) -> Result<()> {
+        self.inner.complete(lease)
     }
 
     /// As [`Transaction::hold`](crate::Transaction::hold).
-    pub fn hold(&self, lease: &Lease) {
-        self.inner.hold(lease);
+    pub fn hold(&self, lease: &Lease) -> Result<()> {
+        self.inner.hold(lease)
     }
 
     /// As [`Transaction::documents`](crate::Transaction::documents).

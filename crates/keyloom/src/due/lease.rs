@@ -117,12 +117,12 @@ impl fmt::Debug for Lease {
 /// worker's at that moment; otherwise it fails with [`ErrorKind::LeaseLost`] and writes nothing.
 impl Transaction {
     /// Commits only under this lease, and ends it: the work is done.
-    pub fn complete(&self, lease: &Lease) {
-        self.rest_on(lease.hold(true));
+    pub fn complete(&self, lease: &Lease) -> Result<()> {
+        self.rest_on(lease.hold(true))
     }
 
     /// Commits only under this lease, and keeps it: there is more to do.
-    pub fn hold(&self, lease: &Lease) {
-        self.rest_on(lease.hold(false));
+    pub fn hold(&self, lease: &Lease) -> Result<()> {
+        self.rest_on(lease.hold(false))
     }
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::lease::{Lease, check_worker, until};
+use crate::counted::reveal;
 use crate::engine::{Address, Batch, Cell, Condition, Direction, EngineExt, Outcome, Range, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
@@ -334,6 +335,9 @@ impl Taker<'_> {
             let address = Address::new(self.plan.collection.area.clone(), record);
             batch.push(address, Some(Condition::Unchanged(stamp)), None);
         }
+        // Before anything is leased: who is told of an error has no work to give back.
+        let leased = items.iter_mut().map(|item| &mut item.record);
+        reveal(self.session, &self.plan.collection, leased).await?;
         match self.session.commit_under_any_schema(batch).await? {
             Outcome::Committed(_) => Ok(Some(items)),
             Outcome::Rejected(_) => Ok(None),

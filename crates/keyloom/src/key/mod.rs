@@ -27,7 +27,7 @@ mod typing;
 
 pub(crate) use codec::Codec;
 pub(crate) use codec::alphabet::CODE_ALPHABET;
-pub(crate) use codec::number::whole_of;
+pub(crate) use codec::number::{asked_float, whole_of};
 pub(crate) use geohash::{LETTERS as GEOHASH_LETTERS, geohash_bounds, geohash_encode};
 pub(crate) use kind::{CodePattern, Kind};
 pub(crate) use moment::{YEAR_0_MS, YEAR_10000_MS, datetime_of, millis_of};

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::codec::number::name_of_not_finite;
 use super::path::Path;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Error, ErrorKind};
@@ -27,6 +28,19 @@ impl KeyRefusal {
     pub(super) fn of_field(path: &Path, value: &Value, reason: String) -> Self {
         let (path, value) = (Some(path.clone()), shorten(&value.to_string()));
         KeyRefusal { path, value, reason, is_too_long: false }
+    }
+
+    /// The same refusal, in a place for floats: of what JSON cannot write it tells the number, or
+    /// that there may have been one.
+    pub(super) fn of_float(mut self, value: &Value) -> Self {
+        let name = name_of_not_finite(value);
+        if let Some(name) = name {
+            self.value = name.to_owned();
+            self.reason.push_str(", and JSON has neither NaN nor infinities");
+        } else if value.is_null() {
+            self.reason.push_str("; NaN and infinities are null in JSON");
+        }
+        self
     }
 
     /// The error of a record that cannot be written.

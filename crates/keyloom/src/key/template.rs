@@ -189,6 +189,10 @@ impl Segment {
     }
 
     pub(super) fn refuse(&self, value: &Value, reason: String) -> KeyRefusal {
-        KeyRefusal::of_field(&self.path, value, reason)
+        let refusal = KeyRefusal::of_field(&self.path, value, reason);
+        match self.codec {
+            Codec::Float => refusal.of_float(value),
+            _ => refusal,
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::plan::{Plan, plan};
 use super::predicate::Query;
 use super::reader::{Reader, Resolved};
 use super::swept::swept;
-use super::walk::{Walk, Want};
+use super::walk::{Found, Walk, Want};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 
@@ -100,12 +100,20 @@ async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> 
         read += 1;
         let counts = match want {
             Want::Entries => true,
-            Want::Records => match reader.resolve(found).await? {
-                Resolved::Record(document) => reader.passes(&document)?,
-                Resolved::Gone | Resolved::Problem(_) => false,
-            },
+            Want::Records => is_counted(&reader, found).await?,
         };
         counted += usize::from(counts);
     }
     Ok(counted)
+}
+
+/// Whether an entry, or one of its twins, leads to a record that passes.
+async fn is_counted(reader: &Reader<'_>, mut found: Found<'_>) -> Result<bool> {
+    let twins = std::mem::take(&mut found.twins);
+    for found in std::iter::once(found).chain(twins) {
+        if let Resolved::Record(document) = reader.resolve(found).await? {
+            return reader.passes(&document);
+        }
+    }
+    Ok(false)
 }

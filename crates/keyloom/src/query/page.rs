@@ -280,7 +280,7 @@ async fn walk_on(
         if walk.is_hungry() {
             walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
         }
-        let Some(found) = walk.pop() else { return Ok(all) };
+        let Some(mut found) = walk.pop() else { return Ok(all) };
         if all.records.len() == query.take {
             return Ok(Gathered { stopped: Stopped::Take, ..all });
         }
@@ -292,21 +292,27 @@ async fn walk_on(
             Some((_, last)) => *last = found.position.clone(),
             ends => *ends = Some((found.position.clone(), found.position.clone())),
         }
-        let resolved = match want {
-            Want::Entries => reader.key_only(&found),
-            Want::Records => match reader.resolve_at_once(found) {
-                Ok(resolved) => resolved,
-                Err(doubt) => reader.validate(doubt).await?,
-            },
-        };
-        match resolved {
-            Resolved::Record(document) => match reader.passes(&document) {
-                Ok(true) => all.records.push(document),
-                Ok(false) => {}
-                Err(error) => all.problems.push(unreadable(document.key().as_bytes(), error)),
-            },
-            Resolved::Problem(problem) => all.problems.push(problem),
-            Resolved::Gone => {}
+        let mut twins = std::mem::take(&mut found.twins).into_iter();
+        let mut entry = Some(found);
+        while let Some(found) = entry {
+            let resolved = match want {
+                Want::Entries => reader.key_only(&found),
+                Want::Records => match reader.resolve_at_once(found) {
+                    Ok(resolved) => resolved,
+                    Err(doubt) => reader.validate(doubt).await?,
+                },
+            };
+            entry = match resolved {
+                Resolved::Record(document) => {
+                    all.take_in(reader, document);
+                    None
+                }
+                Resolved::Problem(problem) => {
+                    all.problems.push(problem);
+                    twins.next()
+                }
+                Resolved::Gone => twins.next(),
+            };
         }
     }
 }
@@ -321,6 +327,15 @@ impl Plan {
 }
 
 impl Gathered {
+    /// Takes in a record that was found, unless a filter drops it.
+    fn take_in(&mut self, reader: &Reader<'_>, document: Document) {
+        match reader.passes(&document) {
+            Ok(true) => self.records.push(document),
+            Ok(false) => {}
+            Err(error) => self.problems.push(unreadable(document.key().as_bytes(), error)),
+        }
+    }
+
     fn into_page(
         mut self,
         plan: &Plan,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::page::{Problem, ProblemKind};
 use super::plan::Plan;
 use super::walk::{Followed, Found};
-use crate::engine::{Address, Cell, Reading, ShowKey};
+use crate::engine::{Address, Cell, Reading, Row, ShowKey};
 use crate::error::Result;
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, followed_key_of};
@@ -139,10 +139,22 @@ impl<'p> Reader<'p> {
         let together =
             in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
         match cell {
+            Some(cell) if together && self.is_foreign(index, &entry, &cell) => {
+                Ok(Resolved::Problem(wrong(&entry.key, &key)))
+            }
             Some(cell) if together => Ok(self.record(key, &cell)),
             None if together => Ok(Resolved::Problem(dangling(&entry.key, &key))),
             cell => Err(Box::new(Doubt { index, entry: entry.key, key, cell })),
         }
+    }
+
+    /// Whether an entry is not one of the record that was read with it: somebody else wrote it.
+    /// Writers stamp an entry with the version of its record, so that entries of the record's own
+    /// incarnation are believed; only others are held against what the record says.
+    fn is_foreign(&self, index: &Index, entry: &Row, record: &Cell) -> bool {
+        let incarnation = Version::from_stamp(record.stamp);
+        !incarnation.is_same_incarnation(Version::from_stamp(entry.cell.stamp))
+            && !has_entry(&self.plan.collection, index, &entry.key, record)
     }
 
     /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
@@ -173,11 +185,7 @@ impl<'p> Reader<'p> {
         }
         Ok(Resolved::Problem(match cell {
             None => dangling(entry, &key),
-            Some(_) => Problem::new(
-                ProblemKind::Wrong,
-                entry,
-                format_args!("its record {} does not have this entry", ShowKey(&key)),
-            ),
+            Some(_) => wrong(entry, &key),
         }))
     }
 }
@@ -204,6 +212,14 @@ fn dangling(entry: &[u8], record: &[u8]) -> Problem {
         ProblemKind::Dangling,
         entry,
         format_args!("its record {} is not there", ShowKey(record)),
+    )
+}
+
+fn wrong(entry: &[u8], record: &[u8]) -> Problem {
+    Problem::new(
+        ProblemKind::Wrong,
+        entry,
+        format_args!("its record {} does not have this entry", ShowKey(record)),
     )
 }
 

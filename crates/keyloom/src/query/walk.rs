@@ -30,6 +30,9 @@ pub(super) struct Found<'p> {
     pub(super) entry: Row,
     /// The record that the entry leads to, as far as the engine followed it.
     pub(super) followed: Option<Followed>,
+    /// Entries of other branches at the same position, and so for the same record. If this one
+    /// turns out to be none, one of them may still be.
+    pub(super) twins: Vec<Found<'p>>,
 }
 
 /// Where an entry led.
@@ -118,11 +121,11 @@ impl<'p> Walk<'p> {
             .reduce(
                 |best, other| if is_before(other.1, best.1, direction) { other } else { best },
             )?;
-        let found = self.lanes[place].waiting.pop_front()?;
+        let mut found = self.lanes[place].waiting.pop_front()?;
         // The same record through another index has the same position.
         for lane in &mut self.lanes {
             if lane.waiting.front().is_some_and(|other| other.position == found.position) {
-                lane.waiting.pop_front();
+                found.twins.extend(lane.waiting.pop_front());
             }
         }
         Some(found)
@@ -213,7 +216,8 @@ impl Lane<'_> {
                 }
             }
             let position = row.key.slice(self.branch.prefix.len().min(row.key.len())..);
-            self.waiting.push_back(Found { branch: self.branch, position, entry: row, followed });
+            let (branch, twins) = (self.branch, Vec::new());
+            self.waiting.push_back(Found { branch, position, entry: row, followed, twins });
         }
         // A jump may have left the last row behind already.
         if let Some(last) = last.filter(|last| self.more && self.range.contains(last)) {

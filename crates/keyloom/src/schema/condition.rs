@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use crate::json::{compare_values, same_value};
 use crate::key::Path;
 
 /// All of these tests must hold.
@@ -62,10 +63,10 @@ impl Test {
     /// Whether the value of the field, if there is one, passes.
     pub(crate) fn holds(&self, value: Option<&Value>) -> bool {
         let Some(value) = value else { return matches!(self, Test::Missing) };
-        let order = |bound: &Value| compare(value, bound);
+        let order = |bound: &Value| compare_values(value, bound);
         match self {
-            Test::Equals(wanted) => equal(value, wanted),
-            Test::OneOf(wanted) => wanted.iter().any(|wanted| equal(value, wanted)),
+            Test::Equals(wanted) => same_value(value, wanted),
+            Test::OneOf(wanted) => wanted.iter().any(|wanted| same_value(value, wanted)),
             Test::Present => true,
             Test::Missing => false,
             Test::Greater(bound) => order(bound).is_some_and(Ordering::is_gt),
@@ -74,34 +75,6 @@ impl Test {
             Test::AtMost(bound) => order(bound).is_some_and(Ordering::is_le),
         }
     }
-}
-
-/// Equality in which 3 and 3.0 are the same number.
-fn equal(a: &Value, b: &Value) -> bool {
-    compare(a, b).map_or_else(|| a == b, Ordering::is_eq)
-}
-
-/// The order of two numbers, strings or booleans; `None` for anything else, so that a comparison
-/// across types never holds.
-fn compare(a: &Value, b: &Value) -> Option<Ordering> {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
-        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
-        _ => None,
-    }
-}
-
-/// Whole numbers are compared as such, since a 64-bit float loses digits above 2^53.
-fn compare_numbers(a: &Number, b: &Number) -> Option<Ordering> {
-    match (whole(a), whole(b)) {
-        (Some(a), Some(b)) => Some(a.cmp(&b)),
-        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
-    }
-}
-
-fn whole(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 #[cfg(test)]
@@ -129,6 +102,11 @@ mod tests {
         assert!(Test::Less(bound.clone()).holds(Some(&json!(9_007_199_254_740_992_i64))));
         assert!(!Test::Equals(bound).holds(Some(&json!(9_007_199_254_740_992_i64))));
         assert!(Test::Greater(json!(i64::MAX)).holds(Some(&json!(u64::MAX))));
+        let (odd, even) = (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0));
+        assert!(!Test::Equals(even.clone()).holds(Some(&odd)));
+        assert!(!Test::OneOf(vec![odd.clone()]).holds(Some(&even)));
+        assert!(Test::Greater(even.clone()).holds(Some(&odd)));
+        assert!(!Test::AtMost(even).holds(Some(&odd)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::asking::Asking;
 use super::values::{DateTime, Id, Timestamp, Uuid};
-use crate::key::Span;
+use crate::key::{Span, asked_float};
 
 /// A value that a segment of type `V` can be compared with.
 #[diagnostic::on_unimplemented(
@@ -42,7 +42,12 @@ pub trait Selects<V>: Sized {
     note = "plain text, UUIDs and choices are asked for by their values; for text with an order \
             write `{{name sorted}}` in the template"
 )]
-pub trait Ordered: Into<Value> {}
+pub trait Ordered: Into<Value> {
+    /// The value in JSON, as a bound of a range.
+    fn into_bound(self) -> Value {
+        self.into()
+    }
+}
 
 /// Segments that are moments in time, so that the latest is the newest.
 #[diagnostic::on_unimplemented(
@@ -72,7 +77,11 @@ impl From<SortedText> for Value {
 }
 
 impl Ordered for i64 {}
-impl Ordered for f64 {}
+impl Ordered for f64 {
+    fn into_bound(self) -> Value {
+        asked_float(self)
+    }
+}
 impl Ordered for SortedText {}
 impl Ordered for Id {}
 impl Ordered for Timestamp {}
@@ -86,11 +95,11 @@ impl Prefixed for Uuid {}
 impl Prefixed for DateTime {}
 
 macro_rules! values {
-    ($($segment:ty: $($value:ty),*;)*) => {$($(
+    ($($segment:ty: $($value:ty),* => $json:expr;)*) => {$($(
         impl Equals<$segment> for $value {
             fn into_value(self) -> Value {
-                #[allow(clippy::useless_conversion, reason = "some of the types are values")]
-                Value::from(self.to_owned())
+                let json: fn(Self) -> Value = $json;
+                json(self)
             }
         }
 
@@ -109,15 +118,16 @@ macro_rules! values {
 }
 
 values! {
-    String: &str, String, &String;
-    SortedText: &str, String, &String;
-    bool: bool;
-    i64: i8, i16, i32, i64, u8, u16, u32;
-    f64: f32, f64;
-    Timestamp: Timestamp, &Timestamp, i64;
-    DateTime: DateTime, &DateTime, &str, String, &String;
-    Id: Id, &Id, &str, String, &String;
-    Uuid: Uuid, &Uuid, &str, String, &String;
+    String: &str, String, &String => |text| Value::from(text.to_owned());
+    SortedText: &str, String, &String => |text| Value::from(text.to_owned());
+    bool: bool => Value::from;
+    i64: i8, i16, i32, i64, u8, u16, u32 => Value::from;
+    f64: f32 => |number| asked_float(number.into());
+    f64: f64 => asked_float;
+    Timestamp: Timestamp, &Timestamp, i64 => |time| Value::from(time.to_owned());
+    DateTime: DateTime, &DateTime, &str, String, &String => |time| Value::from(time.to_owned());
+    Id: Id, &Id, &str, String, &String => |id| Value::from(id.to_owned());
+    Uuid: Uuid, &Uuid, &str, String, &String => |id| Value::from(id.to_owned());
 }
 
 macro_rules! ranges {
@@ -130,7 +140,7 @@ macro_rules! ranges {
                 Fixed: From<Asking<T>>,
                 Ranged: From<Asking<T>>,
             {
-                let value = |bound: B| -> Value { bound.into().into() };
+                let value = |bound: B| bound.into().into_bound();
                 let (lower, upper): (Bound<B>, Bound<B>) = ($lower, $upper);
                 asking.within(Span::Between(lower.map(value), upper.map(value))).into()
             }

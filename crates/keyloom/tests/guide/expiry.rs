@@ -71,7 +71,7 @@ async fn work_that_falls_due() -> Result<()> {
             let mut run = runs.get(("f", "r1")).await?.expect("it is awaited").into_value();
             run["awaitingSteps"]["payment"] = json!({ "status": "timed out" });
             runs.replace(&run).await?;
-            tx.complete(&leased.items[0].lease);
+            tx.complete(&leased.items[0].lease)?;
             Ok::<_, Error>(())
         })
         .await;
@@ -79,7 +79,7 @@ async fn work_that_falls_due() -> Result<()> {
 
     let again = store
         .transaction(async |tx: Transaction| {
-            tx.complete(&leased.items[0].lease);
+            tx.complete(&leased.items[0].lease)?;
             Ok::<_, Error>(())
         })
         .await;

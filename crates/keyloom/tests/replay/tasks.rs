@@ -78,7 +78,7 @@ async fn work(store: &Store, tasks: &Collection<Value>, value: u64) -> Result<()
                 let complete = async |transaction: Transaction| {
                     let id = id.as_str().unwrap_or_default();
                     transaction.documents("task")?.delete(id).await?;
-                    transaction.complete(lease);
+                    transaction.complete(lease)?;
                     Ok::<_, Error>(())
                 };
                 store.transaction(complete).await?;

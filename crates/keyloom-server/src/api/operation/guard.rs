@@ -1,16 +1,17 @@
 //! Conditions on the fields of a record.
 
+use keyloom::same_value;
 use serde_json::Value;
 
 use super::Guard;
-use crate::api::template::{is_same, value_at};
+use crate::api::template::value_at;
 
 /// The first field that does not have its value. `null` also stands for a field that is not
 /// there, and numbers are compared by what they are worth.
 pub(super) fn broken<'g>(guard: &'g Guard, record: &Value) -> Option<&'g str> {
     let holds = |path: &str, wanted: &Value| {
         let found = value_at(record, path).unwrap_or(&Value::Null);
-        is_same(found, wanted)
+        same_value(found, wanted)
     };
     guard.iter().find(|(path, wanted)| !holds(path, wanted)).map(|(path, _)| path.as_str())
 }
@@ -33,6 +34,10 @@ mod tests {
         assert!(is_broken(
             json!({"a": 9_007_199_254_740_993_i64}),
             json!({"a": 9_007_199_254_740_992_i64})
+        ));
+        assert!(is_broken(
+            json!({"a": 9_007_199_254_740_993_i64}),
+            json!({"a": 9_007_199_254_740_992.0})
         ));
         assert!(is_broken(json!({"a": "1"}), json!({"a": 1})));
         assert!(is_broken(json!({"a": 1, "b": 2}), json!({"a": 1, "b": 3})));

@@ -10,7 +10,7 @@
 //! `-` is below every digit, so negative integers come first; among them the complement turns
 //! the larger distance from zero into the lower text.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 const SIGN_BIT: u64 = 1 << 63;
 
@@ -78,6 +78,18 @@ pub(super) fn float_of(value: &Value) -> Option<f64> {
         (None, None) => true,
     };
     exact.then_some(float)
+}
+
+/// A float that is asked for. JSON has neither NaN nor infinities; the name of one stands in for
+/// it, which no segment of floats takes, so that the refusal can tell which it was.
+pub(crate) fn asked_float(float: f64) -> Value {
+    Number::from_f64(float).map_or_else(|| float.to_string().into(), Value::Number)
+}
+
+/// The name of the number that [`asked_float`] could not give.
+pub(in crate::key) fn name_of_not_finite(value: &Value) -> Option<&str> {
+    let is_not_finite = |name: &&str| ["NaN", "inf", "-inf"].contains(name);
+    value.as_str().filter(is_not_finite)
 }
 
 /// The bits of a float, changed so that their order as a whole number is the order of floats.

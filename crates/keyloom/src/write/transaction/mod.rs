@@ -30,7 +30,8 @@ use state::{Seen, Settled, State};
 /// How often a closure is run again because the schema changed under it.
 const SCHEMAS: usize = 16;
 
-/// One attempt at a transaction. Clones are the same attempt.
+/// One attempt at a transaction. Clones are the same attempt. It is over when its closure ends:
+/// what outlives the closure reads and writes nothing more, and is told so by an error.
 #[derive(Clone)]
 pub struct Transaction {
     session: Session,
@@ -59,7 +60,10 @@ where
             now: session.now(),
             state: Arc::default(),
         };
-        let answer = closure(transaction.clone()).await;
+        let answer = {
+            let _ending = Ending(&transaction);
+            closure(transaction.clone()).await
+        };
         made += 1;
         let answer = match answer {
             Ok(answer) => answer,
@@ -82,6 +86,16 @@ where
     }
 }
 
+/// Ends an attempt however its closure ends: by an answer, by a panic, or because nobody waits for
+/// it any more. A clone that outlives the closure must not take writes that nothing would commit.
+struct Ending<'t>(&'t Transaction);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+    }
+}
+
 impl Transaction {
     pub(crate) fn loaded(&self) -> &Loaded {
         &self.loaded
@@ -97,7 +111,7 @@ impl Transaction {
 
     /// Remembers that the schema refused something.
     pub(crate) fn judged<T>(&self, answer: Result<T>) -> Result<T> {
-        self.state().judge(answer)
+        self.under_way()?.judge(answer)
     }
 
     /// Whether the closure may have given up because of a schema that no longer holds. A commit
@@ -109,8 +123,9 @@ impl Transaction {
     }
 
     /// Has the commit rest on a lease.
-    pub(crate) fn rest_on(&self, lease: LeaseHold) {
-        self.state().leases.insert(lease.address.clone(), lease);
+    pub(crate) fn rest_on(&self, lease: LeaseHold) -> Result<()> {
+        self.under_way()?.leases.insert(lease.address.clone(), lease);
+        Ok(())
     }
 
     /// Reads a record, or sees what the transaction wrote itself.
@@ -129,7 +144,7 @@ impl Transaction {
         index: &Index,
         claim: Bytes,
     ) -> Result<Option<Document>> {
-        self.state().rests_on_schema = true;
+        self.under_way()?.rests_on_schema = true;
         if let Some(found) = self.written_holder(collection, index, &claim)? {
             return Ok(Some(found));
         }
@@ -169,7 +184,7 @@ impl Transaction {
         let key = record_key(collection, &value)?;
         check_aside(collection, &key, &aside, None)?;
         let address = Address::new(collection.area.clone(), key.clone());
-        let mut state = self.state();
+        let mut state = self.under_way()?;
         if state.visible(&address).is_some_and(|visible| visible.is_some()) {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
@@ -239,7 +254,7 @@ impl Transaction {
         match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
             Overwrite::Write(change, mut written) => {
-                let mut state = self.state();
+                let mut state = self.under_way()?;
                 if written.effect == Effect::Created {
                     state.refuse_late_creation(&address)?;
                 }
@@ -260,7 +275,7 @@ impl Transaction {
         let there = self.current(collection, key).await?.is_some();
         if there {
             let address = Address::new(collection.area.clone(), key.clone());
-            let mut state = self.state();
+            let mut state = self.under_way()?;
             state.addends.remove(&address);
             state.write(collection, address, None, Vec::new());
         }
@@ -274,7 +289,7 @@ impl Transaction {
         key: &Bytes,
         deltas: &[(String, i64)],
     ) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.under_way()?;
         let address = Address::new(collection.area.clone(), key.clone());
         let mut addend = match state.addends.get(&address) {
             Some(addend) => addend.clone(),
@@ -298,7 +313,7 @@ impl Transaction {
             return Ok(None);
         }
         let address = Address::new(collection.area.clone(), key.clone());
-        if let Some(visible) = self.state().visible(&address) {
+        if let Some(visible) = self.under_way()?.visible(&address) {
             return Ok(visible);
         }
         let fetched = fetch_one(&self.session, collection, key).await?;
@@ -309,7 +324,7 @@ impl Transaction {
             }
             Some(current) => Seen::There(current),
         };
-        let mut state = self.state();
+        let mut state = self.under_way()?;
         state.records.insert(address.clone(), seen);
         Ok(state.visible(&address).flatten())
     }
@@ -322,7 +337,7 @@ impl Transaction {
         claim: &Bytes,
     ) -> Result<Option<Document>> {
         debug_assert_eq!(index.kind, IndexKind::Unique);
-        let state = self.state();
+        let state = self.under_way()?;
         for (address, write) in &state.writes {
             let Some(after) = &write.after else { continue };
             if write.collection.name == collection.name
@@ -336,7 +351,7 @@ impl Transaction {
     }
 
     fn remember_claim(&self, address: &Address, stamp: Option<Stamp>) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.under_way()?;
         if *state.claims.entry(address.clone()).or_insert(stamp) == stamp {
             return Ok(());
         }
@@ -375,6 +390,16 @@ impl Transaction {
         let state = self.state();
         let writes = state.writes.values().filter(|write| write.claims(index, &address.key));
         writes.flat_map(|write| write.codes.iter().cloned()).collect()
+    }
+
+    /// What the closure reads and writes; refused once it has ended.
+    fn under_way(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.is_over {
+            let message = "the transaction is over; it can be used only inside its closure";
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        Ok(state)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -34,6 +34,8 @@ pub(super) struct State {
     /// Whether the closure was refused something, or shown something, that a schema which has
     /// changed since might not refuse or show.
     pub(super) rests_on_schema: bool,
+    /// Whether the closure has ended, so that nothing more is read or written.
+    pub(super) is_over: bool,
 }
 
 /// What was found where a record was looked for.
