@@ -44,12 +44,24 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// The type of the problem that the server told, if one did: `no-index`.
     kind: Option<String>,
+    /// Whether it is certain that nothing was done.
+    did_nothing: bool,
 }
 
 impl Failure {
     /// A failure with one of the codes above.
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), hint: None, kind: None }
+        Failure { code, message: message.into(), hint: None, kind: None, did_nothing: false }
+    }
+
+    /// The same, of a request of which certainly nothing was done.
+    pub(crate) fn of_nothing(self) -> Self {
+        Failure { did_nothing: true, ..self }
+    }
+
+    /// Whether it is certain that nothing was done.
+    pub(crate) fn did_nothing(&self) -> bool {
+        self.did_nothing
     }
 
     /// Nothing failed, and nothing is left to say: whoever read the output has gone.
@@ -96,6 +108,8 @@ impl Failure {
         let message = broken_up(detail.unwrap_or("the server gave no reason"));
         let mut failure = Failure::new(code, message);
         failure.kind = kind.map(str::to_owned);
+        // An import that has begun tells how many lines it has read.
+        failure.did_nothing = code != UNKNOWN && problem.get("lines").is_none();
         failure.hint = kind.and_then(|kind| hint_for(kind, problem));
         failure
     }
