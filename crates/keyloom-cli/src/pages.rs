@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::note;
 use crate::target::{Request, Target};
 
@@ -11,7 +12,7 @@ use crate::target::{Request, Target};
 #[derive(Debug, Args)]
 pub(crate) struct Paging {
     /// How many at most; a page unless --all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     pub(crate) limit: Option<usize>,
     /// Go on where an earlier page ended
     #[arg(long)]

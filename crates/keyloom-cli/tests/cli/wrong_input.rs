@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use super::support::{Sandbox, words};
 
 /// A command line, its exit code, and what its message says.
-const WRONG: [(&str, i32, &str); 60] = [
+const WRONG: [(&str, i32, &str); 61] = [
     ("", 2, "Usage"),
     ("nothing", 2, "unrecognized subcommand"),
     ("get", 2, "required"),
@@ -15,7 +15,7 @@ const WRONG: [(&str, i32, &str); 60] = [
     ("get nothing a", 1, "the collections are approval, flow, note, place"),
     ("get flow absent", 1, "no such record"),
     ("get approval short", 3, "an id is 26 letters and digits"),
-    ("get flow a --at soon", 2, "invalid value"),
+    ("get flow a --at soon", 3, "ISO-8601"),
     ("get flow a --version x", 3, "version"),
     ("get flow a --store nowhere", 3, "file:nowhere"),
     ("get flow a --store file:nowhere", 5, "there is no store at nowhere"),
@@ -44,11 +44,11 @@ const WRONG: [(&str, i32, &str); 60] = [
     ("increment flow a other=1", 3, "other"),
     ("query approval pending", 2, "is no condition"),
     ("query approval status!=pending", 2, "there is no `!=`"),
-    ("query approval requester_id=ana --limit 0", 3, "limit"),
+    ("query approval requester_id=ana --limit 0", 2, "it takes a whole number from 1"),
     ("query approval requester_id=ana --cursor x", 3, "cursor"),
     ("query approval requester_id=ana --index nothing", 3, "nothing"),
     ("query approval created_at=soon", 3, "created_at"),
-    ("near place x 1", 2, "invalid value"),
+    ("near place x 1", 2, "it takes degrees"),
     ("near place 1 1 --radius far", 2, "is no distance"),
     ("count approval text=x", 3, "no index"),
     ("groups approval by_status nothing=1", 3, "nothing"),
@@ -60,9 +60,10 @@ const WRONG: [(&str, i32, &str); 60] = [
     ("check absent.toml", 3, "absent.toml"),
     ("token new ops --role service", 2, "--collection"),
     ("token new 'a b'", 2, "a name has 1 to 64 letters"),
-    ("serve --page-max 0", 2, "invalid value"),
-    ("serve --head-timeout 0", 2, "invalid value"),
-    ("serve --idle-timeout -1", 2, "unexpected argument"),
+    ("serve --page-max 0", 2, "it takes a whole number from 1"),
+    ("serve --head-timeout 0", 2, "it takes a whole number of seconds from 1"),
+    ("serve --idle-timeout -1", 2, "it takes a whole number of seconds from 1"),
+    ("serve --body-bytes-max 1TB", 2, "it takes a number of bytes from 1"),
     ("serve --host db.example.org:7117", 2, "without a port"),
     ("serve --host ''", 2, "is no name"),
     ("serve --origin app.example.org", 2, "is no origin"),

@@ -63,7 +63,8 @@ struct Guard {
 
 /// Puts the guards around the routes. What they refuse is counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
-    let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
+    let places = app.config().limits.requests_max.min(Semaphore::MAX_PERMITS);
+    let permits = Arc::new(Semaphore::new(places));
     // Every layer costs each request a few allocations, so that there is one.
     routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
 }
