@@ -62,7 +62,12 @@ pub(crate) fn decode(part: &str) -> Result<String, Problem> {
     Ok(text.into_owned())
 }
 
-/// Encodes text as one part of a path.
+/// Encodes text as one part of a path. A part of dots alone would be a step, which clients take
+/// before they ask; those that keep to RFC 3986 leave it alone when it is encoded.
 pub(crate) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    match text {
+        "." => "%2E".to_owned(),
+        ".." => "%2E%2E".to_owned(),
+        _ => utf8_percent_encode(text, RESERVED).to_string(),
+    }
 }
