@@ -205,7 +205,8 @@ impl ResultTold {
 impl JobTold {
     fn of(job: &Job) -> Result<Self, Problem> {
         serde_json::from_value(job.to_json()).map_err(|error| {
-            tracing::error!(%error, "a job tells of itself in an unknown way");
+            // What the error says may quote a finding.
+            tracing::error!(kind = ?error.classify(), "a job tells of itself in an unknown way");
             Problem::from(keyloom::Error::new(
                 keyloom::ErrorKind::Internal,
                 "the job tells of itself in a way that the console does not know",

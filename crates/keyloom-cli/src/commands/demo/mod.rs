@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::fill::{Filled, fill};
+use super::log;
 use super::serve::{Announced, Listening, refuse_server};
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, USAGE};
@@ -78,6 +79,7 @@ impl Demo {
                 false => screen.json(&json!({ "records": filled.total(), "store": address })),
             };
         }
+        log::begin(screen.is_colored());
         prepared.serve(&runtime, store, &["main", "reputation"], screen, |announced| {
             if screen.is_for_people() {
                 tell_filled(screen, &filled, seconds)?;
