@@ -186,6 +186,21 @@ fn an_import_that_is_refused_as_a_whole_leaves_nothing_behind() {
     }
 }
 
+/// A page of the server has at most a thousand records; whoever wants more need not know.
+#[test]
+fn as_many_records_are_listed_as_were_asked_for() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", notes(1300));
+    sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(0);
+    let listed = |more: &[&str]| sandbox.run(&[&["query", "note", "--scan"], more].concat());
+    let some = listed(&["--limit", "1200"]).expect(0);
+    assert_eq!(some.lines().len(), 1200);
+    let cursor = some.err.split("--cursor ").nth(1).unwrap().trim();
+    assert_eq!(listed(&["--limit", "1200", "--cursor", cursor]).expect(0).lines().len(), 100);
+    assert_eq!(listed(&["--all", "--limit", "1250"]).expect(0).lines().len(), 1250);
+    assert_eq!(listed(&["--all"]).expect(0).lines().len(), 1300);
+}
+
 /// The command speaks of its options, and not of the parameters of a request.
 #[test]
 fn bare_records_without_a_collection_are_told_which_option_they_need() {

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use super::support::{Sandbox, words};
 
 /// A command line, its exit code, and what its message says.
-const WRONG: [(&str, i32, &str); 61] = [
+const WRONG: [(&str, i32, &str); 69] = [
     ("", 2, "Usage"),
     ("nothing", 2, "unrecognized subcommand"),
     ("get", 2, "required"),
@@ -31,8 +31,20 @@ const WRONG: [(&str, i32, &str); 61] = [
     ("put flow a {", 3, "not JSON"),
     ("put flow a @absent.json", 3, "absent.json cannot be read"),
     ("put flow a '{\"flow\":\"b\"}'", 3, "flow"),
-    ("put flow {} --if-match x", 2, "KEY"),
-    ("put flow a {} --if-match x --if-absent", 2, "cannot be used with"),
+    ("put flow {} --if-match 0199c0e2a1b27f3c00000000000000aa-1", 2, "KEY"),
+    (
+        "put flow a {} --if-match 0199c0e2a1b27f3c00000000000000aa-1 --if-absent",
+        2,
+        "cannot be used with",
+    ),
+    ("put flow a {} --if-match x", 2, "it takes the version of a record"),
+    ("patch flow a {} --if-match x", 2, "it takes the version of a record"),
+    ("delete flow a --if-match 1", 2, "it takes the version of a record"),
+    ("put flow a @", 3, "no name behind the @"),
+    ("put flow a [1", 3, "is not JSON: line 1, column 2: "),
+    ("export nothing", 1, "the collections are approval, flow, note, place"),
+    ("watch --once --collection nothing", 1, "the collections are approval"),
+    ("get flow a --store ''", 3, "file:./data"),
     ("put flow a '{\"x\":123456789012345678901234567890}'", 3, "not JSON"),
     ("patch flow a [1]", 3, ""),
     ("patch flow absent {}", 1, ""),
