@@ -63,7 +63,7 @@ pub(super) struct Done {
 impl Done {
     /// The same for a caller with these rights: who repeats a request with its key may be another
     /// one than who sent it first, and must not read more than a fresh answer would tell.
-    fn as_seen_by(mut self, prepared: &[Prepared]) -> Self {
+    fn seen_with(mut self, prepared: &[Prepared]) -> Self {
         let answers = self.results.iter_mut().zip(&mut self.statuses);
         for (prepared, (result, status)) in prepared.iter().zip(answers) {
             if !prepared.may_read {
@@ -89,7 +89,7 @@ pub(super) async fn run(
     };
     let done = done.map_err(|refused| refused.told(prepared, &written))?;
     match done.request == request {
-        true => Ok(done.as_seen_by(prepared)),
+        true => Ok(done.seen_with(prepared)),
         false => {
             let message = "the idempotency key belongs to another transaction";
             Err(Error::new(ErrorKind::IdempotencyConflict, message).into())
