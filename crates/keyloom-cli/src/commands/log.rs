@@ -10,7 +10,7 @@ pub(super) fn begin(is_colored: bool) {
         .with_max_level(tracing::Level::WARN)
         .with_ansi(is_colored)
         .init();
-    set_hook(Box::new(|panic| tell(panic)));
+    set_hook(Box::new(tell));
 }
 
 /// Tells where a panic was. What it says may quote keys and values, which are not for a log; the
