@@ -1,6 +1,6 @@
 //! The command line: what can be asked, and its help.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands as c;
 use crate::exit::EXIT_CODES;
@@ -23,6 +23,19 @@ pub(crate) struct Cli {
     pub(crate) place: Place,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What this process was asked for. Ends it where that cannot be understood. What begins with
+    /// a minus and a digit is a value everywhere: a key, a number that its option refuses itself.
+    pub(crate) fn from_command_line() -> Self {
+        let cli = Cli::from_arg_matches(&command().get_matches());
+        cli.unwrap_or_else(|error| error.exit())
+    }
+}
+
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|known| known.allow_negative_numbers(true))
 }
 
 /// Where the records are, and how answers look.
@@ -98,4 +111,57 @@ pub(crate) enum Command {
     Token(c::token::Token),
     Completions(c::completions::Completions),
     ExitCodes(c::exit_codes::ExitCodes),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use super::*;
+
+    /// Every option that takes a number, by its type: `serve --page-max`.
+    fn numeric() -> Vec<(String, String)> {
+        let types = [
+            TypeId::of::<usize>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<u32>(),
+            TypeId::of::<u16>(),
+            TypeId::of::<i64>(),
+            TypeId::of::<f64>(),
+        ];
+        let mut found = Vec::new();
+        for known in command().get_subcommands() {
+            for option in known.get_arguments().filter_map(|argument| {
+                let kind = argument.get_value_parser().type_id();
+                argument.get_long().filter(|_| types.iter().any(|of| kind == *of))
+            }) {
+                found.push((known.get_name().to_owned(), format!("--{option}")));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_option_with_a_number_says_what_it_takes() {
+        let found = numeric();
+        assert!(found.len() > 25, "{found:?}");
+        for (name, option) in found {
+            // No distance is too large for the globe.
+            let large = if option == "--radius" { "1e400" } else { "99999999999999999999999" };
+            for wrong in ["", "-1", "1.5x", "many", large] {
+                let parsed = command().try_get_matches_from(["keyloom", &name, &option, wrong]);
+                let told = parsed.map_or_else(|error| error.to_string(), |_| String::new());
+                assert!(
+                    told.contains(": it takes ") || told.contains("is no distance"),
+                    "{name} {option} {wrong}: {told}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_may_be_negative_numbers() {
+        let parsed = command().try_get_matches_from(["keyloom", "get", "reading", "-5"]);
+        assert!(parsed.is_ok(), "{parsed:?}");
+    }
 }

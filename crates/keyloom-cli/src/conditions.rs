@@ -1,5 +1,7 @@
 //! Conditions as people write them: `requester_id=ana`, `created_at>=1700000000000`, `name^=An`.
 
+use keyloom::Version;
+
 use crate::exit::{Failure, USAGE};
 
 /// How a condition is spelled, and what it is called in a request. Longer ones come first.
@@ -38,6 +40,14 @@ pub(crate) fn assignment(text: &str) -> Result<(&str, &str), Failure> {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),
         _ => Err(Failure::new(USAGE, format!("{text:?} is not of the form NAME=VALUE"))),
     }
+}
+
+/// The version that a record must have, as text.
+pub(crate) fn version(text: &str) -> Result<String, String> {
+    let version = text.trim_matches('"').parse::<Version>();
+    version.map(|version| version.to_string()).map_err(|_| {
+        "it takes the version of a record, as `keyloom get` and every write tell it".to_owned()
+    })
 }
 
 const HINT: &str = "conditions look like status=pending or 'created_at>=1700000000000'";

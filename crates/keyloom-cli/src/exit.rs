@@ -44,12 +44,24 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// The type of the problem that the server told, if one did: `no-index`.
     kind: Option<String>,
+    /// Whether it is certain that nothing was done.
+    did_nothing: bool,
 }
 
 impl Failure {
     /// A failure with one of the codes above.
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), hint: None, kind: None }
+        Failure { code, message: message.into(), hint: None, kind: None, did_nothing: false }
+    }
+
+    /// The same, of a request of which certainly nothing was done.
+    pub(crate) fn of_nothing(self) -> Self {
+        Failure { did_nothing: true, ..self }
+    }
+
+    /// Whether it is certain that nothing was done.
+    pub(crate) fn did_nothing(&self) -> bool {
+        self.did_nothing
     }
 
     /// Nothing failed, and nothing is left to say: whoever read the output has gone.
@@ -96,6 +108,8 @@ impl Failure {
         let message = broken_up(detail.unwrap_or("the server gave no reason"));
         let mut failure = Failure::new(code, message);
         failure.kind = kind.map(str::to_owned);
+        // An import that has begun tells how many lines it has read.
+        failure.did_nothing = code != UNKNOWN && problem.get("lines").is_none();
         failure.hint = kind.and_then(|kind| hint_for(kind, problem));
         failure
     }
@@ -115,10 +129,26 @@ impl Failure {
     }
 }
 
-/// A long message with a line for each of its parts.
+/// A long message with a line for each of the names and values behind its sentence.
 fn broken_up(message: &str) -> String {
     const ONE_LINE_MAX: usize = 120;
-    if message.len() > ONE_LINE_MAX { message.replace("; ", "\n") } else { message.to_owned() }
+    if message.len() <= ONE_LINE_MAX {
+        return message.to_owned();
+    }
+    let mut parts = message.split("; ");
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // A sentence may have a semicolon of its own.
+        told.push_str(if is_named(part) { "\n" } else { "; " });
+        told.push_str(part);
+    }
+    told
+}
+
+/// Whether a part of a message is a name and a value: `field: id`.
+fn is_named(part: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_lowercase() || matches!(letter, '_' | ' ');
+    part.split_once(": ").is_some_and(|(name, _)| name.chars().all(is_letter))
 }
 
 /// What helps against a problem of the server.
@@ -184,5 +214,20 @@ impl From<keyloom::Error> for Failure {
             ),
             _ => failure,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_lines_of_their_own_and_sentences_stay_whole() {
+        let message = "the name gives no key of the collection; collection: approval; template: \
+                       approval:record:{id}; name: x; reason: an id is 26 letters; 'x' is none";
+        let lines = "the name gives no key of the collection\ncollection: approval\ntemplate: \
+                     approval:record:{id}\nname: x\nreason: an id is 26 letters; 'x' is none";
+        assert_eq!(broken_up(message), lines);
+        assert_eq!(broken_up("short; name: x"), "short; name: x");
     }
 }

@@ -7,17 +7,26 @@ use keyloom::read_json;
 
 use crate::exit::{Failure, WRONG_INPUT};
 
+const HINT: &str = "a record is JSON text, @FILE, or - for stdin; quote it for the shell";
+
 /// The bytes of a JSON argument, checked to be JSON.
 pub(crate) fn json(argument: &str) -> Result<Vec<u8>, Failure> {
     let (bytes, source) = match argument.strip_prefix('@') {
         _ if argument == "-" => (read_stdin()?, "stdin"),
+        Some("") => {
+            return Err(Failure::new(WRONG_INPUT, "there is no name behind the @").with_hint(HINT));
+        }
         Some(path) => (read_file(path)?, path),
         None => (argument.as_bytes().to_vec(), "the argument"),
     };
     match read_json(&bytes) {
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::new(WRONG_INPUT, format!("{source} is not JSON: {error}"))
-            .with_hint("a record is JSON text, @FILE, or - for stdin; quote it for the shell")),
+        Err(error) => {
+            let said = |name| error.context_value(name).unwrap_or_default();
+            let (line, column, reason) = (said("line"), said("column"), said("reason"));
+            let message = format!("{source} is not JSON: line {line}, column {column}: {reason}");
+            Err(Failure::new(WRONG_INPUT, message).with_hint(HINT))
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod conditions;
 mod exit;
 mod input;
 mod jobs;
+mod numbers;
 mod output;
 mod pages;
 mod schema_files;
@@ -13,7 +14,6 @@ mod target;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use mimalloc::MiMalloc;
 
 /// Requests are many small allocations that one thread makes and another frees.
@@ -21,7 +21,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::from_command_line();
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -4,14 +4,15 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::note;
 use crate::target::{Request, Target};
 
 /// How much of a list is wanted.
 #[derive(Debug, Args)]
 pub(crate) struct Paging {
-    /// How many at most; a page unless --all
-    #[arg(long, value_name = "N")]
+    /// How many at most; a page if nothing is said
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     pub(crate) limit: Option<usize>,
     /// Go on where an earlier page ended
     #[arg(long)]
@@ -37,7 +38,7 @@ impl Paging {
         let mut cursor = self.cursor.clone();
         let mut left = self.limit.unwrap_or(usize::MAX);
         loop {
-            let limit = match self.all {
+            let limit = match self.is_long() {
                 true => Some(left.min(PAGE)),
                 false => self.limit,
             };
@@ -51,7 +52,7 @@ impl Paging {
             cursor = page["next"].as_str().map(str::to_owned);
             match &cursor {
                 None => return Ok(()),
-                Some(_) if self.all && left > 0 => {}
+                Some(_) if self.is_long() && left > 0 => {}
                 Some(_) if self.all => return Ok(()),
                 Some(next) => {
                     note(&format!("there is more: --all, or --cursor {next}"));
@@ -59,6 +60,11 @@ impl Paging {
                 }
             }
         }
+    }
+
+    /// Whether more than one page may be wanted.
+    fn is_long(&self) -> bool {
+        self.all || self.limit.is_some_and(|limit| limit > PAGE)
     }
 }
 

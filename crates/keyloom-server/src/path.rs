@@ -64,7 +64,12 @@ pub(crate) fn decode(part: &str) -> Result<String, Problem> {
     Ok(text.into_owned())
 }
 
-/// Encodes text as one part of a path.
+/// Encodes text as one part of a path. A part of dots alone would be a step, which clients take
+/// before they ask; those that keep to RFC 3986 leave it alone when it is encoded.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
-    utf8_percent_encode(text, RESERVED).into()
+    match text {
+        "." => "%2E".into(),
+        ".." => "%2E%2E".into(),
+        _ => utf8_percent_encode(text, RESERVED).into(),
+    }
 }

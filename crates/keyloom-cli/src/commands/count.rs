@@ -5,6 +5,7 @@ use clap::Args;
 use crate::cli::Place;
 use crate::conditions::parameters;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::{Screen, line};
 use crate::target::{Request, Target};
 
@@ -26,7 +27,7 @@ pub(crate) struct Count {
     #[arg(long)]
     scan: bool,
     /// How many entries may be read for it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     limit: Option<usize>,
 }
 

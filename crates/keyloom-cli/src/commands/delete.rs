@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::Place;
+use crate::conditions::version;
 use crate::exit::Failure;
 use crate::output::{Screen, line, visible};
 use crate::target::{Request, Target};
@@ -18,7 +19,7 @@ pub(crate) struct Delete {
     /// The record's key
     key: String,
     /// Delete only this version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
     if_match: Option<String>,
 }
 

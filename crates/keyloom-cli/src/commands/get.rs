@@ -26,9 +26,9 @@ pub(crate) struct Get {
     /// Read this version from the history
     #[arg(long, value_name = "VERSION", conflicts_with = "at")]
     version: Option<String>,
-    /// Read what it was at this time, in milliseconds since 1970
-    #[arg(long, value_name = "MS")]
-    at: Option<u64>,
+    /// Read what it was at this time: milliseconds since 1970, or an ISO-8601 time
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -56,8 +56,9 @@ impl Get {
             return Err(Failure::new(crate::exit::USAGE, "a record has one key")
                 .with_hint("several values go with --by INDEX"));
         }
-        let request =
-            Request::get(&parts).param_if("version", self.version.as_ref()).param_if("at", self.at);
+        let request = Request::get(&parts)
+            .param_if("version", self.version.as_ref())
+            .param_if("at", self.at.as_ref());
         let answer = target.ask(request)?;
         let screen = Screen::of(place);
         screen.value(&answer.json()?)?;

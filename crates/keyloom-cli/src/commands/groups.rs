@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::cli::Place;
 use crate::conditions::assignment;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::{Screen, Table, cell};
 use crate::pages::Paging;
 use crate::target::{Request, Target};
@@ -22,7 +23,7 @@ pub(crate) struct Groups {
     #[arg(value_name = "FIELD=VALUE")]
     within: Vec<String>,
     /// The largest groups only
-    #[arg(long, value_name = "N", conflicts_with_all = ["limit", "cursor", "all"])]
+    #[arg(long, value_name = "N", value_parser = numbers::count, conflicts_with_all = ["limit", "cursor", "all"])]
     top: Option<usize>,
     #[command(flatten)]
     paging: Paging,

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cli::Place;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
 use crate::pages::Paging;
 use crate::target::{Request, Target};
@@ -26,7 +27,7 @@ pub(crate) struct Keys {
     #[arg(long, conflicts_with_all = ["values", "limit", "cursor", "all"])]
     tree: bool,
     /// How many keys may be counted for the tree; more are told with a plus
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = numbers::count)]
     budget: usize,
     #[command(flatten)]
     paging: Paging,

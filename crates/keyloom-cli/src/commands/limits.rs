@@ -1,75 +1,74 @@
 //! What a server allows: an option for each of its limits.
 
-use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use clap::Args;
 use keyloom_server::Limits;
+
+use crate::numbers;
 
 /// Limits that differ from the usual ones. A limit of nothing would shut everybody out.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitOptions {
     /// Connections at one time
-    #[arg(long, value_name = "N")]
-    connections_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    connections_max: Option<usize>,
     /// Requests that are worked on at one time
-    #[arg(long, value_name = "N")]
-    requests_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    requests_max: Option<usize>,
     /// Streams of changes at one time
-    #[arg(long, value_name = "N")]
-    streams_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    streams_max: Option<usize>,
     /// Bytes of a request's head
-    #[arg(long, value_name = "BYTES")]
-    head_bytes_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    head_bytes_max: Option<usize>,
     /// Bytes of a request's body
-    #[arg(long, value_name = "BYTES")]
-    body_bytes_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    body_bytes_max: Option<usize>,
     /// Bytes of one line of an import
-    #[arg(long, value_name = "BYTES")]
-    line_bytes_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    line_bytes_max: Option<usize>,
     /// Records, keys or changes of one page
-    #[arg(long, value_name = "N")]
-    page_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    page_max: Option<usize>,
     /// Records or entries that one request may read
-    #[arg(long, value_name = "N")]
-    read_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    read_max: Option<usize>,
     /// Operations of one transaction or batch
-    #[arg(long, value_name = "N")]
-    operations_max: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    operations_max: Option<usize>,
     /// Bytes of pages that are kept in memory to be given out again; 0 for none
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
     kept_pages_bytes_max: Option<usize>,
     /// Seconds that the head of a request may take to arrive
-    #[arg(long, value_name = "SECONDS")]
-    head_timeout: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    head_timeout: Option<u64>,
     /// Seconds that a request's body may take to arrive
-    #[arg(long, value_name = "SECONDS")]
-    body_timeout: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    body_timeout: Option<u64>,
     /// Seconds that an answer may take
-    #[arg(long, value_name = "SECONDS")]
-    answer_timeout: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    answer_timeout: Option<u64>,
     /// Seconds in which a caller may take nothing of its answer
-    #[arg(long, value_name = "SECONDS")]
-    write_timeout: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    write_timeout: Option<u64>,
     /// Seconds that a connection may wait for its next request
-    #[arg(long, value_name = "SECONDS")]
-    idle_timeout: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    idle_timeout: Option<u64>,
     /// Seconds without news after which a stream shows that it lives
-    #[arg(long, value_name = "SECONDS")]
-    stream_pulse: Option<NonZeroU64>,
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    stream_pulse: Option<u64>,
     /// Seconds that a shutdown waits for requests that have begun
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds_or_none)]
     shutdown_grace: Option<u64>,
 }
 
 impl LimitOptions {
     /// These limits, and the usual ones where nothing was said. Every limit has its option.
     pub(super) fn over(&self, usual: Limits) -> Limits {
-        let number = |set: Option<NonZeroUsize>, usual| set.map_or(usual, NonZeroUsize::get);
-        let seconds = |set: Option<NonZeroU64>, usual| {
-            set.map_or(usual, |seconds| Duration::from_secs(seconds.get()))
-        };
+        let number = |set: Option<usize>, usual| set.unwrap_or(usual);
+        let seconds = |set: Option<u64>, usual| set.map_or(usual, Duration::from_secs);
         Limits {
             connections_max: number(self.connections_max, usual.connections_max),
             requests_max: number(self.requests_max, usual.requests_max),
@@ -80,14 +79,14 @@ impl LimitOptions {
             page_max: number(self.page_max, usual.page_max),
             read_max: number(self.read_max, usual.read_max),
             operations_max: number(self.operations_max, usual.operations_max),
-            kept_pages_bytes_max: self.kept_pages_bytes_max.unwrap_or(usual.kept_pages_bytes_max),
+            kept_pages_bytes_max: number(self.kept_pages_bytes_max, usual.kept_pages_bytes_max),
             head_timeout: seconds(self.head_timeout, usual.head_timeout),
             body_timeout: seconds(self.body_timeout, usual.body_timeout),
             answer_timeout: seconds(self.answer_timeout, usual.answer_timeout),
             write_timeout: seconds(self.write_timeout, usual.write_timeout),
             idle_timeout: seconds(self.idle_timeout, usual.idle_timeout),
             stream_pulse: seconds(self.stream_pulse, usual.stream_pulse),
-            shutdown_grace: self.shutdown_grace.map_or(usual.shutdown_grace, Duration::from_secs),
+            shutdown_grace: seconds(self.shutdown_grace, usual.shutdown_grace),
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod import;
 pub(crate) mod increment;
 pub(crate) mod keys;
 mod limits;
+mod log;
 pub(crate) mod near;
 pub(crate) mod patch;
 pub(crate) mod put;

@@ -5,19 +5,22 @@ use clap::Args;
 use super::query::print;
 use crate::cli::Place;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::Screen;
 use crate::pages::Paging;
 use crate::target::{Request, Target};
 
 /// List records around a place, nearest first
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Near {
     /// The collection
     collection: String,
     /// The latitude, in degrees
+    #[arg(value_parser = numbers::degrees)]
     lat: f64,
     /// The longitude, in degrees
+    #[arg(value_parser = numbers::degrees)]
     lon: f64,
     /// How far at most: 500, 500m, 2.5km
     #[arg(long, value_name = "DISTANCE", default_value = "1km", value_parser = metres)]
@@ -26,7 +29,7 @@ pub(crate) struct Near {
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
     /// How many entries of the index may be read for a page
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     #[command(flatten)]
     paging: Paging,

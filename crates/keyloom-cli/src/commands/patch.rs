@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::written;
 use crate::cli::Place;
-use crate::conditions::assignment;
+use crate::conditions::{assignment, version};
 use crate::exit::Failure;
 use crate::input;
 use crate::target::{Request, Target};
@@ -21,7 +21,7 @@ pub(crate) struct Patch {
     /// The change, as a JSON merge patch (RFC 7386): JSON, @FILE, or - for stdin
     patch: String,
     /// One attempt, on this version only
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
     if_match: Option<String>,
     /// Only while a field has this value; may be repeated
     #[arg(long = "if", value_name = "FIELD=VALUE")]

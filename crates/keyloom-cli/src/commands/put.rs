@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::written;
 use crate::cli::Place;
+use crate::conditions::version;
 use crate::exit::{Failure, USAGE};
 use crate::input;
 use crate::target::{Request, Target};
@@ -22,7 +23,7 @@ pub(crate) struct Put {
     #[arg(required = true, num_args = 1..=2, value_names = ["KEY", "RECORD"])]
     rest: Vec<String>,
     /// Replace only this version
-    #[arg(long, value_name = "VERSION", conflicts_with = "if_absent")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "if_absent", value_parser = version)]
     if_match: Option<String>,
     /// Write only if nothing is there
     #[arg(long)]

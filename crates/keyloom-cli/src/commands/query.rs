@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::cli::Place;
 use crate::conditions::parameters;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::{Screen, Table, cell, line, visible};
 use crate::pages::Paging;
 use crate::target::{Request, Target};
@@ -31,7 +32,7 @@ pub(crate) struct Query {
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<String>,
     /// How many records may be read for a page, with --filter
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     /// Print keys without their records
     #[arg(long)]

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::limits::LimitOptions;
+use super::log;
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Screen, line, note};
@@ -73,6 +74,7 @@ impl Serve {
         refuse_server(place)?;
         let schema = load_named(self.schema.as_deref())?;
         let prepared = self.listening.prepare()?;
+        log::begin(Screen::of(place).is_colored());
         let runtime = runtime()?;
         let address = place.address();
         let store = open_store(&runtime, &address, true)?;
@@ -174,11 +176,6 @@ impl Prepared {
         announce: impl FnOnce(Announced) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Prepared { address, config } = self;
-        tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
-            .with_max_level(tracing::Level::WARN)
-            .with_ansi(screen.is_colored())
-            .init();
         runtime.block_on(async {
             let maintainers = spaces
                 .iter()

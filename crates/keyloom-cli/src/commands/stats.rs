@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cli::Place;
 use crate::exit::Failure;
+use crate::numbers;
 use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
 use crate::target::{Request, Target};
 
@@ -13,7 +14,7 @@ use crate::target::{Request, Target};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stats {
     /// How many keys may be counted for each figure; more are estimated
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     budget: Option<usize>,
 }
 

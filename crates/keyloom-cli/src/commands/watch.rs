@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::cli::Place;
 use crate::exit::{Failure, UNREACHABLE, USAGE};
+use crate::numbers;
 use crate::output::{Screen, cell, line, moment, note, visible};
 use crate::target::{Request, Target, runtime};
 
@@ -25,8 +26,8 @@ pub(crate) struct Watch {
     #[arg(long)]
     prefix: Option<String>,
     /// End after so many commits
-    #[arg(long, value_name = "N")]
-    count: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    count: Option<usize>,
     /// Print what the log has and end, instead of waiting
     #[arg(long)]
     once: bool,
@@ -69,11 +70,11 @@ impl Watch {
     fn read(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
         // Without a position the log begins with the oldest that it has, wherever that is.
         let mut from = self.from.clone();
-        let mut left = self.count.unwrap_or(u64::MAX);
+        let mut left = self.count.unwrap_or(usize::MAX);
         loop {
             let page = target.value(self.request().param_if("from", from.as_ref()))?;
             let commits = page["commits"].as_array().map_or(&[][..], Vec::as_slice);
-            for commit in commits.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            for commit in commits.iter().take(left) {
                 print(screen, commit)?;
                 left -= 1;
             }
@@ -88,7 +89,7 @@ impl Watch {
     /// Prints changes as they come, until enough came or somebody stops it.
     fn follow(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
         let mut last: Option<String> = None;
-        let mut left = self.count.unwrap_or(u64::MAX);
+        let mut left = self.count.unwrap_or(usize::MAX);
         let mut pause = Duration::from_millis(500);
         let clock = runtime()?;
         let mut is_first = true;

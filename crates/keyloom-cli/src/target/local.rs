@@ -44,9 +44,10 @@ pub(crate) fn open_store(
     }
     runtime.block_on(Store::open(address)).map_err(|error| {
         let failure = Failure::from(error);
-        match address.contains(':') {
-            true => failure,
-            false => failure.with_hint(format!("for a folder: --store file:{address}")),
+        match address {
+            "" => failure.with_hint("for a folder: --store file:./data"),
+            _ if address.contains(':') => failure,
+            _ => failure.with_hint(format!("for a folder: --store file:{address}")),
         }
     })
 }

@@ -56,12 +56,11 @@ impl Target {
     /// Asks, and gives the answer if it is not a problem.
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, Failure> {
         let is_read = request.is_read();
-        let path = request.path_and_query();
         let answer = self.send(request)?;
         match answer.status {
             200..=299 => self.understood(answer, is_read),
             304 => Ok(answer),
-            _ => Err(self.refused(answer.status, &answer.headers, &answer.body, &path)),
+            _ => Err(self.refused(answer.status, &answer.headers, &answer.body)),
         }
     }
 
@@ -72,7 +71,6 @@ impl Target {
 
     /// Asks for an answer that is read as it comes.
     pub(crate) fn stream(&self, request: Request) -> Result<Box<dyn Read + Send>, Failure> {
-        let path = request.path_and_query();
         let request = self.addressed(request)?;
         let mut opened = match &self.kind {
             Kind::Local(local) => local.stream(request),
@@ -83,7 +81,7 @@ impl Target {
         }
         let mut body = Vec::new();
         opened.body.read_to_end(&mut body).map_err(|error| broken(&error))?;
-        Err(self.refused(opened.status, &opened.headers, &body, &path))
+        Err(self.refused(opened.status, &opened.headers, &body))
     }
 
     fn send(&self, request: Request) -> Result<Answer, Failure> {
@@ -100,21 +98,20 @@ impl Target {
         if is_read && is_page { Err(self.stranger(answer.status)) } else { Ok(answer) }
     }
 
-    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8], path: &str) -> Failure {
+    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         let is_problem = media(headers) == Some("application/problem+json");
         let problem: Option<Value> = serde_json::from_slice(body).ok().filter(|_| is_problem);
         let Some(problem) = problem else { return self.stranger(status) };
         let failure = Failure::of_problem(&problem);
         if failure.kind() == Some("not-found") {
-            return self.not_found(failure, path);
+            return self.not_found(failure);
         }
         failure
     }
 
     /// Names the collections where one was asked for that is not there.
-    fn not_found(&self, failure: Failure, path: &str) -> Failure {
-        let is_collection = failure.message().contains("no collection of that name");
-        if !is_collection || !path.starts_with("/collections/") {
+    fn not_found(&self, failure: Failure) -> Failure {
+        if !failure.message().contains("no collection of that name") {
             return failure;
         }
         let Ok(answer) = self.send(Request::get(&["schema"])) else { return failure };

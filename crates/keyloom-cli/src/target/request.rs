@@ -129,7 +129,11 @@ impl Answer {
     }
 }
 
-/// Text as one part of a path.
+/// Text as one part of a path. Dots alone would be a step for whoever passes the request on.
 pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    match text {
+        "." => "%2E".to_owned(),
+        ".." => "%2E%2E".to_owned(),
+        _ => utf8_percent_encode(text, RESERVED).to_string(),
+    }
 }

@@ -159,6 +159,58 @@ fn lines_that_failed_are_told_once() {
     }
 }
 
+/// What is refused as a whole leaves the files beside the input as they were.
+#[test]
+fn an_import_that_is_refused_as_a_whole_leaves_nothing_behind() {
+    let sandbox = Sandbox::with_store();
+    let known = sandbox.names();
+    sandbox.write("notes.jsonl", notes(3));
+    let nowhere = ["import", "notes.jsonl", "--server", "http://127.0.0.1:1"];
+    let as_user = ["import", "notes.jsonl", "--collection", "note", "--act-as", "ana"];
+    let unknown = ["import", "notes.jsonl", "--collection", "nothing"];
+    let refused: [(&[&str], i32); 3] = [(&nowhere, 5), (&as_user, 7), (&unknown, 1)];
+    for (args, code) in refused {
+        sandbox.run(args).expect(code);
+        let left: Vec<String> =
+            sandbox.names().into_iter().filter(|name| !known.contains(name)).collect();
+        assert_eq!(left, ["notes.jsonl"], "{args:?}");
+    }
+    for beside in ["notes.jsonl.errors.jsonl", "notes.jsonl.progress.json"] {
+        sandbox.write(beside, "of an earlier import\n");
+    }
+    for (args, code) in refused {
+        sandbox.run(args).expect(code);
+        for beside in ["notes.jsonl.errors.jsonl", "notes.jsonl.progress.json"] {
+            assert_eq!(sandbox.read(beside), "of an earlier import\n", "{args:?} {beside}");
+        }
+    }
+}
+
+/// A page of the server has at most a thousand records; whoever wants more need not know.
+#[test]
+fn as_many_records_are_listed_as_were_asked_for() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", notes(1300));
+    sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(0);
+    let listed = |more: &[&str]| sandbox.run(&[&["query", "note", "--scan"], more].concat());
+    let some = listed(&["--limit", "1200"]).expect(0);
+    assert_eq!(some.lines().len(), 1200);
+    let cursor = some.err.split("--cursor ").nth(1).unwrap().trim();
+    assert_eq!(listed(&["--limit", "1200", "--cursor", cursor]).expect(0).lines().len(), 100);
+    assert_eq!(listed(&["--all", "--limit", "1250"]).expect(0).lines().len(), 1250);
+    assert_eq!(listed(&["--all"]).expect(0).lines().len(), 1300);
+}
+
+/// The command speaks of its options, and not of the parameters of a request.
+#[test]
+fn bare_records_without_a_collection_are_told_which_option_they_need() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", notes(1));
+    let ran = sandbox.run(&["import", "notes.jsonl"]).expect(3);
+    assert!(ran.err.contains("hint: bare records need --collection NAME"), "{}", ran.err);
+    assert!(!ran.err.contains('?'), "{}", ran.err);
+}
+
 #[test]
 fn an_export_that_broke_off_is_resumed() {
     let sandbox = Sandbox::with_store();

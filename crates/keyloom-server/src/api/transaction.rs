@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer;
-use super::operation::{Answered, Prepared, Preparing, apply, read_all};
+use super::operation::{Answered, Prepared, Preparing, apply, read_all, withhold};
 use super::template::value_at;
 use crate::api::routes::Routes;
 use crate::app::App;
@@ -60,6 +60,20 @@ pub(super) struct Done {
     pub(super) results: Vec<Value>,
 }
 
+impl Done {
+    /// The same for a caller with these rights: who repeats a request with its key may be another
+    /// one than who sent it first, and must not read more than a fresh answer would tell.
+    fn seen_with(mut self, prepared: &[Prepared]) -> Self {
+        let answers = self.results.iter_mut().zip(&mut self.statuses);
+        for (prepared, (result, status)) in prepared.iter().zip(answers) {
+            if !prepared.may_read {
+                withhold(result, status);
+            }
+        }
+        self
+    }
+}
+
 /// Does the operations, all or nothing; once where there is a key.
 pub(super) async fn run(
     store: &Store,
@@ -75,7 +89,7 @@ pub(super) async fn run(
     };
     let done = done.map_err(|refused| refused.told(prepared, &written))?;
     match done.request == request {
-        true => Ok(done),
+        true => Ok(done.seen_with(prepared)),
         false => {
             let message = "the idempotency key belongs to another transaction";
             Err(Error::new(ErrorKind::IdempotencyConflict, message).into())

@@ -33,7 +33,8 @@ pub(super) fn json(page: &impl Page) -> Response {
             guarded(page.status(), media, text)
         }
         Err(error) => {
-            tracing::error!(%error, "a page of the console cannot be written as JSON");
+            // What the error says may quote the page.
+            tracing::error!(kind = ?error.classify(), "a page of the console has no JSON form");
             let title = "Keyloom has a defect";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             Problem::new(status, "internal", title, "the page has no JSON form").into_response()

@@ -32,6 +32,8 @@ use axum::Router;
 use axum::response::Redirect;
 use axum::routing::{any, get, post};
 
+pub(crate) use self::visit::refused;
+
 use crate::app::App;
 
 /// Where the console lies.

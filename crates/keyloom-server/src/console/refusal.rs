@@ -32,6 +32,9 @@ pub(super) struct Told {
     /// Whether the server is to blame, and not what was sent.
     #[serde(skip)]
     is_defect: bool,
+    /// Whether nobody was asked who knows the visitor.
+    #[serde(skip)]
+    is_by_guard: bool,
     /// What it is about: names with one value or several.
     pub(super) context: Vec<(String, Vec<String>)>,
 }
@@ -40,6 +43,13 @@ impl Refusal {
     pub(super) fn new(problem: Problem) -> Self {
         let told = Told::of(&problem);
         Refusal { problem, told, collection: None }
+    }
+
+    /// A request that was refused for what it is, whoever sent it.
+    pub(super) fn by_guard(problem: Problem) -> Self {
+        let mut refusal = Refusal::new(problem);
+        refusal.told.is_by_guard = true;
+        refusal
     }
 
     /// The same with a way back to a collection.
@@ -95,6 +105,7 @@ impl Told {
             may_have_happened: json["outcome"] == "may_have_happened",
             retry: json["retry"] == true,
             is_defect: problem.status().is_server_error(),
+            is_by_guard: false,
             context,
         }
     }
@@ -108,6 +119,13 @@ impl Told {
             "not-found" => "Check the address, or look for it from the overview.",
             "method-not-allowed" => "Go back to the page that has the form.",
             "unauthenticated" => "Sign in, or have your administrator give you a token.",
+            "forbidden" if self.is_by_guard => {
+                "Open the page that has the form here, and send it from there."
+            }
+            "misdirected" => {
+                "Call the server by a name that it knows, or start it with this one: --host NAME."
+            }
+            "too-large-headers" => "Shorten the address, or remove the cookies of this site.",
             "forbidden" => {
                 "Stop viewing as a user if you do, or sign in as somebody who may do this."
             }

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyloom::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -83,7 +85,18 @@ struct FindingTold {
     index: Option<String>,
     area: String,
     key: String,
+    /// The key itself, where it is shown with other letters than it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
     reason: String,
+}
+
+impl FindingTold {
+    /// The key, byte for byte.
+    fn key_bytes(&self) -> Vec<u8> {
+        let own = self.key_base64.as_ref().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+        own.unwrap_or_else(|| self.key.clone().into())
+    }
 }
 
 /// `GET /verify`
@@ -192,7 +205,8 @@ impl ResultTold {
 impl JobTold {
     fn of(job: &Job) -> Result<Self, Problem> {
         serde_json::from_value(job.to_json()).map_err(|error| {
-            tracing::error!(%error, "a job tells of itself in an unknown way");
+            // What the error says may quote a finding.
+            tracing::error!(kind = ?error.classify(), "a job tells of itself in an unknown way");
             Problem::from(keyloom::Error::new(
                 keyloom::ErrorKind::Internal,
                 "the job tells of itself in a way that the console does not know",

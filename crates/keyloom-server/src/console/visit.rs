@@ -171,15 +171,23 @@ pub(super) struct Unvisited {
 impl IntoResponse for Unvisited {
     fn into_response(self) -> Response {
         match self.form {
-            Form::Html => {
-                let refusal = Refusal::new(self.problem);
-                let mut response = answer::html(&refusal, &Frame::bare(&Links::new(None, None)));
-                refusal.add_headers(&mut response);
-                response
-            }
+            Form::Html => bare(Refusal::new(self.problem)),
             Form::Json => self.problem.into_response(),
         }
     }
+}
+
+/// A page that says why a request came to no page of the console: it was not let in, or nobody
+/// finished it.
+pub(crate) fn refused(problem: Problem) -> Response {
+    bare(Refusal::by_guard(problem))
+}
+
+/// A refusal by itself, which tells nothing of what the store holds.
+fn bare(refusal: Refusal) -> Response {
+    let mut response = answer::html(&refusal, &Frame::bare(&Links::new(None, None)));
+    refusal.add_headers(&mut response);
+    response
 }
 
 impl FromRequestParts<App> for Visit {

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
@@ -41,6 +41,7 @@ use self::flight::Flight;
 use crate::api::{is_json_only, takes_json};
 use crate::app::App;
 use crate::auth::session;
+use crate::console;
 use crate::metrics::Answered;
 use crate::path;
 use crate::problem::Problem;
@@ -64,7 +65,8 @@ struct Guard {
 
 /// Puts the guards around the routes. What they refuse is counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
-    let permits = Arc::new(Semaphore::new(app.config().limits.requests_max));
+    let places = app.config().limits.requests_max.min(Semaphore::MAX_PERMITS);
+    let permits = Arc::new(Semaphore::new(places));
     // Every layer costs each request a few allocations, so that there is one.
     routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
 }
@@ -79,9 +81,14 @@ async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> R
     let side = arrival.side();
     let origin = origin::allowed(config, side, request.headers());
     let wanted = wanted_page(side, &request);
+    let takes_page = side == Side::Console && takes_html(request.headers());
     request.extensions_mut().insert(arrival.clone());
     let request = request.map(|body| metrics.receiving(body));
-    let mut response = guard.answer(request, next, side).await;
+    let answered = guard.answer(request, next, side).await;
+    let mut response = answered.unwrap_or_else(|problem| match takes_page {
+        true => console::refused(problem),
+        false => problem.into_response(),
+    });
     if let (StatusCode::UNAUTHORIZED, Some(wanted)) = (response.status(), wanted) {
         response = session::login_for(&wanted);
     }
@@ -98,37 +105,33 @@ async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> R
 }
 
 impl Guard {
-    async fn answer(&self, request: Request, next: Next, side: Side) -> Response {
+    /// The answer of whoever is responsible, or why they were not asked or did not finish.
+    async fn answer(&self, request: Request, next: Next, side: Side) -> Result<Response, Problem> {
         let config = self.app.config();
-        let checked = head::check(&request, config.limits.head_bytes_max)
+        head::check(&request, config.limits.head_bytes_max)
             .and_then(|()| path::check(request.uri().path()))
             .and_then(|()| host::check(&request, config))
-            .and_then(|()| origin::check(&request, config, side));
-        if let Err(problem) = checked {
-            return problem.into_response();
-        }
+            .and_then(|()| origin::check(&request, config, side))?;
         if let Some(preflight) = origin::preflight(&request, config, side) {
-            return preflight;
+            return Ok(preflight);
         }
         if route_of(&request).is_some_and(|route| is_json_only(route.as_str()))
             && !takes_json(request.headers())
         {
-            return Problem::not_acceptable().into_response();
+            return Err(Problem::not_acceptable());
         }
         if is_about_the_server(request.uri().path()) {
-            return next.run(request).await;
+            return Ok(next.run(request).await);
         }
         let fate = fate_unknown(request.method());
-        let (flight, request) = match Flight::begin(&self.permits, request) {
-            Ok(begun) => begun,
-            Err(Overloaded) => return Overloaded.into_problem().into_response(),
-        };
+        let (flight, request) =
+            Flight::begin(&self.permits, request).map_err(Overloaded::into_problem)?;
         // Nothing of a request is used after its handler panicked, so that nothing is half-made.
         let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
         tokio::select! {
             biased;
-            answered = answering => answered.unwrap_or_else(|_| panicked(fate)),
-            () = flight.out_of_time(config.limits.answer_timeout) => late(fate),
+            answered = answering => answered.map_err(|_| panicked(fate)),
+            () = flight.out_of_time(config.limits.answer_timeout) => Err(late(fate)),
         }
     }
 }
@@ -156,14 +159,14 @@ fn fate_unknown(method: &Method) -> Fate {
     if is_safe(method) { Fate::DidNotHappen } else { Fate::MayHaveHappened }
 }
 
-fn panicked(fate: Fate) -> Response {
+fn panicked(fate: Fate) -> Problem {
     let error = Error::new(ErrorKind::Internal, "the server has a defect, which is in its log");
-    Problem::from(error.with_fate(fate)).into_response()
+    Problem::from(error.with_fate(fate))
 }
 
-fn late(fate: Fate) -> Response {
+fn late(fate: Fate) -> Problem {
     let error = Error::new(ErrorKind::Unavailable, "the answer was not ready in time");
-    Problem::from(error.with_fate(fate)).into_response()
+    Problem::from(error.with_fate(fate))
 }
 
 fn route_of(request: &Request) -> Option<&MatchedPath> {
@@ -172,9 +175,14 @@ fn route_of(request: &Request) -> Option<&MatchedPath> {
 
 /// The page that a person wants to see and may have to sign in for.
 fn wanted_page(side: Side, request: &Request) -> Option<String> {
-    let accept = request.headers().get(header::ACCEPT)?.to_str().ok()?;
     let is_page = side == Side::Console && *request.method() == Method::GET;
-    (is_page && accept.contains("text/html")).then(|| request.uri().to_string())
+    (is_page && takes_html(request.headers())).then(|| request.uri().to_string())
+}
+
+/// Whether somebody asks with a browser. Programs that take everything read JSON more easily.
+fn takes_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/html"))
 }
 
 #[cfg(test)]

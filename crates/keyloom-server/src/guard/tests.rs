@@ -152,6 +152,69 @@ async fn requests_over_the_limit_are_refused_and_those_that_arrive_take_no_place
     assert_eq!(to_bytes(answer.into_body(), 10).await.unwrap(), "b");
 }
 
+/// Below the console a browser is shown a page, whoever refuses it; programs get JSON.
+#[tokio::test(start_paused = true)]
+async fn people_are_refused_with_a_page_and_programs_with_json() {
+    let limits = Limits { head_bytes_max: 500, ..Limits::default() };
+    let app = app(limits).await;
+    let never = || std::future::pending::<()>();
+    let routes = Router::new()
+        .route("/console/panics", get(panics).post(panics))
+        .route("/console/never", get(never));
+    let router = around(routes, &app).with_state(app.clone());
+    let full = App::new(app.store().clone(), Config::default());
+    let full = Guard { app: full, permits: Arc::new(Semaphore::new(0)) };
+    let full = Router::new()
+        .route("/console/x", get(|| async {}))
+        .layer(from_fn_with_state(full, pass))
+        .with_state(app);
+    let long = format!("/console/{}", "x".repeat(500));
+    for (router, method, path, more, status, advice) in [
+        (&router, "GET", "/console/panics", None, 500, "server's log"),
+        (&router, "GET", "/console/never", None, 503, "Try again"),
+        (&router, "GET", "/console/never", Some((header::HOST, "evil.example")), 421, "--host"),
+        (&router, "POST", "/console/panics", None, 403, "send it from there"),
+        (
+            &router,
+            "POST",
+            "/console/panics",
+            Some((header::ORIGIN, "http://localhost")),
+            504,
+            "may have happened",
+        ),
+        (&router, "GET", long.as_str(), None, 431, "Shorten"),
+        (&full, "GET", "/console/x", None, 503, "Try again"),
+    ] {
+        let ask = |accept: Option<&'static str>| {
+            let mut asked = request(method, path, Body::empty());
+            let accept = accept.map(|accept| (header::ACCEPT, accept));
+            for (name, value) in more.iter().cloned().chain(accept) {
+                asked.headers_mut().insert(name, value.parse().unwrap());
+            }
+            router.clone().oneshot(asked)
+        };
+        let page = ask(Some("text/html,*/*;q=0.8")).await.unwrap();
+        assert_eq!(page.status(), status, "{path}");
+        assert_eq!(page.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8", "{path}");
+        assert_eq!(page.headers().contains_key(header::RETRY_AFTER), status == 503, "{path}");
+        let text = to_bytes(page.into_body(), 100_000).await.unwrap();
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        assert!(text.contains(&format!("<h1>{status} ")) && text.contains(advice), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+        for accept in [None, Some("*/*"), Some("application/json")] {
+            assert_eq!(problem(ask(accept).await.unwrap()).await.0, status, "{path} {accept:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_number_of_requests_may_be_allowed() {
+    let app = app(Limits { requests_max: usize::MAX, ..Limits::default() }).await;
+    let router = around(Router::new().route("/x", get(|| async {})), &app).with_state(app);
+    let answer = router.oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
 #[tokio::test]
 async fn a_handler_keeps_its_own_policy_and_lifetime() {
     let app = app(Limits::default()).await;

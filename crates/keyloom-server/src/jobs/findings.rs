@@ -1,15 +1,22 @@
 //! What verifications find, as JSON.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use keyloom::{Finding, FindingCounts};
 use serde_json::{Value, json};
 
 /// A finding.
 pub(super) fn finding(found: &Finding) -> Value {
-    let Finding { kind, collection, index, area, key, record, reason } = found;
-    json!({
+    let Finding { kind, collection, index, area, key, key_bytes, record, reason } = found;
+    let mut told = json!({
         "kind": kind.to_string(), "collection": collection, "index": index, "area": area,
         "key": key, "record": record, "reason": reason,
-    })
+    });
+    // What is shown is not always the key: bytes that are no text have other letters.
+    if key.as_bytes() != key_bytes {
+        told["key_base64"] = URL_SAFE_NO_PAD.encode(key_bytes).into();
+    }
+    told
 }
 
 /// How many findings there are of each kind.

@@ -47,6 +47,24 @@ fn an_encoded_slash_is_a_part_of_the_key() {
     }
 }
 
+/// A client that tidies paths would take a name of dots for a step.
+#[test]
+fn the_location_of_a_record_whose_name_is_dots_leads_back_to_it() {
+    let server = TestServer::start(SCHEMA);
+    for (id, part) in [(".", "%2E"), ("..", "%2E%2E"), ("...", "..."), ("a..b", "a..b")] {
+        let record = json!({ "id": id, "state": "open" });
+        let made = server.json("POST", "/v1/collections/ticket/records", &record);
+        made.expect(201);
+        let location = made.header("location").unwrap();
+        assert_eq!(location, path(part));
+        assert_eq!(server.raw_get(location).status, 200, "{location}");
+        // Clients that tidy this as well name the record in a body.
+        let body = json!({"operations": [{"op": "get", "collection": "ticket", "key": id}]});
+        let got = server.json("POST", "/v1/batch", &body).expect(200);
+        assert_eq!(got["results"][0]["body"]["record"]["id"], id);
+    }
+}
+
 /// `%2F` never divides a path, and dots never climb in it.
 #[test]
 fn no_spelling_of_a_path_reaches_another_route() {

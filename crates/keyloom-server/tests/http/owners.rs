@@ -63,6 +63,31 @@ fn the_owner_is_implied_and_others_see_nothing() {
     server.get("/v1/collections/note/records/ana:notes:n1").expect(200);
 }
 
+/// Nobody gets an answer that was given to another user, nor finds their key taken by one.
+#[test]
+fn equal_idempotency_keys_of_two_users_never_meet() {
+    let server = TestServer::start(PATTERNS);
+    let note = |id: &str| json!({"noteId": id, "t": 1});
+    let insert = |id: &str| json!({"operations": [{"op": "insert", "collection": "note", "record": note(id)}]});
+    for (path, body, other) in [
+        ("/v1/collections/note/records", note("n1"), note("other")),
+        ("/v1/transaction", insert("n2"), insert("other")),
+        ("/v1/batch", insert("n3"), insert("other")),
+    ] {
+        let ask = |user: &str, body: &Value| {
+            let json = ("content-type", "application/json");
+            let headers = [("keyloom-act-as", user), json, ("idempotency-key", path)];
+            String::from_utf8(server.send("POST", path, &headers, body.to_string()).body).unwrap()
+        };
+        let first = ask("ana", &body);
+        assert!(first.contains("\"userId\":\"ana\""), "{path}: {first}");
+        assert_eq!(ask("ana", &body), first, "{path}");
+        let theirs = ask("bob", &body);
+        assert!(theirs.contains("\"userId\":\"bob\"") && !theirs.contains("ana"), "{theirs}");
+        assert!(ask("bob", &other).contains("idempotency-conflict"), "{path}");
+    }
+}
+
 #[test]
 fn the_only_record_of_a_user_is_a_hyphen() {
     let server = TestServer::start(PATTERNS);

@@ -165,6 +165,54 @@ fn whoever_may_only_write_is_shown_nothing_by_single_writes() {
     assert_eq!((&reader["balance"], &reader["stats"]["moves"]), (&json!(7777), &json!(7778)));
 }
 
+/// An answer that is kept for an idempotency key is given again to whoever sends the same, as far
+/// as they may see it.
+#[test]
+fn whoever_may_only_write_is_shown_nothing_by_repeating_what_others_sent() {
+    let shop = Shop::open();
+    let records = "/v1/collections/account/records";
+    let one = format!("{records}/{}", id(1));
+    let whole = json!({"id": id(1), "code": "hidden", "balance": 7777});
+    shop.ask(&shop.clerk, "POST", records, &whole).expect(201);
+    let patch = json!({"op": "patch", "collection": "account", "key": id(1), "patch": {"x": 1}});
+    let add = json!({"op": "increment", "collection": "account", "key": id(1), "add": {"stats.moves": 7777}});
+    let operations = json!({"operations": [patch, add]});
+    for (number, (method, path, body)) in [
+        ("POST", "/v1/transaction", &operations),
+        ("POST", "/v1/batch", &operations),
+        ("POST", records, &json!({"code": "second", "balance": 7777})),
+        ("PUT", one.as_str(), &json!({"code": "hidden", "balance": 7777})),
+        ("PATCH", one.as_str(), &json!({"x": 2})),
+        ("PATCH", &format!("{one}?if.balance=7777"), &json!({"x": 3})),
+        ("POST", &format!("{one}/increment"), &json!({"stats.moves": 7777})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("key {number}");
+        let ask = |token: &str| {
+            let bearer = format!("Bearer {token}");
+            let headers = [
+                ("authorization", bearer.as_str()),
+                ("content-type", "application/json"),
+                ("idempotency-key", key.as_str()),
+            ];
+            let answer = shop.server.send(method, path, &headers, body.to_string());
+            assert!((200..300).contains(&answer.status), "{answer:?}");
+            (answer.status, String::from_utf8(answer.body).unwrap())
+        };
+        let first = ask(&shop.clerk).1;
+        let secrets = ["hidden", "second", "777", "23331", "\"x\"", "\"status\":200"];
+        assert!(secrets.iter().any(|told| first.contains(told)), "{first}");
+        let (status, again) = ask(&shop.till);
+        for told in secrets {
+            assert!(!again.contains(told), "{method} {path}: {status} {again}");
+        }
+    }
+    let kept = shop.ask(&shop.clerk, "GET", &one, &Value::Null).expect(200);
+    assert_eq!((&kept["x"], &kept["stats"]["moves"]), (&json!(3), &json!(3 * 7777)));
+}
+
 /// Pages for changes show what is stored, and why an index failed names records.
 #[test]
 fn whoever_may_only_write_is_shown_nothing_by_the_console_and_the_schema() {

@@ -68,6 +68,7 @@ impl CounterCell {
             index: None,
             area: Area::own().name().to_owned(),
             key: ShowKey(&self.key).to_string(),
+            key_bytes: self.key.clone(),
             record: self.record.as_ref().map(|record| ShowKey(&record.key).to_string()),
             reason: fault.reason,
         })

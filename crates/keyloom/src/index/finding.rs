@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+
 /// What is wrong with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -45,8 +47,11 @@ pub struct Finding {
     pub index: Option<String>,
     /// The area of the key; empty for the default one.
     pub area: String,
-    /// The key: that of the entry, also when it is missing, or that of the record.
+    /// The key: that of the entry, also when it is missing, or that of the record. Bytes that are
+    /// no text, and control characters, are shown as `\xNN`.
     pub key: String,
+    /// The same key, byte for byte.
+    pub key_bytes: Bytes,
     /// The key of the record that the entry belongs to, if it can be told.
     pub record: Option<String>,
     /// What was found, in words.

@@ -1,5 +1,6 @@
 //! Whether a cell of a history is what its key says, and whether a record's key leads to it.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::finding::{Finding, FindingKind};
@@ -92,6 +93,7 @@ pub(super) fn judge(
         index: None,
         area: Area::own().name().to_owned(),
         key: ShowKey(key).to_string(),
+        key_bytes: Bytes::copy_from_slice(key),
         record: Past::from_cell(cell).map(|past| past.key),
         reason: reason.to_owned(),
     })

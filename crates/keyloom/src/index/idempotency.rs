@@ -1,5 +1,7 @@
 //! Whether the cell of an idempotency key is one.
 
+use bytes::Bytes;
+
 use super::finding::{Finding, FindingKind};
 use crate::engine::{Area, Cell, ShowKey};
 use crate::idempotency::{Kept, is_key_address};
@@ -19,6 +21,7 @@ pub(super) fn judge(key: &[u8], cell: &Cell) -> Option<Finding> {
         index: None,
         area: Area::own().name().to_owned(),
         key: ShowKey(key).to_string(),
+        key_bytes: Bytes::copy_from_slice(key),
         record: None,
         reason: reason.to_owned(),
     })

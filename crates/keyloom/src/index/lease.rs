@@ -7,6 +7,8 @@
 //! | has run out | is not there | dangling |
 //! | any other | either | sound: a worker may still finish, and a sweep removes what is over |
 
+use bytes::Bytes;
+
 use super::finding::{Finding, FindingKind};
 use crate::engine::{Address, Area, Cell, Row, ShowKey};
 use crate::lease::{self, Content};
@@ -51,6 +53,7 @@ pub(super) fn judge(
         index: index.map(str::to_owned),
         area: Area::own().name().to_owned(),
         key: ShowKey(key).to_string(),
+        key_bytes: Bytes::copy_from_slice(key),
         record: None,
         reason: reason.to_owned(),
     })

@@ -86,6 +86,7 @@ impl Suspect {
                     index: Some(index.name.clone()),
                     area: index.area.name().to_owned(),
                     key: ShowKey(key).to_string(),
+                    key_bytes: key.clone(),
                     record: None,
                     reason: "the entry names no record".to_owned(),
                 })
@@ -101,6 +102,7 @@ impl Suspect {
                 index: None,
                 area: area.name().to_owned(),
                 key: ShowKey(key).to_string(),
+                key_bytes: key.clone(),
                 record: None,
                 reason: format!("it begins like `{template}` and belongs to no template"),
             }),
@@ -143,6 +145,7 @@ fn of_pair(kind: FindingKind, pair: &Pair, reason: String) -> Finding {
         index: Some(pair.index.name.clone()),
         area: pair.index.area.name().to_owned(),
         key: ShowKey(&pair.entry).to_string(),
+        key_bytes: pair.entry.clone(),
         record: Some(ShowKey(&pair.record).to_string()),
         reason,
     }
@@ -161,6 +164,7 @@ fn unfit(
         index,
         area: collection.area.name().to_owned(),
         key: ShowKey(key).to_string(),
+        key_bytes: key.clone(),
         record: Some(ShowKey(key).to_string()),
         reason,
     };

@@ -11,9 +11,11 @@ use clap::Args;
 use serde_json::json;
 
 use self::fill::{Filled, fill};
+use super::log;
 use super::serve::{Announced, Listening, refuse_server};
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, USAGE};
+use crate::numbers;
 use crate::output::{Screen, counted, grouped, line};
 use crate::target::{open_store, runtime};
 
@@ -22,10 +24,10 @@ use crate::target::{open_store, runtime};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
     /// How many records, about
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = numbers::count_or_none)]
     records: u64,
     /// The same seed gives the same records
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::any)]
     seed: u64,
     /// Make the data and end
     #[arg(long)]
@@ -77,6 +79,7 @@ impl Demo {
                 false => screen.json(&json!({ "records": filled.total(), "store": address })),
             };
         }
+        log::begin(screen.is_colored());
         prepared.serve(&runtime, store, &["main", "reputation"], screen, |announced| {
             if screen.is_for_people() {
                 tell_filled(screen, &filled, seconds)?;

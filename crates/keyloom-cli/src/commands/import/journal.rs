@@ -34,30 +34,34 @@ pub(super) struct Journal {
     state: State,
     /// What failed before this process began.
     failed_before: u64,
+    /// What the file was before.
+    before: Option<Vec<u8>>,
 }
 
 impl Journal {
     /// For an input that cannot be read again.
     pub(super) fn none() -> Self {
-        Journal { path: None, state: State::default(), failed_before: 0 }
+        Journal { path: None, state: State::default(), failed_before: 0, before: None }
     }
 
     pub(super) fn open(input: &str, settings: Value, resume: bool) -> Result<Self, Failure> {
         let path = PathBuf::from(format!("{input}.progress.json"));
-        let state = match (fs::read(&path), resume) {
-            (Ok(bytes), true) => read_state(&path, &bytes, &settings)?,
-            (Ok(_), false) => {
+        let before = fs::read(&path).ok();
+        let state = match (&before, resume) {
+            (Some(bytes), true) => read_state(&path, bytes, &settings)?,
+            (Some(_), false) => {
                 note("an import of this file was interrupted; --resume would go on from there");
                 State::default()
             }
-            (Err(_), true) => {
+            (None, true) => {
                 note("nothing to resume; beginning at the first line");
                 State::default()
             }
-            (Err(_), false) => State::default(),
+            (None, false) => State::default(),
         };
         let failed_before = state.failed;
-        Ok(Journal { path: Some(path), state: State { settings, ..state }, failed_before })
+        let state = State { settings, ..state };
+        Ok(Journal { path: Some(path), state, failed_before, before })
     }
 
     pub(super) fn state(&self) -> &State {
@@ -84,12 +88,12 @@ impl Journal {
         self.save()
     }
 
-    /// Remembers that the import has begun, and gives its id.
+    /// Gives the id of the import, which is remembered before anything is sent.
     pub(super) fn begin(&mut self) -> Result<String, Failure> {
         if self.state.id.is_empty() {
             self.state.id = keyloom::Id::new().to_string();
+            self.save()?;
         }
-        self.save()?;
         Ok(self.state.id.clone())
     }
 
@@ -102,8 +106,12 @@ impl Journal {
         saved.map_err(|error| unwritable(path, &error))
     }
 
-    /// A failure that ends the import before its end.
+    /// A failure that ends the import before its end. One that was refused as a whole leaves
+    /// everything as it was.
     pub(super) fn interrupted(&self, failure: Failure) -> Failure {
+        if self.state.lines == 0 && failure.did_nothing() {
+            self.withdraw();
+        }
         match self.path {
             Some(_) if self.state.lines > 0 => {
                 let message = format!("after line {}: {}", self.state.lines, failure.message());
@@ -111,6 +119,16 @@ impl Journal {
             }
             _ => failure,
         }
+    }
+
+    /// Leaves the file as it was before. Where that fails, somebody is told to resume an import
+    /// that begins at its first line.
+    fn withdraw(&self) {
+        let Some(path) = &self.path else { return };
+        let _ = match &self.before {
+            Some(bytes) => fs::write(path, bytes),
+            None => fs::remove_file(path),
+        };
     }
 
     /// Nothing is left to resume.
@@ -148,12 +166,16 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(path: Option<PathBuf>, is_appended: bool) -> Self {
-        if let (Some(path), false) = (&path, is_appended) {
-            // What an earlier import said is over. If it cannot be removed, it cannot be written
-            // either, and that is told then.
+        Report { path, file: None, is_appended, count: 0 }
+    }
+
+    /// The import is under way: what an earlier one said is over.
+    pub(super) fn begin(&mut self) {
+        if let (Some(path), false) = (&self.path, self.is_appended) {
+            // If it cannot be removed, it cannot be written either, and that is told then.
             let _ = fs::remove_file(path);
         }
-        Report { path, file: None, is_appended, count: 0 }
+        self.is_appended = true;
     }
 
     /// How many lines failed in this process.
@@ -177,7 +199,7 @@ impl Report {
             Some(file) => file,
             none => {
                 let mut options = OpenOptions::new();
-                options.create(true).append(self.is_appended).write(true);
+                options.create(true).append(true);
                 none.insert(options.open(path).map_err(failed)?)
             }
         };

@@ -81,12 +81,13 @@ impl Import {
             Some(size) => Progress::bytes(size, "importing"),
             None => Progress::spinner("importing"),
         };
-        let id = journal.begin()?;
         while let Some(chunk) = chunks.next()? {
             let (first, end) = (chunk.first_line, chunk.end);
+            let id = journal.begin()?;
             let answer = target
                 .value(self.request(&id, chunk))
                 .map_err(|failure| journal.interrupted(failure))?;
+            report.begin();
             let written = answer["written"].as_u64().unwrap_or(0);
             for error in answer["errors"].as_array().into_iter().flatten() {
                 report.add(&failed_line(error, first))?;
@@ -95,6 +96,7 @@ impl Import {
             progress.at(end);
         }
         drop(progress);
+        report.begin();
         let state = journal.state();
         let (written, failed) = (state.written, state.failed);
         journal.finish()?;
@@ -141,10 +143,12 @@ impl Import {
             return Ok(());
         }
         let failure = Failure::new(WRONG_INPUT, format!("{} failed", counted(failed, "line")));
-        Err(match report.path() {
-            Some(path) => failure.with_hint(format!("all of them are in {}", path.display())),
-            None => failure,
-        })
+        let all = report.path().map(|path| format!("all of them are in {}", path.display()));
+        // Where no line names its collection, they are records alone.
+        let bare = (written == 0 && self.collection.is_none())
+            .then(|| "bare records need --collection NAME".to_owned());
+        let hints: Vec<String> = [bare, all].into_iter().flatten().collect();
+        Err(if hints.is_empty() { failure } else { failure.with_hint(hints.join("; ")) })
     }
 }
 

@@ -37,7 +37,8 @@ async fn export(
     let (collection, after) = (params.take("collection")?, params.take("after")?);
     params.finish()?;
     if after.is_some() && collection.is_none() {
-        let detail = "after is a key of a collection; name it: ?collection=";
+        let detail =
+            "the parameter after is a key of a collection, and needs the parameter collection";
         return Err(Problem::invalid_request(detail));
     }
     let mut query = Query::new().scan().take(PAGE);

@@ -73,7 +73,8 @@ impl Collections {
             (Some(name), None) => Exported { collection: name.to_owned(), key: None, record: json },
             (None, None) => {
                 let detail = "a line is {\"collection\", \"key\", \"version\", \"record\"}, as an \
-                              export writes it; for records alone, name the collection: ?collection=";
+                              export writes it, or a record alone where the import names their \
+                              collection";
                 return Err(Problem::invalid_request(detail));
             }
         };

@@ -49,7 +49,7 @@ impl Answered {
 
     /// As a request by itself, which has no body where nothing of the record may be told.
     pub(super) fn without_body(self) -> Self {
-        let status = if self.status == 200 { 204 } else { self.status };
+        let status = bodiless(self.status);
         Answered { status, ..self }
     }
 
@@ -78,4 +78,17 @@ impl Answered {
         }
         result
     }
+}
+
+/// Leaves of an answer that was kept what a caller is told who may not read the record.
+pub(crate) fn withhold(body: &mut Value, status: &mut u16) {
+    if let Value::Object(members) = body {
+        members.retain(|name, _| matches!(name.as_str(), "op" | "key" | "version"));
+    }
+    *status = bodiless(*status);
+}
+
+/// The status of an answer that has no body.
+fn bodiless(status: u16) -> u16 {
+    if status == 200 { 204 } else { status }
 }

@@ -15,7 +15,7 @@ mod lanes;
 mod parse;
 mod prepare;
 
-pub(crate) use answer::Answered;
+pub(crate) use answer::{Answered, withhold};
 pub(crate) use apply::apply;
 pub(crate) use fields::remove_member;
 pub(crate) use lanes::{Lane, lanes};

@@ -216,7 +216,7 @@ fn table(findings: &[FindingTold], links: &Links) -> Markup {
                         tr {
                             td { (badge(&finding.kind, "bad")) }
                             td { (of(finding, links)) }
-                            td { a href=(links.keys(&finding.area, &finding.key)) { (key(&finding.key)) } }
+                            td { a href=(links.keys(&finding.area, finding.key_bytes())) { (key(&finding.key)) } }
                             td { (finding.reason) }
                         }
                     }

@@ -1,5 +1,6 @@
 //! Verifications, repairs and builds, by forms and over sockets.
 
+use keyloom::engine::{Address, Area, Batch, Effect, Space, Stamp};
 use serde_json::Value;
 
 use super::fixture::{self, block_on};
@@ -50,6 +51,35 @@ fn faults_are_found_shown_and_mended_in_that_order() {
     let jobs = server.get("/console/verify?format=json").expect(200);
     assert_eq!(jobs["jobs"].as_array().unwrap().len(), 4);
     assert_eq!(server.get("/console/verify/99").status, 404);
+}
+
+/// What is shown of a key need not be the key; the link is.
+#[test]
+fn findings_whose_keys_are_no_text_lead_to_them() {
+    let server = fixture::server();
+    let keys: [&[u8]; 3] = [
+        b"approval:index:status:\xff\xfe",
+        b"approval:index:status:\\xff",
+        b"approval:index:status:a\x01b",
+    ];
+    let mut batch = Batch::new(Space::main());
+    for key in keys {
+        let put = Effect::Put { stamp: Stamp([0; Stamp::BYTES]), bytes: "found".into() };
+        batch.push(Address::new(Area::default_area(), key.to_vec()), None, Some(put));
+    }
+    block_on(server.store.engine().commit(batch)).unwrap();
+    let (page, job) = run(&server, "/console/verify", &[]);
+    assert_eq!(job["result"]["findings"].as_array().unwrap().len(), keys.len());
+    let links: Vec<String> = page
+        .split("href=\"")
+        .filter(|rest| rest.starts_with("/console/keys?prefix="))
+        .map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"))
+        .collect();
+    assert_eq!(links.len(), keys.len(), "{page}");
+    for link in links {
+        let found = server.get(&format!("{link}&format=json")).expect(200);
+        assert_eq!(found["key"]["value"], "found", "{link}: {found}");
+    }
 }
 
 #[test]

@@ -243,6 +243,7 @@ impl Comparison<'_> {
             index: Some(self.aggregate.name.clone()),
             area: Area::own().name().to_owned(),
             key: ShowKey(key).to_string(),
+            key_bytes: key.clone(),
             record: None,
             reason,
         }
@@ -311,6 +312,7 @@ fn stray(key: &Bytes) -> Finding {
         index: None,
         area: Area::own().name().to_owned(),
         key: ShowKey(key).to_string(),
+        key_bytes: key.clone(),
         record: None,
         reason: "it belongs to no aggregate".to_owned(),
     }
