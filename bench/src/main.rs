@@ -13,12 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use mimalloc::MiMalloc;
 
 use harness::{Contestant, Measured, Stage, Task};
 use options::{Asked, Options};
 use report::{Compare, Row};
 use rivals::{keyloom::Keyloom, raw_fjall::RawFjall, sqlite::Sqlite};
 use workload::Spread;
+
+/// The command's own, for all rivals.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How many writers insert at once.
 const WRITERS: [usize; 3] = [1, 16, 64];

@@ -1,7 +1,6 @@
 //! fjall as the embedded engine uses it: opened with our settings, written by one thread, and
 //! never trusted to go on after a failure.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,6 +84,7 @@ impl Database {
                 .with("path", folder.path().display()));
         }
         let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options)).map_err(at)?;
+        go_on_numbering(&fjall, &cells);
         if folder.is_new() {
             fjall.persist(PersistMode::SyncAll).map_err(at)?;
             folder.finish_creation()?;
@@ -142,9 +142,10 @@ impl Database {
         drop(cells);
         drop(fjall);
         if is_flushed {
-            // Recovery would find each batch of it in the tables, one by one. When emptying it
-            // fails, that is what happens, and only takes longer.
-            let _ = empty_last_journal(&folder.cells_path());
+            // Recovery would find each batch of it in the tables, one by one, and fjall would go on
+            // at its end, where it has no runway. When removing it fails, that is what happens, and
+            // only takes longer.
+            let _ = remove_last_journal(&folder.cells_path());
         }
         Ok(())
     }
@@ -188,12 +189,21 @@ fn weight(key: &Bytes, stored: &Option<Bytes>) -> usize {
     key.len() + stored.as_ref().map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
 }
 
-/// Empties the journal that fjall goes on with. Those before it are removed by fjall when their
-/// batches are in tables. The file itself must stay: without one fjall begins to number its
-/// batches anew, and hides what lies in the tables with higher numbers.
-fn empty_last_journal(cells_path: &Path) -> io::Result<()> {
-    let Some(last) = last_journal(cells_path) else { return Ok(()) };
-    OpenOptions::new().write(true).open(journal_path(cells_path, last))?.set_len(0)
+/// Removes the journal that fjall would go on with. Those before it are removed by fjall when their
+/// batches are in tables.
+fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
+    match last_journal(cells_path) {
+        Some(last) => std::fs::remove_file(journal_path(cells_path, last)),
+        None => Ok(()),
+    }
+}
+
+/// Lets fjall number its batches above all that are in tables. It does so itself while it replays a
+/// journal. Without one it would begin anew, and show nobody what has higher numbers.
+fn go_on_numbering(fjall: &fjall::Database, cells: &Keyspace) {
+    let next = cells.tree.get_highest_seqno().map_or(0, |highest| highest + 1);
+    fjall.supervisor.seqno.fetch_max(next);
+    fjall.supervisor.snapshot_tracker.set(next);
 }
 
 /// How fjall lays out its tables. A store keeps what it was created with.

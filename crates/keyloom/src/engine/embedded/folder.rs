@@ -35,8 +35,16 @@ const LOCK_TEXT: &str = "Locked by the process that has this Keyloom store open.
 pub(super) struct Folder {
     path: PathBuf,
     is_new: bool,
-    /// Held for its lock, which ends with the file.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Folder {
+    /// The lock would end with the file, but a process that is being started just now has it too,
+    /// until it runs its own program.
+    fn drop(&mut self) {
+        // What fails here fails with the file as well.
+        let _ = self.lock.unlock();
+    }
 }
 
 /// What a folder holds, as far as its names and its `FORMAT` tell.
@@ -57,7 +65,7 @@ impl Folder {
         let lock = lock(path)?;
         // Another process may have created the store since.
         let is_new = recognise(path)? == Found::Nothing;
-        let folder = Folder { path: path.to_owned(), is_new, _lock: lock };
+        let folder = Folder { path: path.to_owned(), is_new, lock };
         if is_new {
             folder.sweep().map_err(|error| failed("prepare the folder", path, error))?;
         }
@@ -235,6 +243,18 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn the_lock_ends_with_the_folder_whoever_else_has_the_file() {
+        let path = tempfile::tempdir().unwrap();
+        let folder = Folder::open(path.path()).unwrap();
+        // As a process has it that was forked and does not run its own program yet.
+        let inherited = folder.lock.try_clone().unwrap();
+        assert_eq!(Folder::open(path.path()).unwrap_err().kind(), ErrorKind::Locked);
+        drop(folder);
+        Folder::open(path.path()).unwrap();
+        drop(inherited);
+    }
 
     /// Every file below a folder with its bytes and its time of change.
     fn picture(path: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
