@@ -150,11 +150,13 @@ impl<'p> Reader<'p> {
 
     /// Whether an entry is not one of the record that was read with it: somebody else wrote it.
     /// Writers stamp an entry with the version of its record, so that entries of the record's own
-    /// incarnation are believed; only others are held against what the record says.
+    /// incarnation are believed; only others are held against what the record says. One that
+    /// cannot be read says nothing, and is told as such.
     fn is_foreign(&self, index: &Index, entry: &Row, record: &Cell) -> bool {
         let incarnation = Version::from_stamp(record.stamp);
         !incarnation.is_same_incarnation(Version::from_stamp(entry.cell.stamp))
-            && !has_entry(&self.plan.collection, index, &entry.key, record)
+            && value_of(record)
+                .is_some_and(|value| !gives(&self.plan.collection, index, &value, &entry.key))
     }
 
     /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
@@ -197,10 +199,17 @@ pub(crate) fn has_entry(
     entry: &Bytes,
     cell: &Cell,
 ) -> bool {
-    let value = cell.bytes().and_then(|text| serde_json::from_slice::<Value>(text).ok());
-    value.is_some_and(|value| {
-        stored_keys_of(collection, index, &value).is_ok_and(|keys| keys.contains(entry))
-    })
+    value_of(cell).is_some_and(|value| gives(collection, index, &value, entry))
+}
+
+/// The record in a cell, if it can be read.
+fn value_of(cell: &Cell) -> Option<Value> {
+    serde_json::from_slice(cell.bytes()?).ok()
+}
+
+/// Whether a record with these values has this entry in the index.
+fn gives(collection: &Collection, index: &Index, value: &Value, entry: &Bytes) -> bool {
+    stored_keys_of(collection, index, value).is_ok_and(|keys| keys.contains(entry))
 }
 
 fn malformed(entry: &[u8]) -> Problem {

@@ -240,8 +240,8 @@ impl<T> Collection<T> {
 
     /// How many records all pages of the query would give, whatever its page and its cursor are: a
     /// range over elements gives a record once for each of its entries. Where a declared count has
-    /// exactly these records as a group, one round trip, whatever the `limit`; otherwise reads every
-    /// entry, and where records expire, every record. A `limit` that is too small for it is an
+    /// the records with these values as a group, one round trip, whatever the `limit`; it counts all
+    /// of them, also those that a sparse index leaves out of pages. Otherwise reads every entry, and where records expire, every record. A `limit` that is too small for it is an
     /// error, so that no wrong number is ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         query::count(&self.session, &self.name, query).await
