@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use fjall::config::{HashRatioPolicy, PinningPolicy};
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
@@ -17,7 +16,7 @@ use super::folder::Folder;
 use super::group::Change;
 use super::log::Changes;
 use super::options::Options;
-use super::runway::{CELL_OVERHEAD_BYTES, Runway, journal_path, last_journal};
+use super::runway::{Runway, journal_path, last_journal};
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -118,7 +117,7 @@ impl Database {
         let cells = cells.iter().map(|change| (&change.key.bytes, &change.stored));
         let written = cells.chain(log.iter().map(|(key, stored)| (key, stored)));
         if survives == Survives::Power {
-            self.runway.announce(written.clone().map(|(key, stored)| weight(key, stored)).sum());
+            self.runway.announce(written.clone());
         }
         for (key, stored) in written {
             match stored.clone() {
@@ -182,11 +181,6 @@ impl Database {
         std::thread::sleep(WAIT_STEP);
         Ok(())
     }
-}
-
-/// What a cell takes in the journal, at most.
-fn weight(key: &Bytes, stored: &Option<Bytes>) -> usize {
-    key.len() + stored.as_ref().map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
 }
 
 /// Removes the journal that fjall would go on with. Those before it are removed by fjall when their

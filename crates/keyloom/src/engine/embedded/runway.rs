@@ -19,6 +19,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 /// How far ahead zeros are written at one time. The sync after it writes them too.
 const STRETCH_BYTES: u64 = 256 * 1024;
 
@@ -30,7 +32,7 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// What fjall writes for each cell besides its key and its bytes, and for each batch besides its
 /// cells; both are less.
-pub(super) const CELL_OVERHEAD_BYTES: usize = 64;
+const CELL_OVERHEAD_BYTES: usize = 64;
 const BATCH_OVERHEAD_BYTES: u64 = 128;
 
 /// What is known of the journal that fjall writes.
@@ -55,9 +57,19 @@ impl Runway {
         Runway { folder, journal: None, inherited, reached: 0, cleared: 0, announced: FIRST_BYTES }
     }
 
-    /// Makes ready for a batch of so many bytes, cells with their overhead.
-    pub(super) fn announce(&mut self, bytes: usize) {
-        let bytes = bytes as u64 + BATCH_OVERHEAD_BYTES;
+    /// Makes ready for a batch of these cells.
+    pub(super) fn announce<'c>(
+        &mut self,
+        cells: impl Iterator<Item = (&'c Bytes, &'c Option<Bytes>)>,
+    ) {
+        let weight = |(key, stored): (&Bytes, &Option<Bytes>)| {
+            key.len() + stored.as_ref().map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
+        };
+        self.make_room(cells.map(weight).sum::<usize>() as u64 + BATCH_OVERHEAD_BYTES);
+    }
+
+    /// Makes ready for so many bytes.
+    fn make_room(&mut self, bytes: u64) {
         self.announced += bytes;
         self.reached += bytes;
         if self.reached <= self.cleared {
@@ -226,7 +238,7 @@ mod tests {
                     // A batch takes less than was announced, and may find a journal that was made
                     // in between.
                     Step::Write { bytes, less } => {
-                        runway.announce(bytes);
+                        runway.make_room(bytes as u64);
                         if is_late && number % 5 == 0 {
                             writer.rotate();
                         }
@@ -262,7 +274,7 @@ mod tests {
         for journal in 0..2 {
             let mut least = u64::MAX;
             for _ in 0..50 {
-                runway.announce(10_000);
+                runway.make_room(10_000);
                 least = least.min(blocks(journal).saturating_sub(writer.at.unwrap()));
                 writer.write(9_000, 1);
             }
@@ -277,13 +289,51 @@ mod tests {
         writer.check();
     }
 
+    /// What everything here rests on: fjall itself writes no more than was announced.
+    #[test]
+    fn fjall_comes_no_further_than_was_announced() {
+        let path = tempfile::tempdir().unwrap();
+        let database = fjall::Database::builder(path.path())
+            .journal_compression(fjall::CompressionType::None)
+            .open()
+            .unwrap();
+        let cells = database.keyspace("cells", fjall::KeyspaceCreateOptions::default).unwrap();
+        let reached = || {
+            database.persist(fjall::PersistMode::SyncAll).unwrap();
+            let journal = journal_path(path.path(), last_journal(path.path()).unwrap());
+            let bytes = std::fs::read(journal).unwrap();
+            bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
+        };
+        assert!(reached() < FIRST_BYTES);
+        let mut runway = Runway::before_open(path.path().into());
+        runway.make_room(1);
+        let (begun, bound) = (reached(), runway.reached);
+        // The smallest cells have the most overhead for their bytes.
+        for number in 0..100_u8 {
+            let written: Vec<(Bytes, Option<Bytes>)> = (0..=number % 5)
+                .map(|cell| (vec![cell].into(), (cell % 2 == 0).then(|| vec![1].into())))
+                .collect();
+            let mut batch = database.batch();
+            for (key, stored) in &written {
+                match stored {
+                    Some(stored) => batch.insert(&cells, key.clone(), stored.clone()),
+                    None => batch.remove(&cells, key.clone()),
+                }
+            }
+            runway.announce(written.iter().map(|(key, stored)| (key, stored)));
+            batch.commit().unwrap();
+            let (came, announced) = (reached() - begun, runway.reached - bound);
+            assert!(0 < came && came <= announced, "{came} of {announced}");
+        }
+    }
+
     #[test]
     fn a_journal_that_was_found_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(journal_path(folder.path(), 7), "found").unwrap();
         let mut runway = Runway::before_open(folder.path().into());
         for _ in 0..100 {
-            runway.announce(100_000);
+            runway.make_room(100_000);
         }
         assert_eq!(std::fs::read(journal_path(folder.path(), 7)).unwrap(), b"found");
     }
