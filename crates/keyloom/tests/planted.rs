@@ -9,15 +9,10 @@
 mod index_support;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use index_support::{dump, is_record, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
-use keyloom::{
-    Collection, ErrorKind, Near, Page, ProblemKind, Query, RepairOptions, Store, Stored,
-    Transaction,
-};
+use index_support::{Subject, dump, is_record, plant};
+use keyloom::{ErrorKind, Near, Page, ProblemKind, Query, RepairOptions, Stored, Transaction};
 use serde_json::{Value, json};
 
 /// The indexes that lead to a record, each with what its keys begin with and how many entries the
@@ -32,30 +27,7 @@ const INDEXES: [(&str, &str, usize); 7] = [
     ("place", "index:geo:", 1),
 ];
 
-struct Subject {
-    store: Store,
-    users: Collection<Value>,
-    _folder: tempfile::TempDir,
-}
-
 impl Subject {
-    async fn all() -> Vec<Subject> {
-        let mut all = Vec::new();
-        for engine in ["memory", "embedded", "torn"] {
-            let folder = tempfile::tempdir().unwrap();
-            let engine: Arc<dyn Engine> = match engine {
-                "memory" => Arc::new(Memory::new()),
-                "torn" => Arc::new(Torn::new(Arc::new(Memory::new()), 3)),
-                _ => Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap()),
-            };
-            let store = Store::on(engine);
-            store.apply(&schema()).await.unwrap();
-            let users = store.documents("user").await.unwrap();
-            all.push(Subject { store, users, _folder: folder });
-        }
-        all
-    }
-
     /// Every entry that leads to a record, with its area and what it holds.
     async fn entries(&self) -> BTreeSet<(String, String, Bytes)> {
         let cells = dump(&self.store).await.into_iter();

@@ -8,11 +8,8 @@
 
 mod index_support;
 
-use std::sync::Arc;
-
-use index_support::{dump, peek, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Torn};
-use keyloom::{Collection, Error, ErrorKind, FindingKind, Store, Transaction, Version};
+use index_support::{Subject, dump, peek, plant};
+use keyloom::{Error, ErrorKind, FindingKind, Transaction, Version};
 use serde_json::{Value, json};
 
 /// What nobody can read as the user `u3`.
@@ -25,30 +22,7 @@ const UNREADABLE: [&str; 6] = [
     "",
 ];
 
-struct Subject {
-    store: Store,
-    users: Collection<Value>,
-    _folder: tempfile::TempDir,
-}
-
 impl Subject {
-    async fn all() -> Vec<Subject> {
-        let mut all = Vec::new();
-        for engine in ["memory", "embedded", "torn"] {
-            let folder = tempfile::tempdir().unwrap();
-            let engine: Arc<dyn Engine> = match engine {
-                "memory" => Arc::new(Memory::new()),
-                "torn" => Arc::new(Torn::new(Arc::new(Memory::new()), 3)),
-                _ => Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap()),
-            };
-            let store = Store::on(engine);
-            store.apply(&schema()).await.unwrap();
-            let users = store.documents("user").await.unwrap();
-            all.push(Subject { store, users, _folder: folder });
-        }
-        all
-    }
-
     async fn insert(&self, ids: std::ops::Range<u32>) {
         for n in ids {
             self.users.insert(&user(n)).await.unwrap();

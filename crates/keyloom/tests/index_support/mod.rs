@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use keyloom::engine::{
-    Address, Area, Batch, Capabilities, Cell, Direction, Effect, Engine, EngineExt, Memory,
-    Outcome, Range, Row, Space, Stamp, Stretch,
+    Address, Area, Batch, Capabilities, Cell, Direction, Effect, Embedded, EmbeddedOptions, Engine,
+    EngineExt, Memory, Outcome, Range, Row, Space, Stamp, Stretch, Torn,
 };
 use keyloom::{Collection, ErrorKind, Result, Schema, Store};
 use serde_json::{Value, json};
@@ -92,6 +92,33 @@ pub const AREAS: [&str; 4] = ["", "cards", "events", "events-index"];
 
 pub fn schema() -> Schema {
     Schema::from_toml(SCHEMA).unwrap()
+}
+
+/// A store with the schema, and its users.
+pub struct Subject {
+    pub store: Store,
+    pub users: Collection<Value>,
+    _folder: tempfile::TempDir,
+}
+
+impl Subject {
+    /// One on each of memory, a folder, and an engine that shows batches cell by cell.
+    pub async fn all() -> Vec<Subject> {
+        let mut all = Vec::new();
+        for engine in ["memory", "embedded", "torn"] {
+            let folder = tempfile::tempdir().unwrap();
+            let engine: Arc<dyn Engine> = match engine {
+                "memory" => Arc::new(Memory::new()),
+                "torn" => Arc::new(Torn::new(Arc::new(Memory::new()), 3)),
+                _ => Arc::new(Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap()),
+            };
+            let store = Store::on(engine);
+            store.apply(&schema()).await.unwrap();
+            let users = store.documents("user").await.unwrap();
+            all.push(Subject { store, users, _folder: folder });
+        }
+        all
+    }
 }
 
 pub async fn memory_store() -> Store {
