@@ -28,8 +28,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// How many writers insert at once.
 const WRITERS: [usize; 3] = [1, 16, 64];
 
-/// How many times as many reads warm the caches as are measured, and what makes them others.
+/// How many times as many reads warm the caches as are measured, or as there are things to read,
+/// whichever is more; of the latter at most so many. And what makes them others than the measured.
 const WARMING: usize = 4;
+const WARMING_ALL: u64 = 4;
+const WARMING_ALL_MAX: u64 = 4_000_000;
 const WARMING_ROUND: usize = 1_000;
 
 /// Reads of a round on cold files: few, since every read warms them.
@@ -206,7 +209,9 @@ impl Bench<'_> {
 
     fn reads(&mut self, workload: &str, spread: Spread, is_list: bool) -> Result<()> {
         let reads = self.options.reads;
-        let warming = reads * self.options.rounds * WARMING;
+        let things = if is_list { workload::users_of(self.size) } else { self.size };
+        let all = (things * WARMING_ALL).min(WARMING_ALL_MAX) as usize;
+        let warming = all.max(reads * self.options.rounds * WARMING);
         let warming = self.reading(spread, is_list, warming, WARMING_ROUND);
         for contestant in &mut self.contestants {
             contestant.run(&warming)?;

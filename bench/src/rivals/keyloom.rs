@@ -46,10 +46,9 @@ group = ["status"]
 group = ["approver_id", "status"]
 "#;
 
-/// The parts of the memory for caches that hold records and the first entries of lists, in
-/// eighths; the rest holds blocks of files.
-const RECORD_CACHE_EIGHTHS: u64 = 1;
-const LIST_CACHE_EIGHTHS: u64 = 3;
+/// The part of the memory for caches that holds cells, in eighths; the rest holds the first entries
+/// of lists. Blocks of files are left to the operating system, unless the store is large.
+const RECORD_CACHE_EIGHTHS: u64 = 5;
 
 /// With or without two aggregates.
 pub struct Keyloom<const COUNTED: bool> {
@@ -61,15 +60,10 @@ impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
     type Session = KeyloomSession;
 
     fn open(folder: &Path, cache_bytes: u64) -> Result<Self> {
-        let eighths = |name: &str, eighths: u64| -> Result<u64> {
-            Ok(std::env::var(name).map_or(Ok(eighths), |text| text.parse())? * cache_bytes / 8)
-        };
-        let record_cache_bytes = eighths("KEYLOOM_RECORD_EIGHTHS", RECORD_CACHE_EIGHTHS)?;
-        let list_cache_bytes = eighths("KEYLOOM_LIST_EIGHTHS", LIST_CACHE_EIGHTHS)?;
+        let record_cache_bytes = cache_bytes / 8 * RECORD_CACHE_EIGHTHS;
         let options = EmbeddedOptions::default()
             .record_cache_bytes(record_cache_bytes)
-            .list_cache_bytes(list_cache_bytes)
-            .block_cache_bytes(cache_bytes - record_cache_bytes - list_cache_bytes);
+            .list_cache_bytes(cache_bytes - record_cache_bytes);
         let store = Store::on(Arc::new(Embedded::open(folder, options)?));
         let aggregates = if COUNTED { AGGREGATES } else { "" };
         wait(store.apply(&Schema::from_toml(&format!("{SCHEMA}{aggregates}"))?))?;

@@ -57,8 +57,15 @@ pub(crate) async fn fetch_one(
     collection: &Collection,
     key: &Bytes,
 ) -> Result<Fetched> {
-    let fetched = fetch(session, collection, std::slice::from_ref(key)).await?.pop();
-    Ok(fetched.unwrap_or(Fetched { cell: None, counted: None }))
+    let (engine, space) = (&session.engine, &session.space);
+    let record = Address::new(collection.area.clone(), key.clone());
+    let cells = match counter_address(collection, key) {
+        Some(beside) => engine.get(space, &[record, beside]).await?,
+        None => engine.get(space, std::slice::from_ref(&record)).await?,
+    };
+    let mut cells = cells.into_iter();
+    let (cell, counted) = (cells.next().flatten(), cells.next().flatten());
+    Ok(Fetched { cell, counted: counted.and_then(Counted::from_cell) })
 }
 
 /// Shows the counters of records that were read without them, by one more round trip for all.

@@ -286,7 +286,9 @@ impl<T> Collection<T> {
     }
 
     fn unless_expired(&self, declared: &Declared, document: Document) -> Option<Document> {
-        let is_expired = declared.is_text_expired(document.text(), self.session.now());
+        // Where nothing expires, nobody asks for the time.
+        let is_expired = declared.expiry.is_some()
+            && declared.is_text_expired(document.text(), self.session.now());
         (!is_expired).then_some(document)
     }
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fjall::config::{HashRatioPolicy, PinningPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
 };
 
 use super::fault::{self, background_failed};
+use super::figures::disk_bytes;
 use super::folder::Folder;
 use super::group::Change;
 use super::log::Changes;
@@ -29,8 +30,21 @@ const LOWEST_RUNS_MAX: usize = 20;
 /// Versions of a cell below this sequence number may go in a merge, if newer ones hide them.
 const KEEP_ALL_VERSIONS: u64 = 0;
 
+/// How much is read for a cell that no cache has. A record has some hundred bytes, so that more would
+/// be copied and checked for nothing; less would double the index.
+const BLOCK_BYTES: u32 = 2 * 1024;
+
 /// How many places the hash index of a block has for each of its cells: a byte each.
 const HASHES_PER_CELL: f32 = 1.0;
+
+/// Below fjall's folder, where the tables of all keyspaces are.
+const TABLES_FOLDER: &str = "keyspaces";
+
+/// About from where on fjall divides the indexes and filters of new tables, how many bytes of a
+/// table have a byte of either, and the most memory that they get unless more is asked for.
+const DIVIDED_FROM_BYTES: u64 = 2 << 30;
+const INDEXED_BYTES_PER_BYTE: u64 = 30;
+const BLOCKS_KEPT_BYTES_MAX: u64 = 256 << 20;
 
 const WAIT_STEP: Duration = Duration::from_millis(1);
 
@@ -70,8 +84,11 @@ impl Database {
     pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
         let at = |error| fault::opening(folder.path(), error);
         let runway = Runway::before_open(folder.cells_path());
+        let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
+            blocks_worth_keeping(disk_bytes(&folder.cells_path().join(TABLES_FOLDER)))
+        });
         let fjall = fjall::Database::builder(folder.cells_path())
-            .cache_size(options.block_cache_bytes)
+            .cache_size(block_cache_bytes)
             .manual_journal_persist(true)
             // fjall's recovery compresses again to check a compressed item, and takes other
             // bytes for damage: a store must not depend on the version of its compressor.
@@ -200,17 +217,46 @@ fn go_on_numbering(fjall: &fjall::Database, cells: &Keyspace) {
     fjall.supervisor.snapshot_tracker.set(next);
 }
 
+/// How much of tables of so many bytes to keep in memory beside the operating system. Cells and lists
+/// have caches of their own, and the indexes and filters of small stores stay in memory anyway; in
+/// larger ones fjall divides these, and each look-up asks for several parts.
+fn blocks_worth_keeping(tables_bytes: u64) -> u64 {
+    if tables_bytes < DIVIDED_FROM_BYTES {
+        return 0;
+    }
+    (tables_bytes / INDEXED_BYTES_PER_BYTE).min(BLOCKS_KEPT_BYTES_MAX)
+}
+
 /// How fjall lays out its tables. A store keeps what it was created with.
 ///
 /// Most reads are of single cells that exist. The indexes and filters of tables stay in memory
 /// while they are whole, so that they need not be looked for among the blocks: fjall divides them
 /// from its third level on, so that this ends at about 2.5 GiB of tables, and takes about a
-/// fortieth of these. Blocks tell by a hash where in them a key lies.
+/// thirtieth of these. Blocks tell by a hash where in them a key lies. They are not compressed unless
+/// that is asked for: blocks are not kept, so that every read of a cell would decompress one.
 fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
+    let compression =
+        if options.is_compressed { CompressionType::Lz4 } else { CompressionType::None };
     KeyspaceCreateOptions::default()
+        .data_block_compression_policy(CompressionPolicy::all(compression))
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .manual_journal_persist(true)
         .max_memtable_size(options.memtable_bytes)
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(HASHES_PER_CELL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_kept_of_large_stores_alone() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(blocks_worth_keeping(0), 0);
+        assert_eq!(blocks_worth_keeping(2 * GIB - 1), 0);
+        assert_eq!(blocks_worth_keeping(4 * GIB), 4 * GIB / 30);
+        assert_eq!(blocks_worth_keeping(u64::MAX), 256 << 20);
+    }
 }

@@ -63,7 +63,7 @@ pub(super) fn figures(work: &Work, view: &View, folder: &Path) -> Vec<Figure> {
 
 /// The bytes of all files below a folder. Files come and go meanwhile: one that cannot be looked
 /// at is left out.
-fn disk_bytes(folder: &Path) -> u64 {
+pub(super) fn disk_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let bytes = entries.flatten().map(|entry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),

@@ -81,3 +81,9 @@ impl BuildHasher for AsReckoned {
         AsReckoned(0)
     }
 }
+
+/// A key for tests. Any hash will do that is the same for the same bytes.
+#[cfg(test)]
+pub(super) fn key(bytes: &[u8]) -> KeyRef<'_> {
+    KeyRef::new(bytes, &std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default())
+}

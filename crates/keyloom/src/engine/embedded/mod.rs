@@ -6,8 +6,9 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
-//! [`runway`] ahead of its journal, [`view`] shows them, with [`cache`] and [`stretches`] in front,
-//! and [`log`] is what batches append. Keys go all this way with their hashes: [`hashed`].
+//! [`runway`] ahead of its journal, [`view`] shows them, with [`cache`] (of [`small`] cells and
+//! [`large`] ones) and [`stretches`] in front, and [`log`] is what batches append. Keys go all this
+//! way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, and [`fault`] what a failure means.
 
 mod cache;
@@ -20,12 +21,14 @@ mod gate;
 mod group;
 mod hashed;
 mod hits;
+mod large;
 mod layout;
 mod log;
 mod options;
 mod prepare;
 mod recent;
 mod runway;
+mod small;
 mod stretches;
 mod view;
 

@@ -26,10 +26,11 @@ pub enum Durability {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) durability: Durability,
-    pub(super) block_cache_bytes: u64,
+    pub(super) block_cache_bytes: Option<u64>,
     pub(super) record_cache_bytes: u64,
     pub(super) list_cache_bytes: u64,
     pub(super) memtable_bytes: u64,
+    pub(super) is_compressed: bool,
     pub(super) sync_gate: Option<SyncGate>,
 }
 
@@ -37,10 +38,11 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             durability: Durability::Durable,
-            block_cache_bytes: 128 * MIB,
-            record_cache_bytes: 32 * MIB,
+            block_cache_bytes: None,
+            record_cache_bytes: 160 * MIB,
             list_cache_bytes: 96 * MIB,
             memtable_bytes: 64 * MIB,
+            is_compressed: false,
             sync_gate: None,
         }
     }
@@ -54,17 +56,19 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of the files, which serve scans and reads alike; 128 MiB unless set. The
-    /// indexes and filters of the files come on top: about a fortieth of the files' bytes, up to
-    /// some 64 MiB.
+    /// Memory for blocks of the files. Unless set, it depends on how large the store is when it is
+    /// opened. Up to 2 GiB there is none: the operating system keeps the files in memory, cells and
+    /// lists that are wanted again are kept apart, and the indexes and filters of the files come on
+    /// top, with about a thirtieth of the files' bytes. Above that, the parts of indexes and filters
+    /// are blocks, and have that thirtieth, up to 256 MiB.
     #[must_use]
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
-        self.block_cache_bytes = bytes;
+        self.block_cache_bytes = Some(bytes);
         self
     }
 
-    /// Memory for single cells that were read by their key more than once; 32 MiB unless set, 0
-    /// for none.
+    /// Memory for single cells that were read by their key; 160 MiB unless set, 0 for none. Two
+    /// thirds are for small ones, such as the claims of unique values.
     #[must_use]
     pub fn record_cache_bytes(mut self, bytes: u64) -> Self {
         self.record_cache_bytes = bytes;
@@ -84,6 +88,14 @@ impl Options {
     #[must_use]
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Whether the files are compressed; not unless set. JSON takes about half of the disk then, and
+    /// what no cache has takes longer to read. A store keeps the choice that it was created with.
+    #[must_use]
+    pub fn compressed(mut self, is_compressed: bool) -> Self {
+        self.is_compressed = is_compressed;
         self
     }
 

@@ -12,7 +12,7 @@ use super::super::bell::Bells;
 use super::super::{
     Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
-use super::cache::{KeyHasher, RecordCache};
+use super::cache::RecordCache;
 use super::fault;
 use super::group::Change;
 use super::hashed::KeyRef;
@@ -28,6 +28,9 @@ pub(super) struct View {
     caches: Caches,
     bells: Bells,
 }
+
+/// Gives stored keys their hashes.
+pub(super) type KeyHasher = quick_cache::DefaultHashBuilder;
 
 /// What is kept in memory beside the snapshots.
 pub(super) struct Caches {
