@@ -422,3 +422,38 @@ async fn nobody_reads_an_entry_that_is_not_durable() {
     let committed = Committed { position, ..Committed::default() };
     assert_eq!(commit.await.unwrap(), Outcome::Committed(committed));
 }
+
+#[tokio::test]
+async fn a_store_stays_compressed_if_it_was_created_so() {
+    let table_bytes = async |folder: &Path, first: EmbeddedOptions| {
+        let written = "the same words again and again, ".repeat(100);
+        for (options, keys) in [(first, 0..200), (options(), 200..400)] {
+            let store = Embedded::open(folder, options).unwrap();
+            for number in keys {
+                store.commit(put(&format!("{number:03}"), &written)).await.unwrap();
+            }
+            store.close().await.unwrap();
+        }
+        let store = Embedded::open(folder, options()).unwrap();
+        for number in 0..400 {
+            let found = text_at(&store, &format!("{number:03}")).await.unwrap();
+            assert_eq!(found, written.as_bytes());
+        }
+        store.close().await.unwrap();
+        bytes_below(&folder.join("cells/keyspaces"))
+    };
+    let (plain, compressed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plain = table_bytes(plain.path(), options()).await;
+    let compressed = table_bytes(compressed.path(), options().compressed(true)).await;
+    assert!(plain > 400 * 3_200, "{plain} bytes");
+    assert!(compressed < plain / 4, "{compressed} bytes, {plain} without");
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+        true => bytes_below(&entry.path()),
+        false => entry.metadata().unwrap().len(),
+    });
+    bytes.sum()
+}
