@@ -155,9 +155,10 @@ fn is_named(part: &str) -> bool {
 fn hint_for(kind: &str, problem: &Value) -> Option<String> {
     let holder = problem["holder"].as_str();
     let hint = match kind {
-        "no-index" => {
+        "no-index" if problem["context"]["or"].as_str().is_some_and(|or| or.contains("scan")) => {
             "`keyloom schema` lists the indexes; --scan reads the whole collection if it must be"
         }
+        "no-index" => "`keyloom schema` lists the indexes",
         "already-exists" => "to replace it, name its key: keyloom put COLLECTION KEY RECORD",
         "unique-conflict" => {
             return holder

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::numbers;
-use crate::output::note;
+use crate::output::{Screen, note};
 use crate::target::{Request, Target};
 
 /// How much of a list is wanted.
@@ -27,16 +27,19 @@ const PAGE: usize = 500;
 
 impl Paging {
     /// Reads pages and hands each over. `list` is the member that has the items; each page tells
-    /// `next` where it goes on. Says on stderr how to go on, and what could not be read.
+    /// `next` where it goes on. Says on stderr how to go on, what could not be read, and to people
+    /// also that there is nothing.
     pub(crate) fn read(
         &self,
         target: &Target,
+        screen: Screen,
         request: &Request,
         list: &str,
         mut take: impl FnMut(&[Value]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut cursor = self.cursor.clone();
         let mut left = self.limit.unwrap_or(usize::MAX);
+        let mut is_empty = true;
         loop {
             let limit = match self.is_long() {
                 true => Some(left.min(PAGE)),
@@ -48,10 +51,16 @@ impl Paging {
             let items = page[list].as_array().map_or(&[][..], Vec::as_slice);
             take(items)?;
             tell(&page);
+            is_empty &= items.is_empty();
             left = left.saturating_sub(items.len());
             cursor = page["next"].as_str().map(str::to_owned);
             match &cursor {
-                None => return Ok(()),
+                None => {
+                    if is_empty && screen.is_for_people() {
+                        note(&format!("no {list}"));
+                    }
+                    return Ok(());
+                }
                 Some(_) if self.is_long() && left > 0 => {}
                 Some(_) if self.all => return Ok(()),
                 Some(next) => {

@@ -37,8 +37,18 @@ impl FromRequest<App> for JsonBody {
         {
             return Err(Problem::unsupported_media_type("application/json"));
         }
-        let RawBody(bytes) = RawBody::from_request(request, app).await?;
-        Ok(JsonBody(read_json(&bytes)?))
+        let text = RawBody::from_request(request, app).await?.json_text()?;
+        Ok(JsonBody(read_json(&text)?))
+    }
+}
+
+impl RawBody {
+    /// The text of JSON, which nobody has looked at, but there is some.
+    pub(crate) fn json_text(self) -> Result<Bytes, Problem> {
+        match self.0.is_empty() {
+            true => Err(Problem::invalid_request("the body is empty; send JSON")),
+            false => Ok(self.0),
+        }
     }
 }
 

@@ -63,17 +63,36 @@ pub fn read_json(text: impl AsRef<[u8]>) -> Result<Value> {
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Fault> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let parsed = Strict { levels_left: DEPTH_MAX }.deserialize(&mut deserializer);
-    let value = parsed.and_then(|value| deserializer.end().map(|()| value)).map_err(|error| {
-        // The place stands apart; `serde_json` repeats it at the end.
-        let message = error.to_string();
-        let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
-        Fault { line: error.line(), column: error.column(), reason }
-    })?;
+    let value = parsed
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| unlike_json(text).unwrap_or_else(|| Fault::of_syntax(&error)))?;
     check_numbers(text)?;
     Ok(value)
 }
 
+/// What is wrong with a refused text as a whole, where that says more than its first wrong byte.
+fn unlike_json(text: &[u8]) -> Option<Fault> {
+    let at = |line, column, reason: &str| Some(Fault { line, column, reason: reason.to_owned() });
+    if text.trim_ascii().is_empty() {
+        return at(1, 1, "the text is empty");
+    }
+    if text.starts_with(b"\xef\xbb\xbf") {
+        return at(1, 1, "it begins with a byte order mark, which JSON has not; leave that out");
+    }
+    let end = std::str::from_utf8(text).err()?.valid_up_to();
+    let (line, column) = place_of(text, end);
+    at(line, column, "it is not UTF-8")
+}
+
 impl Fault {
+    fn of_syntax(error: &serde_json::Error) -> Self {
+        // The place stands apart; `serde_json` repeats it at the end.
+        let message = error.to_string();
+        let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
+        // Of a text that ends behind a line, `serde_json` tells the column 0.
+        Fault { line: error.line(), column: error.column().max(1), reason }
+    }
+
     /// Adds the place and the reason to an error.
     pub(crate) fn describe(self, error: Error) -> Error {
         error.with("line", self.line).with("column", self.column).with("reason", self.reason)
@@ -203,13 +222,15 @@ fn string_bytes(text: &[u8]) -> usize {
 }
 
 fn fault_at(text: &[u8], at: usize, number: &str, reason: &str) -> Fault {
+    let (line, column) = place_of(text, at);
+    Fault { line, column, reason: format!("{number}: {reason}") }
+}
+
+/// The line and the column of a byte.
+fn place_of(text: &[u8], at: usize) -> (usize, usize) {
     let before = &text[..at];
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    Fault {
-        line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
-        column: at - line_start + 1,
-        reason: format!("{number}: {reason}"),
-    }
+    (before.iter().filter(|&&byte| byte == b'\n').count() + 1, at - line_start + 1)
 }
 
 /// Whether a number is kept as it is written.
@@ -347,6 +368,23 @@ mod tests {
             assert!(parse(text.as_bytes()).is_err(), "{text:?}");
         }
         assert!(parse(b"\"\xff\"").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_whole_text_is_said() {
+        let told = |text: &[u8]| {
+            let Fault { line, column, reason } = parse(text).unwrap_err();
+            (line, column, reason)
+        };
+        for empty in [&b""[..], b"  ", b"\n\n"] {
+            assert_eq!(told(empty), (1, 1, "the text is empty".to_owned()));
+        }
+        let (line, column, reason) = told(b"\xef\xbb\xbf{}");
+        assert_eq!((line, column), (1, 1));
+        assert!(reason.contains("byte order mark"), "{reason}");
+        assert_eq!(told(b"{\n \"a\": \"\xff\"}"), (2, 8, "it is not UTF-8".to_owned()));
+        // What breaks off has a place, too.
+        assert_eq!(told(b"{\"a\":\n"), (2, 1, "EOF while parsing a value".to_owned()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Keyloom keeps records and every index over them consistent on any key-value store.
+#![doc = include_str!("lib.md")]
 
 mod access;
 mod counted;

@@ -140,10 +140,44 @@ async fn a_refusal_advises_only_what_would_help() {
         assert_eq!(error.kind(), ErrorKind::NoIndex, "{error}");
         assert_eq!(error.context_value("or"), Some(advice), "{error}");
     }
+    // A scan has no other order than that of the keys, and does not look at beginnings.
+    for query in [
+        Query::new().order("tame", Order::Ascending),
+        Query::new().equal("due", 5).starts_with("owner", "a"),
+    ] {
+        assert_eq!(refusal(&tasks, &query).await.context_value("or"), None);
+        assert_eq!(refusal(&tasks, &query.scan()).await.kind(), ErrorKind::InvalidQuery);
+    }
     let filtered = Query::new().filter("team", Test::Present).scan();
     assert_eq!(ids(&tasks, &filtered).await, ["bare", "full"]);
     let error = refusal(&tasks, &Query::new().equal("team", "red").limit(0)).await;
     assert_eq!(error.context_value("limit"), Some("0"));
+}
+
+/// Whoever declares the index that a refusal names is answered.
+#[tokio::test]
+async fn what_a_refusal_says_would_serve_does() {
+    let (_, tasks) = filled().await;
+    for query in [
+        Query::new().equal("due", 5),
+        Query::new().range("due", 1..),
+        Query::new().order("due", Order::Descending),
+        Query::new().range("owner", "a"..),
+        Query::new().equal("due", 5).starts_with("owner", "a"),
+        Query::new().order("team", Order::Descending),
+        Query::new().equal("due", 5).range("owner", "a"..).order("owner", Order::Descending),
+        Query::new().starts_with("owner", "a").order("owner", Order::Descending),
+        Query::new().range("tags.*", "a".."z"),
+    ] {
+        let error = refusal(&tasks, &query).await;
+        assert_eq!(error.kind(), ErrorKind::NoIndex, "{error}");
+        let key = error.context_value("would serve").unwrap();
+        let schema = format!("{SCHEMA}\n[collection.task.index.advised]\nkey = {key:?}\n");
+        let advised = Store::open("memory:").await.unwrap();
+        advised.apply(&Schema::from_toml(&schema).unwrap()).await.unwrap();
+        let plan = advised.documents("task").await.unwrap().explain(&query).await.unwrap();
+        assert!(plan.starts_with("index task.advised"), "{key}: {plan}");
+    }
 }
 
 const ELEMENTS: &str = r#"

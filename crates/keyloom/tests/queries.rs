@@ -348,7 +348,6 @@ fn what_no_index_serves_is_refused_with_what_would() {
     block_on(async {
         let items = filled(&[]).await;
         for query in [
-            Query::new(),
             Query::new().equal("rank", 3).equal("owner", "ana"),
             Query::new().equal("second", "ana").range("rank", 0..),
             Query::new().equal("owner", "ana").order("rank", Order::Ascending),
@@ -370,6 +369,11 @@ fn what_no_index_serves_is_refused_with_what_would() {
             error.context_value("would serve"),
             Some("item:index:NAME:{nothing}:{at desc}:{id}")
         );
+        assert_eq!(error.context_value("first"), Some("declare the field nothing"));
+        // An index over the record's key would be a second copy of it.
+        let error = items.page(&Query::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoIndex, "{error}");
+        assert_eq!(error.context_value("would serve"), None, "{error}");
     });
 }
 

@@ -49,7 +49,7 @@ impl Groups {
             true => self.fields(&target)?,
             false => Vec::new(),
         };
-        self.paging.read(&target, &request, "groups", |items| print(screen, &fields, items))
+        self.paging.read(&target, screen, &request, "groups", |items| print(screen, &fields, items))
     }
 
     /// What the groups are made of, for the titles of the table.

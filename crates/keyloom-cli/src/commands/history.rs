@@ -36,7 +36,7 @@ impl History {
         let target = Target::open(place)?;
         let screen = Screen::of(place);
         let diff = self.diff;
-        self.paging.read(&target, &Request::get(&path), "versions", |items| match diff {
+        self.paging.read(&target, screen, &Request::get(&path), "versions", |items| match diff {
             _ if !screen.is_for_people() => items.iter().try_for_each(|item| screen.json(item)),
             true => items.iter().try_for_each(|item| print_diff(screen, item)),
             false => print(screen, items),

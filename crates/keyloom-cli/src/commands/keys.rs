@@ -55,7 +55,7 @@ impl Keys {
             return tree(screen, &self.prefix, &answer);
         }
         let values = self.values;
-        self.paging.read(&target, &request, "keys", |items| print(screen, items, values))
+        self.paging.read(&target, screen, &request, "keys", |items| print(screen, items, values))
     }
 }
 

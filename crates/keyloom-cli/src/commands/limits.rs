@@ -11,55 +11,55 @@ use crate::numbers;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitOptions {
-    /// Connections at one time
+    /// Connections at one time [default: 4096]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     connections_max: Option<usize>,
-    /// Requests that are worked on at one time
+    /// Requests that are worked on at one time [default: 1024]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     requests_max: Option<usize>,
-    /// Streams of changes at one time
+    /// Streams of changes at one time [default: 256]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     streams_max: Option<usize>,
-    /// Bytes of a request's head
+    /// Bytes of a request's head [default: 32KiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
     head_bytes_max: Option<usize>,
-    /// Bytes of a request's body
+    /// Bytes of a request's body [default: 8MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
     body_bytes_max: Option<usize>,
-    /// Bytes of one line of an import
+    /// Bytes of one line of an import [default: 1MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
     line_bytes_max: Option<usize>,
-    /// Records, keys or changes of one page
+    /// Records, keys or changes of one page [default: 1000]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     page_max: Option<usize>,
-    /// Records or entries that one request may read
+    /// Records or entries that one request may read [default: 100000]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     read_max: Option<usize>,
-    /// Operations of one transaction or batch
+    /// Operations of one transaction or batch [default: 1000]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     operations_max: Option<usize>,
-    /// Bytes of pages that are kept in memory to be given out again; 0 for none
+    /// Bytes of pages that are kept in memory to be given out again; 0 for none [default: 32MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
     kept_pages_bytes_max: Option<usize>,
-    /// Seconds that the head of a request may take to arrive
+    /// Seconds that the head of a request may take to arrive [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     head_timeout: Option<u64>,
-    /// Seconds that a request's body may take to arrive
+    /// Seconds that a request's body may take to arrive [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     body_timeout: Option<u64>,
-    /// Seconds that an answer may take
+    /// Seconds that an answer may take [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     answer_timeout: Option<u64>,
-    /// Seconds in which a caller may take nothing of its answer
+    /// Seconds in which a caller may take nothing of its answer [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     write_timeout: Option<u64>,
-    /// Seconds that a connection may wait for its next request
+    /// Seconds that a connection may wait for its next request [default: 75]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     idle_timeout: Option<u64>,
-    /// Seconds without news after which a stream shows that it lives
+    /// Seconds without news after which a stream shows that it lives [default: 15]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     stream_pulse: Option<u64>,
-    /// Seconds that a shutdown waits for requests that have begun
+    /// Seconds that a shutdown waits for requests that have begun [default: 20]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds_or_none)]
     shutdown_grace: Option<u64>,
 }
@@ -93,7 +93,7 @@ impl LimitOptions {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -106,6 +106,17 @@ mod tests {
     fn limits(args: &[&str]) -> Limits {
         let Only { limits } = Only::parse_from([&["serve"], args].concat());
         limits.over(Limits::default())
+    }
+
+    #[test]
+    fn the_help_tells_what_each_limit_is_unless_set() {
+        for option in Only::command().get_arguments().filter(|it| it.get_id() != "help") {
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            let told = help.split_once("[default: ").and_then(|(_, rest)| rest.strip_suffix(']'));
+            let args =
+                [format!("--{}", option.get_long().unwrap_or("?")), told.unwrap_or("?").into()];
+            assert_eq!(limits(&args.each_ref().map(String::as_str)), Limits::default(), "{args:?}");
+        }
     }
 
     #[test]

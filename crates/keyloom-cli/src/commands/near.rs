@@ -52,7 +52,7 @@ impl Near {
             .param_if("read", self.read);
         let target = Target::open(place)?;
         let screen = Screen::of(place);
-        self.paging.read(&target, &request, "records", |items| print(screen, items))
+        self.paging.read(&target, screen, &request, "records", |items| print(screen, items))
     }
 }
 

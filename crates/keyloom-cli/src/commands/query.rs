@@ -85,7 +85,7 @@ impl Query {
         if self.explain {
             return explain(&target, request, screen);
         }
-        self.paging.read(&target, &request, "records", |items| print(screen, items))
+        self.paging.read(&target, screen, &request, "records", |items| print(screen, items))
     }
 }
 

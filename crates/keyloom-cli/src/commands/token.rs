@@ -71,6 +71,14 @@ Examples:
 The entry for the access file goes to stdout, and has only the token's SHA-256. The token itself
 goes to stderr, once: nothing keeps it. With --json both are one line on stdout.";
 
+/// The reason of a problem with an entry. Its line is one of a file that nobody wrote.
+fn without_line(problem: &str) -> &str {
+    match problem.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
+        Some((number, reason)) if number.bytes().all(|byte| byte.is_ascii_digit()) => reason,
+        _ => problem,
+    }
+}
+
 impl Token {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
         let TokenCommand::New(new) = self.command;
@@ -85,7 +93,8 @@ impl NewToken {
         // Whatever the server would refuse in the file is refused here: it came from the command
         // line.
         Authority::from_toml(&entry).map_err(|error| {
-            let reasons: Vec<&str> = error.context().map(|(_, reason)| reason).collect();
+            let reasons = error.context().map(|(_, reason)| without_line(reason));
+            let reasons: Vec<&str> = reasons.collect();
             Failure::new(USAGE, format!("no such token can be made: {}", reasons.join("; ")))
         })?;
         if place.json {

@@ -119,10 +119,14 @@ impl Target {
         let collections = schema["schema"]["collection"].as_object();
         let names: Vec<&str> =
             collections.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
+        let space = match self.place.space.as_str() {
+            "main" => String::new(),
+            other => format!(" --space {other}"),
+        };
         match names.is_empty() {
-            true => failure.with_hint(
-                "this space has no schema yet: `keyloom serve --schema PATH` gives it one",
-            ),
+            true => failure.with_hint(format!(
+                "this space has no schema yet: `keyloom serve --schema PATH{space}` gives it one"
+            )),
             false => failure.with_hint(format!("the collections are {}", names.join(", "))),
         }
     }

@@ -44,6 +44,30 @@ fn what_is_exported_is_imported_as_it_was() {
 }
 
 #[test]
+fn a_collection_that_is_not_there_is_told_before_any_line() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("empty.jsonl", "");
+    let ran = sandbox.run(&["import", "empty.jsonl", "--collection", "nothing"]).expect(1);
+    assert!(ran.err.contains("the collections are approval, flow, note, place"), "{}", ran.err);
+    let done = sandbox.run(&["import", "empty.jsonl", "--collection", "note"]).expect(0).value();
+    assert_eq!(done, serde_json::json!({ "written": 0, "failed": 0 }));
+    assert_eq!(sandbox.names(), ["empty.jsonl", "keyloom-data", "keyloom.toml"]);
+}
+
+#[test]
+fn what_is_wrong_with_the_json_of_a_line_has_one_line_and_a_column() {
+    let sandbox = Sandbox::with_store();
+    sandbox.write("notes.jsonl", b"\n\xef\xbb\xbf{}\n{\"a\":\n");
+    let ran = sandbox.run(&["import", "notes.jsonl", "--collection", "note"]).expect(3);
+    assert!(ran.err.contains("line 2: the text cannot be taken as JSON; column: 1; reason: it begins with a byte order mark"), "{}", ran.err);
+    assert!(
+        ran.err.contains("line 3: the text cannot be taken as JSON; column: 5; "),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn lines_that_fail_are_told_by_their_numbers_and_do_not_stop_the_others() {
     let sandbox = Sandbox::with_store();
     let mut text = notes(2500);

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use super::support::{Sandbox, words};
 
 /// A command line, its exit code, and what its message says.
-const WRONG: [(&str, i32, &str); 69] = [
+const WRONG: [(&str, i32, &str); 76] = [
     ("", 2, "Usage"),
     ("nothing", 2, "unrecognized subcommand"),
     ("get", 2, "required"),
@@ -14,6 +14,7 @@ const WRONG: [(&str, i32, &str); 69] = [
     ("get flow a b", 2, "one key"),
     ("get nothing a", 1, "the collections are approval, flow, note, place"),
     ("get flow absent", 1, "no such record"),
+    ("get flow a --space other", 1, "`keyloom serve --schema PATH --space other` gives it one"),
     ("get approval short", 3, "an id is 26 letters and digits"),
     ("get flow a --at soon", 3, "ISO-8601"),
     ("get flow a --version x", 3, "version"),
@@ -29,6 +30,7 @@ const WRONG: [(&str, i32, &str); 69] = [
     ("get flow a --json --table", 2, "cannot be used with"),
     ("put flow a", 3, "not JSON"),
     ("put flow a {", 3, "not JSON"),
+    ("put flow a ''", 3, "line 1, column 1: the text is empty"),
     ("put flow a @absent.json", 3, "absent.json cannot be read"),
     ("put flow a '{\"flow\":\"b\"}'", 3, "flow"),
     ("put flow {} --if-match 0199c0e2a1b27f3c00000000000000aa-1", 2, "KEY"),
@@ -60,10 +62,15 @@ const WRONG: [(&str, i32, &str); 69] = [
     ("query approval requester_id=ana --cursor x", 3, "cursor"),
     ("query approval requester_id=ana --index nothing", 3, "nothing"),
     ("query approval created_at=soon", 3, "created_at"),
+    ("query approval requester_id=nobody --table", 0, "no records"),
+    ("query approval 'requester_id>a'", 3, "approval:index:NAME:{requester_id sorted}:{id}"),
+    ("keys nothing: --table", 0, "no keys"),
     ("near place x 1", 2, "it takes degrees"),
     ("near place 1 1 --radius far", 2, "is no distance"),
     ("count approval text=x", 3, "no index"),
     ("groups approval by_status nothing=1", 3, "nothing"),
+    ("groups flow nothing", 3, "no aggregate of that name; collection: flow; aggregate: nothing\n"),
+    ("increment note ana:notes:a x=1", 3, "the collection declares no counters; counter: x; "),
     ("keys --area ''", 0, ""),
     ("watch", 2, "--once"),
     ("watch --once --from x", 3, "position"),
@@ -71,7 +78,7 @@ const WRONG: [(&str, i32, &str); 69] = [
     ("import - --resume", 2, "stdin"),
     ("check absent.toml", 3, "absent.toml"),
     ("token new ops --role service", 2, "--collection"),
-    ("token new 'a b'", 2, "a name has 1 to 64 letters"),
+    ("token new 'a b'", 2, "no such token can be made: a name has 1 to 64 letters"),
     ("serve --page-max 0", 2, "it takes a whole number from 1"),
     ("serve --head-timeout 0", 2, "it takes a whole number of seconds from 1"),
     ("serve --idle-timeout -1", 2, "it takes a whole number of seconds from 1"),

@@ -75,8 +75,7 @@ impl RecordText {
         if may_read {
             return self.into_answer(status);
         }
-        let status = if status == StatusCode::OK { StatusCode::NO_CONTENT } else { status };
-        (status, [(header::ETAG, etag(self.version))]).into_response()
+        (bodiless(status), [(header::ETAG, etag(self.version))]).into_response()
     }
 
     /// The answer with the record.
@@ -110,6 +109,11 @@ impl RecordText {
             _ => Ok(self.into_answer(StatusCode::OK)),
         }
     }
+}
+
+/// The status of an answer that has no body, as a code or as a number.
+pub(super) fn bodiless<S: PartialEq<StatusCode> + From<StatusCode>>(status: S) -> S {
+    if status == StatusCode::OK { StatusCode::NO_CONTENT.into() } else { status }
 }
 
 /// Whether a text is JSON.

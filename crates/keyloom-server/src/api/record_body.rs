@@ -28,8 +28,7 @@ impl FromRequest<App> for RecordJson {
         if !has_media_type(request.headers(), &["application/json"]) {
             return Err(Problem::unsupported_media_type("application/json"));
         }
-        let RawBody(text) = RawBody::from_request(request, app).await?;
-        Ok(RecordJson(text))
+        Ok(RecordJson(RawBody::from_request(request, app).await?.json_text()?))
     }
 }
 

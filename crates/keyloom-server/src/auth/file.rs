@@ -37,7 +37,10 @@ impl Authority {
                 .with("reason", &source)
         })?;
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        Reader::new(&text, folder).authority().map_err(|error| error.with("file", path.display()))
+        Reader::new(&text, folder).authority().map_err(|error| {
+            let named = Error::new(error.kind(), error.message()).with("file", path.display());
+            error.context().fold(named, |named, (name, value)| named.with(name, value))
+        })
     }
 }
 

@@ -6,7 +6,10 @@ mod view;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use keyloom::{Collection, CollectionDeclaration, Near, Nearby, Page as Listed, Stopped, Stored};
+use keyloom::{
+    Collection, CollectionDeclaration, FieldType, Near, Nearby, Page as Listed, PointOf, Stopped,
+    Stored,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -285,7 +288,11 @@ fn columns(declared: &CollectionDeclaration) -> Vec<String> {
     let in_key: Vec<&str> = fields(&declared.key).map(|(path, _)| path).collect();
     let indexes = declared.index.values().chain(declared.unique.values());
     let indexed = indexes.flat_map(|index| fields(&index.key)).map(|(path, _)| path);
-    let others = declared.fields.keys().map(String::as_str);
+    let others = declared.fields.iter().flat_map(|(path, field)| match &field.field_type {
+        // The record has no such member: its own members are the place.
+        FieldType::Point { lat, lon, of: PointOf::Record } => vec![lat.as_str(), lon.as_str()],
+        _ => vec![path.as_str()],
+    });
     let mut columns: Vec<String> = Vec::new();
     for path in indexed.chain(others) {
         let is_new = !in_key.contains(&path) && !columns.iter().any(|column| column == path);

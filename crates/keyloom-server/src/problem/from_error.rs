@@ -39,7 +39,9 @@ impl From<Error> for Problem {
         }
         let kind = kind_of(&error);
         let mut problem = Problem::of(kind, detail(&error, kind));
-        if problem.status().is_server_error() {
+        // What a space does not keep, it does not keep: nothing failed.
+        let is_failure = problem.status() != StatusCode::NOT_IMPLEMENTED;
+        if problem.status().is_server_error() && is_failure {
             tracing::error!(error = logged(&error), "a request failed");
         }
         problem.fate = error.fate();

@@ -133,7 +133,7 @@ impl Problem {
 
     /// A path that leads nowhere.
     pub(crate) async fn unknown_path() -> Self {
-        Problem::not_found("there is nothing at this path")
+        Problem::not_found("there is nothing at this path; /openapi.json describes what there is")
     }
 
     /// A method that the path does not take. The router adds `Allow`.

@@ -1,7 +1,7 @@
 //! `/problems/{type}`: what a problem means and what to do.
 
 use axum::Router;
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maud::{DOCTYPE, Markup, html};
@@ -11,6 +11,10 @@ use super::kinds::{KINDS, named};
 use crate::app::App;
 use crate::path::PathParts;
 
+/// The pages have the console's style, and load nothing else.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
 pub(crate) fn routes() -> Router<App> {
     Router::new().route("/problems", get(all)).route("/problems/{type}", get(one))
 }
@@ -19,8 +23,16 @@ async fn all() -> Response {
     page(
         "Problems",
         html! {
-            ul { @for kind in KINDS {
-                li { a href={ "/problems/" (kind.name) } { (kind.name) } " (" (kind.status) "): " (kind.title) }
+            p.lead { "Every answer that is a refusal names one of these as its type." }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "Type" } th scope="col" { "Status" } th scope="col" { "Meaning" }
+                } }
+                tbody { @for kind in KINDS { tr {
+                    th scope="row" { a href={ "/problems/" (kind.name) } { (kind.name) } }
+                    td { (kind.status) }
+                    td { (kind.title) }
+                } } }
             } }
         },
     )
@@ -47,10 +59,15 @@ fn page(title: &str, body: Markup) -> Response {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
+                title { (title) " · Keyloom" }
+                link rel="stylesheet" href=(crate::console::style_url());
             }
-            body { main { h1 { (title) } (body) } }
+            body.alone.read { main { h1 { (title) } (body) } }
         }
     };
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    ];
+    (headers, page.into_string()).into_response()
 }

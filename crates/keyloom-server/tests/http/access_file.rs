@@ -92,6 +92,8 @@ fn the_secret_of_jwts_comes_from_a_file_beside_it() {
     fs::write(&path, "[jwt]\nsecret_file = \"jwt.key\"\n").unwrap();
     let message = Authority::from_file(&path).unwrap_err().to_string();
     assert!(message.contains("line 2: the file cannot be read"), "{message}");
+    let (place, problem) = (message.find("access.toml"), message.find("line 2"));
+    assert!(place < problem, "the file is named first: {message}");
     fs::write(folder.path().join("jwt.key"), "short\n").unwrap();
     let message = Authority::from_file(&path).unwrap_err().to_string();
     assert!(message.contains("line 2: the secret has fewer than 32 bytes"), "{message}");

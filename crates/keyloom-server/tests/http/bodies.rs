@@ -41,6 +41,22 @@ fn depth_is_limited_and_no_stack_overflows() {
 }
 
 #[test]
+fn a_body_that_is_empty_is_told_as_such() {
+    let server = TestServer::start(SCHEMA);
+    for (method, path) in [
+        ("PUT", TICKET),
+        ("POST", "/v1/collections/ticket/records"),
+        ("POST", "/v1/transaction"),
+        ("POST", "/v1/admin/repair"),
+    ] {
+        let problem = server.send(method, path, &[JSON], "").expect(400);
+        assert_eq!(problem["detail"], "the body is empty; send JSON", "{method} {path}");
+    }
+    refused(&server, " \n", "the text is empty");
+    refused(&server, "\u{feff}{}", "byte order mark");
+}
+
+#[test]
 fn names_that_stand_twice_are_refused() {
     let server = TestServer::start(SCHEMA);
     refused(&server, r#"{"id":"t1","id":"t2","state":"open"}"#, "duplicate key");
@@ -111,10 +127,8 @@ fn text_that_is_no_text_is_refused() {
 }
 
 #[test]
-fn bodies_that_are_empty_unfinished_or_go_on_are_refused() {
+fn bodies_that_are_unfinished_or_go_on_are_refused() {
     let server = TestServer::start(SCHEMA);
-    refused(&server, "", "EOF");
-    refused(&server, " \n", "EOF");
     refused(&server, r#"{"id":"t1""#, "EOF");
     refused(&server, r#"{"id":"t1","state":"open"} {}"#, "trailing characters");
     refused(&server, "{\"id\":\"t1\",\"state\":\"open\"}\u{0}", "trailing characters");

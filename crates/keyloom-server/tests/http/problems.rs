@@ -18,7 +18,9 @@ fn unknown_paths_and_methods_are_problems() {
         ["/nothing", "/v1", "/v1/nothing", "/v1/collections/item", "/v1/collections/item/nothing"]
     {
         let answer = server.get(path);
-        assert_eq!(answer.expect(404)["type"], "/problems/not-found", "{path}");
+        let problem = answer.expect(404);
+        assert_eq!(problem["type"], "/problems/not-found", "{path}");
+        assert!(problem["detail"].as_str().unwrap().contains("/openapi.json"), "{problem}");
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     }
     for (method, path, allowed) in [
@@ -64,7 +66,25 @@ fn a_problem_has_every_member_and_a_page() {
     let page = String::from_utf8(page.body).unwrap();
     assert!(page.contains(problem["title"].as_str().unwrap()), "{page}");
     server.get("/problems/%3Cscript%3E").expect(404);
-    assert_eq!(server.get("/problems").status, 200);
+}
+
+#[test]
+fn pages_of_problems_look_like_the_console_and_load_nothing_else() {
+    let server = TestServer::start(SCHEMA);
+    for path in ["/problems", "/problems/no-index"] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; style-src 'self'; base-uri"), "{policy}");
+        let page = String::from_utf8(answer.body).unwrap();
+        let style = page.split("<link rel=\"stylesheet\" href=\"").nth(1).unwrap();
+        let style = server.get(style.split('"').next().unwrap());
+        assert_eq!(
+            (style.status, style.header("content-type")),
+            (200, Some("text/css; charset=utf-8"))
+        );
+        assert!(!page.contains("<script"), "{page}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::plan::{Asked, Plan};
 use super::predicate::{Order, Query};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind};
-use crate::key::{Path, Segment, Template};
-use crate::schema::{Collection, Holds, Index, Loaded, Test};
+use crate::key::{Kind, Path, Span};
+use crate::schema::{Collection, FieldKind, Holds, Index, Loaded, Test};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,9 +87,13 @@ pub(super) fn no_index(
         error = error.with("index", index);
     }
     for asked in branches {
-        error = error
-            .with("asked", describe(asked))
-            .with("would serve", would_serve(collection, asked));
+        error = error.with("asked", describe(asked));
+        for path in asked.paths().filter(|path| !collection.fields.contains_key(path)) {
+            error = error.with("first", format_args!("declare the field {path}"));
+        }
+        if !asked.is_empty() {
+            error = error.with("would serve", would_serve(collection, asked));
+        }
     }
     if branches.len() > 1 && branches.iter().any(Asked::is_about_elements) {
         let note = "a union gives each record once, so that it cannot range over elements";
@@ -103,7 +107,10 @@ pub(super) fn no_index(
     }
     match (&query.index, branches.len()) {
         (Some(_), _) => error.with("or", "do not insist on an index"),
-        (None, 1) => error.with("or", "ask for a scan of the whole collection"),
+        (None, 1) if branches.iter().all(Asked::can_be_scanned_for) => {
+            error.with("or", "ask for a scan of the whole collection")
+        }
+        (None, 1) => error,
         (None, _) => error.with("or", "ask each alternative by itself"),
     }
 }
@@ -129,25 +136,27 @@ fn order_word(order: Order) -> &'static str {
 /// A template that would serve: what is fixed, then what is ranged or ordered, then the rest of
 /// the record's key.
 fn would_serve(collection: &Collection, asked: &Asked) -> String {
-    let mut paths: Vec<String> = asked.equal.iter().map(|(path, _)| path.to_string()).collect();
-    let ranged = asked.range.as_ref().map(|(path, _)| path);
-    let ordered = asked.order.as_ref().map(|(path, order)| (path, *order));
-    if let Some(path) = ranged.or(ordered.map(|(path, _)| path)) {
-        let desc = matches!(ordered, Some((_, Order::Descending)));
-        paths.push(if desc { format!("{path} desc") } else { path.to_string() });
-    }
-    let key = missing_key_paths(&collection.key, &paths);
-    paths.extend(key);
-    let placeholders: Vec<String> = paths.iter().map(|path| format!("{{{path}}}")).collect();
+    let fixed = asked.equal.iter().map(|(path, _)| path);
+    let along = asked.along();
+    let used: Vec<&Path> = fixed.clone().chain(along).collect();
+    let rest = collection.key.segments().map(|segment| &segment.path);
+    let rest = rest.filter(|path| !used.contains(path));
+    let placeholders: Vec<String> = fixed
+        .map(|path| format!("{{{path}}}"))
+        .chain(along.map(|path| along_which(collection, path, asked)))
+        .chain(rest.map(|path| format!("{{{path}}}")))
+        .collect();
     format!("{}:index:NAME:{}", collection.name, placeholders.join(":"))
 }
 
-fn missing_key_paths(key: &Template, paths: &[String]) -> Vec<String> {
-    let used = |segment: &&Segment| {
-        paths.iter().any(|path| path.split(' ').next() == Some(segment.path.to_string().as_str()))
-    };
-    key.segments()
-        .filter(|segment| !used(segment))
-        .map(|segment| segment.path.to_string())
-        .collect()
+/// The placeholder of what is ranged or ordered. Plain text has no order, but beginnings; what is
+/// descending has none.
+fn along_which(collection: &Collection, path: &Path, asked: &Asked) -> String {
+    let kind = collection.fields.get(path).map(|field| &field.kind);
+    let is_text = kind == Some(&FieldKind::Key(Kind::Text));
+    let is_prefix = matches!(asked.range, Some((_, Span::Prefix(_))));
+    let is_desc = matches!(asked.order, Some((_, Order::Descending)));
+    let sorted = if is_text && (asked.order.is_some() || !is_prefix) { " sorted" } else { "" };
+    let desc = if is_desc && !is_prefix { " desc" } else { "" };
+    format!("{{{path}{sorted}{desc}}}")
 }

@@ -77,12 +77,24 @@ impl Asked {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.paths().next().is_none()
     }
 
+    /// The field whose order the question runs along, by its range or its order.
+    pub(super) fn along(&self) -> Option<&Path> {
+        let ranged = self.range.as_ref().map(|(path, _)| path);
+        ranged.or(self.order.as_ref().map(|(path, _)| path))
+    }
+
+    /// Whether a scan of all records would answer it. Scans have one order, and do not look at
+    /// how texts begin.
+    pub(super) fn can_be_scanned_for(&self) -> bool {
+        self.order.is_none() && !matches!(self.range, Some((_, Span::Prefix(_))))
+    }
+
     /// Every field that the question is about.
-    fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         let fixed = self.equal.iter().map(|(path, _)| path);
         let ranged = self.range.iter().map(|(path, _)| path);
         fixed.chain(ranged).chain(self.order.iter().map(|(path, _)| path))

@@ -106,9 +106,12 @@ impl Counters {
         };
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = did_you_mean(name, &names);
-        Error::new(ErrorKind::InvalidArgument, message)
-            .with("counter", shown_name(name))
-            .with("known", format_args!("{}{hint}", known.join(", ")))
+        let error =
+            Error::new(ErrorKind::InvalidArgument, message).with("counter", shown_name(name));
+        match known.is_empty() {
+            true => error,
+            false => error.with("known", format_args!("{}{hint}", known.join(", "))),
+        }
     }
 
     /// Every declared name, a family with its `*`.

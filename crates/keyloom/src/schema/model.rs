@@ -215,12 +215,18 @@ impl Schema {
     /// The collection of that name; the error lists those that there are.
     pub(crate) fn collection(&self, name: &str) -> Result<&Arc<Collection>> {
         self.collections.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.collection_names().collect();
-            Error::new(ErrorKind::InvalidArgument, "the schema has no collection of that name")
-                .with("collection", name)
-                .with("known", known.join(", "))
+            let error =
+                Error::new(ErrorKind::InvalidArgument, "the schema has no collection of that name")
+                    .with("collection", name);
+            with_known(error, self.collection_names())
         })
     }
+}
+
+/// Lists what there is instead, if there is anything.
+fn with_known<'n>(error: Error, names: impl Iterator<Item = &'n str>) -> Error {
+    let known: Vec<&str> = names.collect();
+    if known.is_empty() { error } else { error.with("known", known.join(", ")) }
 }
 
 impl PartialEq for Schema {
@@ -263,11 +269,11 @@ impl Collection {
     /// The index of that name; the error lists those that there are.
     pub(crate) fn index(&self, name: &str) -> Result<&Arc<Index>> {
         self.indexes.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.indexes.keys().map(String::as_str).collect();
-            Error::new(ErrorKind::InvalidArgument, "the collection has no index of that name")
-                .with("collection", &self.name)
-                .with("index", name)
-                .with("known", known.join(", "))
+            let error =
+                Error::new(ErrorKind::InvalidArgument, "the collection has no index of that name")
+                    .with("collection", &self.name)
+                    .with("index", name);
+            with_known(error, self.indexes.keys().map(String::as_str))
         })
     }
 
@@ -301,11 +307,11 @@ impl Collection {
     /// The aggregate of that name; the error lists those that there are.
     pub(crate) fn aggregate(&self, name: &str) -> Result<&Arc<Aggregate>> {
         self.aggregates.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.aggregates.keys().map(String::as_str).collect();
-            Error::new(ErrorKind::InvalidArgument, "the collection has no aggregate of that name")
+            let message = "the collection has no aggregate of that name";
+            let error = Error::new(ErrorKind::InvalidArgument, message)
                 .with("collection", &self.name)
-                .with("aggregate", name)
-                .with("known", known.join(", "))
+                .with("aggregate", name);
+            with_known(error, self.aggregates.keys().map(String::as_str))
         })
     }
 

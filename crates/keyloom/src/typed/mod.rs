@@ -39,8 +39,3 @@ pub use {
     record::body,
     serde_json::Value,
 };
-
-/// The guide's programs are tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../../docs/guide/typed.md")]
-struct Guide;

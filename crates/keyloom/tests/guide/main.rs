@@ -1,6 +1,5 @@
 //! The guide's examples. Every schema in it loads, and every Rust example in it stands, line for
-//! line, in one of the tests of this folder. A page that the library includes in its own
-//! documentation runs there, as doc-tests.
+//! line, in one of the tests of this folder.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,6 +20,7 @@ mod owners;
 mod queries;
 mod schema;
 mod transactions;
+mod typed;
 mod updates;
 mod verify;
 
@@ -28,9 +28,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use keyloom::{Schema, Store};
-
-/// Pages that `src/typed/mod.rs` includes.
-const DOC_TESTED: [&str; 1] = ["typed.md"];
 
 /// One fenced block of a page.
 struct Block {
@@ -58,15 +55,35 @@ fn every_example_is_one_that_runs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guide");
     let sources: Vec<String> =
         paths(&folder, "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-    let examples: Vec<Block> = blocks()
-        .into_iter()
-        .filter(|block| block.language.starts_with("rust") && !DOC_TESTED.contains(&&*block.page))
-        .collect();
+    let examples: Vec<Block> =
+        blocks().into_iter().filter(|block| block.language.starts_with("rust")).collect();
     assert!(examples.len() > 10, "the guide has lost its examples");
     for Block { page, line, text, .. } in &examples {
         let runs = sources.iter().any(|source| has_lines(source, text));
         assert!(runs, "{page}:{line}: this example is in no file of {}:\n{text}", folder.display());
     }
+}
+
+/// Whoever pastes the README's program into a new project has added what it uses.
+#[test]
+fn the_readme_adds_every_crate_of_its_program() {
+    let blocks = blocks_of(&guide().join("../../README.md"));
+    let of = |language: &str| {
+        let found = blocks.iter().find(|block| block.language == language);
+        found.unwrap_or_else(|| panic!("the README has no {language}"))
+    };
+    let (program, shell) = (&of("rust").text, &of("sh").text);
+    let added: Vec<&str> = shell
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo add ")?.split(' ').next())
+        .collect();
+    let used: Vec<&str> = program
+        .lines()
+        .filter_map(|line| line.strip_prefix("use ").or(line.strip_prefix("#[")))
+        .filter_map(|rest| Some(rest.split_once("::")?.0))
+        .collect();
+    assert_eq!(used, ["keyloom", "serde", "tokio"]);
+    assert_eq!(added, used);
 }
 
 /// Whether the lines stand in the source one after the other, at any indentation.

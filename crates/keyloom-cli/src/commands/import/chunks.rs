@@ -76,6 +76,11 @@ impl Chunks {
         self.lines
     }
 
+    /// The piece at the end, which has no lines.
+    pub(super) fn end(&self) -> Chunk {
+        Chunk { bytes: Vec::new(), first_line: self.lines + 1, end: self.offset }
+    }
+
     /// The next piece; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Chunk>, Failure> {
         let first_line = self.lines + 1;

@@ -81,7 +81,9 @@ impl Import {
             Some(size) => Progress::bytes(size, "importing"),
             None => Progress::spinner("importing"),
         };
-        while let Some(chunk) = chunks.next()? {
+        // An input without lines is sent too: the server may know no such collection.
+        let mut next = Some(chunks.next()?.unwrap_or_else(|| chunks.end()));
+        while let Some(chunk) = next {
             let (first, end) = (chunk.first_line, chunk.end);
             let id = journal.begin()?;
             let answer = target
@@ -94,6 +96,7 @@ impl Import {
             }
             journal.advance(end, chunks.line(), written, report.count())?;
             progress.at(end);
+            next = chunks.next()?;
         }
         drop(progress);
         report.begin();

@@ -66,7 +66,7 @@ impl Collections {
         text: &[u8],
         collection: Option<&str>,
     ) -> Result<Import, Problem> {
-        let json = keyloom::read_json(text)?;
+        let json = keyloom::read_json(text).map_err(|error| without_line(&error))?;
         let print = fingerprint(&json);
         let exported = match (collection, Exported::of(&json)) {
             (_, Some(exported)) => exported?,
@@ -94,6 +94,14 @@ impl Collections {
         let key = values.collect::<Option<Vec<Value>>>();
         Ok(Import { collection: name, record, counters, key, print })
     }
+}
+
+/// What is wrong with the JSON of a line. Its place is the column: which line it is, the import
+/// says itself.
+fn without_line(error: &Error) -> Error {
+    let bare = Error::new(error.kind(), error.message());
+    let rest = error.context().filter(|(name, _)| *name != "line");
+    rest.fold(bare, |bare, (name, value)| bare.with(name, value))
 }
 
 impl Fields {

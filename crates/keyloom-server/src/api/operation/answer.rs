@@ -4,6 +4,7 @@ use keyloom::{Document, Version};
 use serde_json::{Map, Value, json};
 
 use super::Prepared;
+use crate::api::answer::bodiless;
 use crate::problem::Problem;
 
 /// What an operation came to.
@@ -86,9 +87,4 @@ pub(crate) fn withhold(body: &mut Value, status: &mut u16) {
         members.retain(|name, _| matches!(name.as_str(), "op" | "key" | "version"));
     }
     *status = bodiless(*status);
-}
-
-/// The status of an answer that has no body.
-fn bodiless(status: u16) -> u16 {
-    if status == 200 { 204 } else { status }
 }

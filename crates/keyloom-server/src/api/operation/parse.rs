@@ -31,7 +31,6 @@ pub(crate) fn read_all(body: Value, limits: &Limits) -> Result<Vec<Operation>, P
 fn read(json: Value) -> Result<Operation, Problem> {
     let mut members = Members::of(json, "an operation")?;
     let op = members.text("op")?;
-    let collection = members.text("collection")?;
     let action = match op.as_str() {
         "insert" => Action::Insert { record: members.object("record")? },
         "put" => put(&mut members)?,
@@ -53,6 +52,7 @@ fn read(json: Value) -> Result<Operation, Problem> {
             return Err(Problem::invalid_request(detail));
         }
     };
+    let collection = members.text("collection")?;
     members.finish()?;
     Ok(Operation { collection, action })
 }
@@ -249,6 +249,12 @@ mod tests {
         for (operation, detail) in [
             (json!(1), "an operation is an object"),
             (json!({"op": "get", "collection": "n"}), "an operation lacks key"),
+            (json!({"op": "get", "key": "1"}), "an operation lacks collection"),
+            // What it is comes before what it lacks.
+            (
+                json!({"op": "drop"}),
+                "there is no operation \"drop\"; known are insert, put, patch, delete, increment, check and get",
+            ),
             (json!({"op": "get", "collection": "n", "key": 1}), "key is a string"),
             (
                 json!({"op": "drop", "collection": "n"}),

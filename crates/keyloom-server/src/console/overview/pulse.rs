@@ -61,14 +61,19 @@ fn over(values: &[f64]) -> &[f64] {
 fn plotted(name: &str, values: &[f64], told: fn(f64) -> String) -> Markup {
     let newest = values.last().copied().unwrap_or_default();
     let largest = values.iter().copied().fold(0.0, f64::max);
-    let label =
-        format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest));
+    let label = match largest > 0.0 {
+        true => {
+            format!("{name}, last five minutes: now {}, at most {}", told(newest), told(largest))
+        }
+        false => format!("{name}, last five minutes: none"),
+    };
     html! {
         div.tile {
             span.name { (name) }
             strong { (told(newest)) }
             (line(values, &label))
-            span.muted { "at most " (told(largest)) " in 5 min" }
+            @if largest > 0.0 { span.muted { "at most " (told(largest)) " in 5 min" } }
+            @else { span.muted { "none in 5 min" } }
         }
     }
 }

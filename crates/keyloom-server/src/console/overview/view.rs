@@ -22,14 +22,20 @@ impl Page for OverviewPage {
     fn view(&self, links: &Links) -> Markup {
         html! {
             h1 { "Space " (self.space) }
-            div.tiles {
-                (self.tiles())
-                @if let Some(pulse) = &self.pulse { (pulse.view()) }
-            }
             section aria-labelledby="collections" {
                 h2 #collections { "Collections" }
                 @if self.collections.is_empty() { (no_schema(&self.space)) }
                 @else { (self.table(links)) }
+            }
+            @if let Some(pulse) = &self.pulse {
+                section aria-labelledby="requests" {
+                    h2 #requests { "Requests" }
+                    div.tiles { (pulse.view()) }
+                }
+            }
+            section aria-labelledby="engine" {
+                h2 #engine { "Engine" }
+                div.tiles { (self.tiles()) }
             }
             @if self.is_admin {
                 section aria-labelledby="spaces" {

@@ -1,6 +1,6 @@
 //! Searches around a place, and what happens when another index is chosen.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fixture::{self, PLACES};
 use super::pages::{html, twin};
@@ -54,6 +54,27 @@ fn a_radius_and_the_fields_before_the_place_narrow_it() {
     assert!(nothing.contains("No record is that near."), "{nothing}");
     let city = twin(&server, &format!("{PATH}?index=in_city&where.city=Versailles&{MIDDLE}"));
     assert_eq!(names(&city), ["Versailles"]);
+}
+
+#[test]
+fn a_place_that_the_record_itself_is_has_columns_for_its_two_members() {
+    let server = TestServer::start(
+        r#"
+        [collection.spot]
+        key = "spot:{id}"
+        [collection.spot.fields]
+        id       = "text"
+        position = { type = "point", lat = "lat", lon = "lng", of = "record" }
+        [collection.spot.geo.around]
+        key = "around:{position geohash 6}:{id}"
+        "#,
+    );
+    let spot = json!({ "id": "a", "lat": 48.5, "lng": 2.5, "name": "A" });
+    server.json("POST", "/v1/collections/spot/records", &spot).expect(201);
+    let page = html(&server, "/console/collections/spot/");
+    let columns = "<th scope=\"col\">lat</th><th scope=\"col\">lng</th><th scope=\"col\">Other";
+    assert!(page.contains(columns), "{page}");
+    assert!(page.contains("<td>48.5</td><td>2.5</td>"), "{page}");
 }
 
 #[test]

@@ -127,6 +127,17 @@ pub fn tags(page: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[test]
+fn the_overview_begins_with_the_collections() {
+    let server = fixture::server();
+    let page = html(&server, "/console/");
+    let main = page.split("<main").nth(1).unwrap();
+    let headings: Vec<&str> =
+        main.split("<h2").skip(1).filter_map(|it| it.split(['>', '<']).nth(1)).collect();
+    assert_eq!(headings, ["Collections", "Requests", "Engine", "Another space"]);
+    assert!(!page.contains("at most –"), "{page}");
+}
+
+#[test]
 fn the_root_leads_to_the_console_and_assets_are_kept_for_good() {
     let server = fixture::server();
     for path in ["/", "/console"] {
