@@ -21,21 +21,33 @@ struct Connection {
     received: Vec<u8>,
 }
 
-/// Sends requests over so many connections for a while, and gives how many were answered in how
-/// many seconds. An answer that is not 2xx is an error.
+/// Connections that are open and wait for a request.
+pub struct Connections(Vec<Connection>);
+
+impl Connections {
+    /// Opens so many.
+    pub async fn open(address: SocketAddr, connections: usize) -> Result<Self> {
+        let mut open = Vec::new();
+        for _ in 0..connections {
+            open.push(Connection::open(address).await?);
+        }
+        Ok(Connections(open))
+    }
+}
+
+/// Sends requests over all connections for a while, and gives how many were answered in how many
+/// seconds. An answer that is not 2xx is an error.
 pub async fn drive(
-    address: SocketAddr,
-    connections: usize,
+    connections: Connections,
     turn: Duration,
     request: Request,
     next: Arc<AtomicU64>,
 ) -> Result<(u64, f64)> {
     let started = Instant::now();
     let mut tasks = Vec::new();
-    for _ in 0..connections {
+    for mut connection in connections.0 {
         let (request, next) = (request.clone(), next.clone());
         tasks.push(tokio::spawn(async move {
-            let mut connection = Connection::open(address).await?;
             let mut answered = 0_u64;
             while started.elapsed() < turn {
                 let bytes = request(next.fetch_add(1, Ordering::Relaxed));

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::client::{Request, drive, fetch};
+use crate::client::{Connections, Request, drive, fetch};
 use crate::system;
 use crate::workload::{Approval, user, users_of};
 use crate::{Contest, Options};
@@ -57,11 +57,12 @@ async fn lists(options: &Options) -> Result<()> {
     println!("<!-- a list of {LISTED} has {} bytes -->", body.len());
     let bare = serve_bare(body).await?;
     let mut rates = Rates::default();
+    system::settle();
     for _ in 0..options.rounds {
         for (address, rate) in [(keyloom, &mut rates.server), (bare, &mut rates.rival)] {
             let next = Arc::new(AtomicU64::new(0));
-            let driven = drive(address, options.connections, options.turn, asked.clone(), next);
-            rate.push(measured(driven).await?);
+            let connections = Connections::open(address, options.connections).await?;
+            rate.push(measured(drive(connections, options.turn, asked.clone(), next)).await?);
         }
     }
     rates.print(&format!("list {LISTED}, {} connections, bare handler", options.connections));
@@ -78,9 +79,12 @@ async fn inserts(options: &Options) -> Result<()> {
     let (over_http, in_process) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut rates = Rates::default();
     for _ in 0..options.rounds {
-        let driven =
-            drive(keyloom, options.connections, options.turn, asked.clone(), over_http.clone());
+        // A store still writes its tables when its turn is over; the other side must not pay.
+        system::settle();
+        let connections = Connections::open(keyloom, options.connections).await?;
+        let driven = drive(connections, options.turn, asked.clone(), over_http.clone());
         rates.server.push(measured(driven).await?);
+        system::settle();
         let inserted = insert(options, &library, users, in_process.clone());
         rates.rival.push(measured(inserted).await?);
     }

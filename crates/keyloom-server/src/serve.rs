@@ -143,6 +143,7 @@ async fn converse(
     let io = TokioIo::new(line.over(stream));
     let mut conversation = std::pin::pin!(builder.serve_connection(io, answer));
     tokio::select! {
+        biased;
         ended = conversation.as_mut() => return ended,
         () = app.stopped() => {}
     }

@@ -2,11 +2,11 @@
 
 use axum::http::{HeaderMap, header};
 
-use crate::metrics::OF_COLLECTION;
+use crate::metrics::is_of_collection;
 
 /// Whether the answers of a route are JSON and nothing else.
 pub(crate) fn is_json_only(route: &str) -> bool {
-    route.contains(OF_COLLECTION) || route.ends_with("/v1/schema")
+    is_of_collection(route) || route.ends_with("/v1/schema")
 }
 
 /// Whether an answer in JSON is welcome.

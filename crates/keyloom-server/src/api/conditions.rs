@@ -1,5 +1,7 @@
 //! `If-Match` and `If-None-Match` (RFC 9110, section 13): lists of entity tags, or `*`.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use keyloom::Version;
 
@@ -53,6 +55,21 @@ impl Tags {
     }
 }
 
+/// A request without conditions; one that has some is refused.
+pub(super) struct Unconditional;
+
+impl<S: Send + Sync> FromRequestParts<S> for Unconditional {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        if if_match(&parts.headers)?.is_some() || if_none_match(&parts.headers)?.is_some() {
+            let detail = "an insert has no conditions; use PUT for those";
+            return Err(Problem::invalid_request(detail));
+        }
+        Ok(Unconditional)
+    }
+}
+
 /// Only what is in one of these versions.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem> {
     tags(headers, &header::IF_MATCH)
@@ -64,15 +81,15 @@ pub(super) fn if_none_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem
 }
 
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem> {
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
     let mut text = String::new();
     for value in headers.get_all(name) {
         if !text.is_empty() {
             text.push(',');
         }
         text.push_str(value.to_str().unwrap_or("?"));
-    }
-    if !headers.contains_key(name) {
-        return Ok(None);
     }
     parse(&text).map(Some).map_err(|reason| {
         let detail = format!("the header {name} is \"version\", a list of such, or *: {reason}");

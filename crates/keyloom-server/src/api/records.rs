@@ -10,7 +10,7 @@ use keyloom::{Collection, Effect, Error, ErrorKind, Version, Written};
 use serde_json::{Value, json};
 
 use super::answer::{RecordText, Validator, with_path};
-use super::conditions::{Tags, if_match, if_none_match};
+use super::conditions::{Tags, Unconditional, if_match, if_none_match};
 use super::names::Names;
 use super::record_body::{RecordBody, RecordJson};
 use super::template::take_key;
@@ -122,14 +122,10 @@ async fn insert(
     caller: Caller,
     path: PathParts,
     params: Params,
-    headers: HeaderMap,
+    _: Unconditional,
     RecordJson(record): RecordJson,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    if if_match(&headers)?.is_some() || if_none_match(&headers)?.is_some() {
-        let detail = "an insert has no conditions; use PUT for those";
-        return Err(Problem::invalid_request(detail));
-    }
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);

@@ -20,18 +20,21 @@ mod host;
 mod log;
 mod origin;
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::Route;
 use futures_util::FutureExt as _;
 use keyloom::{Error, ErrorKind, Fate};
 use tokio::sync::Semaphore;
+use tower::layer::layer_fn;
+use tower::{ServiceExt as _, service_fn};
 
 pub(crate) use self::arrival::Arrival;
 pub(crate) use self::flight::Overloaded;
@@ -56,7 +59,6 @@ pub(crate) enum Side {
 }
 
 /// The guards of one application.
-#[derive(Clone)]
 struct Guard {
     app: App,
     /// One permit for each request that may be worked on at one time.
@@ -67,11 +69,24 @@ struct Guard {
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let places = app.config().limits.requests_max.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(places));
-    // Every layer costs each request a few allocations, so that there is one.
-    routes.layer(from_fn_with_state(Guard { app: app.clone(), permits }, pass))
+    guarded(routes, Guard { app: app.clone(), permits })
 }
 
-async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+/// Every layer costs each request a few allocations, so that there is one, and a plain one: what
+/// axum makes of a function costs as many again.
+fn guarded(routes: Router<App>, guard: Guard) -> Router<App> {
+    let guard = Arc::new(guard);
+    routes.layer(layer_fn(move |route: Route| {
+        let guard = guard.clone();
+        service_fn(move |request| pass(guard.clone(), route.clone(), request))
+    }))
+}
+
+async fn pass(
+    guard: Arc<Guard>,
+    next: Route,
+    mut request: Request,
+) -> Result<Response, Infallible> {
     let begun = Instant::now();
     let (config, metrics) = (guard.app.config(), guard.app.metrics());
     let present = metrics.request();
@@ -101,12 +116,12 @@ async fn pass(State(guard): State<Guard>, mut request: Request, next: Next) -> R
     response.headers_mut().insert(log::REQUEST_ID, id);
     metrics.answered(&Answered { route, uri: arrival.uri(), method: &method, status, ended, took });
     drop(present);
-    response.map(|body| metrics.sending(body))
+    Ok(response.map(|body| metrics.sending(body)))
 }
 
 impl Guard {
     /// The answer of whoever is responsible, or why they were not asked or did not finish.
-    async fn answer(&self, request: Request, next: Next, side: Side) -> Result<Response, Problem> {
+    async fn answer(&self, request: Request, next: Route, side: Side) -> Result<Response, Problem> {
         let config = self.app.config();
         head::check(&request, config.limits.head_bytes_max)
             .and_then(|()| path::check(request.uri().path()))
@@ -121,16 +136,16 @@ impl Guard {
             return Err(Problem::not_acceptable());
         }
         if is_about_the_server(request.uri().path()) {
-            return Ok(next.run(request).await);
+            return next.oneshot(request).await.map_err(never);
         }
         let fate = fate_unknown(request.method());
         let (flight, request) =
             Flight::begin(&self.permits, request).map_err(Overloaded::into_problem)?;
         // Nothing of a request is used after its handler panicked, so that nothing is half-made.
-        let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
+        let answering = AssertUnwindSafe(next.oneshot(request)).catch_unwind();
         tokio::select! {
             biased;
-            answered = answering => answered.map_err(|_| panicked(fate)),
+            answered = answering => answered.map_err(|_| panicked(fate))?.map_err(never),
             () = flight.out_of_time(config.limits.answer_timeout) => Err(late(fate)),
         }
     }
@@ -157,6 +172,11 @@ fn is_about_the_server(path: &str) -> bool {
 /// What is known of a request that was left before its answer.
 fn fate_unknown(method: &Method) -> Fate {
     if is_safe(method) { Fate::DidNotHappen } else { Fate::MayHaveHappened }
+}
+
+/// No route fails otherwise than by its answer.
+fn never(cannot_be: Infallible) -> Problem {
+    match cannot_be {}
 }
 
 fn panicked(fate: Fate) -> Problem {

@@ -1,7 +1,6 @@
 //! The guards around handlers that do what real ones should not.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -10,7 +9,6 @@ use futures_util::stream;
 use keyloom::Store;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tower::ServiceExt as _;
 
 use super::*;
 use crate::body::RawBody;
@@ -164,10 +162,7 @@ async fn people_are_refused_with_a_page_and_programs_with_json() {
     let router = around(routes, &app).with_state(app.clone());
     let full = App::new(app.store().clone(), Config::default());
     let full = Guard { app: full, permits: Arc::new(Semaphore::new(0)) };
-    let full = Router::new()
-        .route("/console/x", get(|| async {}))
-        .layer(from_fn_with_state(full, pass))
-        .with_state(app);
+    let full = guarded(Router::new().route("/console/x", get(|| async {})), full).with_state(app);
     let long = format!("/console/{}", "x".repeat(500));
     for (router, method, path, more, status, advice) in [
         (&router, "GET", "/console/panics", None, 500, "server's log"),

@@ -13,11 +13,8 @@ use super::{METHODS, Metrics, Present};
 use crate::auth::Verb;
 use crate::path;
 
-/// What stands between the space and the collection in the routes of records.
-const COLLECTION: &str = "/v1/collections/";
-
 /// How the routes of one collection begin, behind the space.
-pub(crate) const OF_COLLECTION: &str = "/v1/collections/{collection}";
+const OF_COLLECTION: &str = "/v1/collections/{collection}";
 
 /// A request that was answered.
 pub(crate) struct Answered<'r> {
@@ -61,15 +58,22 @@ impl Metrics {
     }
 }
 
+/// Whether a route is of one collection, in the main space or in another.
+pub(crate) fn is_of_collection(route: &str) -> bool {
+    route.strip_prefix("/s/{space}").unwrap_or(route).starts_with(OF_COLLECTION)
+}
+
 /// The collection of a request below `/collections/{collection}`, and what is asked of it.
 fn asked_of_collection<'p>(
     route: &str,
     path: &'p str,
     method: &Method,
 ) -> Option<(Cow<'p, str>, Verb)> {
-    route.contains(OF_COLLECTION).then_some(())?;
-    let (_, rest) = path.split_once(COLLECTION)?;
-    let part = rest.split('/').next()?;
+    is_of_collection(route).then_some(())?;
+    // Of `/v1/collections/{collection}` the third part, and two more in front of it in a space.
+    let mut parts = path.split('/').skip(1);
+    let in_space = parts.next() == Some("s");
+    let part = parts.nth(if in_space { 3 } else { 1 })?;
     let name = match part.contains('%') {
         true => path::decode(part).ok()?.into(),
         false => part.into(),
@@ -118,6 +122,9 @@ mod tests {
             let asked = asked_of_collection(route, path, &Method::DELETE);
             assert_eq!(asked, Some(("note".into(), Verb::Delete)));
         }
+        let route = "/v1/collections/{collection}/records";
+        let asked = asked_of_collection(route, "/v1/collections/v1/records", &Method::POST);
+        assert_eq!(asked, Some(("v1".into(), Verb::Write)));
         assert_eq!(asked_of_collection("/v1/kv/{key}", "/v1/collections/note", &Method::GET), None);
     }
 

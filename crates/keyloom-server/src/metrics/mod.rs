@@ -6,7 +6,7 @@ mod probes;
 mod text;
 mod window;
 
-pub(crate) use measure::{Answered, OF_COLLECTION};
+pub(crate) use measure::{Answered, is_of_collection};
 pub(crate) use probes::routes;
 pub(crate) use window::Moment;
 

@@ -17,6 +17,8 @@ use super::random::random_bytes;
 use crate::engine::Stamp;
 use crate::error::{Error, ErrorKind};
 
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// Which state of a record this is. Versions of one incarnation are ordered by revision; a
 /// record that is deleted and created again gets a new incarnation, so that an old version never
 /// fits it by accident.
@@ -99,7 +101,18 @@ pub(crate) fn now_ms() -> u64 {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}-{}", u128::from_be_bytes(self.incarnation), self.revision)
+        // By a table, since every answer with a record has it: the formatter of numbers takes
+        // three times as long.
+        let mut hex = [0; 32];
+        for (digits, byte) in hex.chunks_exact_mut(2).zip(self.incarnation) {
+            digits.copy_from_slice(&[
+                HEX_DIGITS[usize::from(byte >> 4)],
+                HEX_DIGITS[usize::from(byte & 15)],
+            ]);
+        }
+        // Digits are text.
+        f.write_str(std::str::from_utf8(&hex).unwrap_or_default())?;
+        write!(f, "-{}", self.revision)
     }
 }
 
