@@ -57,6 +57,12 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
 
+        impl ::keyloom::KeyFields for #owner {
+            fn into_values(self) -> ::std::vec::Vec<::keyloom::typed::Value> {
+                ::std::vec![self.into()]
+            }
+        }
+
         #(#equals)*
     })
 }

@@ -12,7 +12,8 @@ mod typed_support;
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Collection, DateTime, ErrorKind, Id, Point, Query, Record, Schema, Store, Test, Timestamp, Uuid,
+    Choice, Collection, DateTime, ErrorKind, Id, Point, Query, Record, Schema, Store, Test,
+    Timestamp, Uuid,
 };
 use serde::{Deserialize, Serialize};
 use typed_support::approvals::{Approval, Status};
@@ -507,4 +508,28 @@ fn a_wrong_schema_says_what_is_wrong() {
     assert_eq!(error.kind(), ErrorKind::InvalidSchema);
     let problem = error.context_value("problem").unwrap();
     assert!(problem.starts_with("collection.short.index.name.key: lacks `id`"), "{problem}");
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, Choice)]
+#[serde(rename_all = "lowercase")]
+enum Light {
+    Red,
+    Green,
+}
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "lamp:{light}")]
+#[count(by_light = ["light"])]
+struct Lamp {
+    light: Light,
+}
+
+#[tokio::test]
+async fn a_choice_is_a_value_of_a_key_and_of_a_group() {
+    let store = Store::open("memory:").await.unwrap();
+    let lamps = store.collection::<Lamp>().await.unwrap();
+    lamps.insert(&Lamp { light: Light::Red }).await.unwrap();
+    assert!(lamps.get(Light::Red).await.unwrap().is_some());
+    assert!(lamps.get(Light::Green).await.unwrap().is_none());
+    assert_eq!(lamps.counted("by_light", Light::Red).await.unwrap(), 1);
 }

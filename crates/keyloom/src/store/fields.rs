@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-/// One or several values, in the order of a template: `"ana"`, `42`, `("ana", "n1")`.
+/// One or several values, in the order of a template: `"ana"`, `42`, `("ana", "n1")`, a
+/// [`Choice`](crate::Choice); `()` for none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a value of a key nor several of them",
+    note = "several values are a tuple, such as `(\"ana\", \"n1\")`; no values are `()`"
+)]
 pub trait KeyFields {
     /// The values.
     fn into_values(self) -> Vec<Value>;

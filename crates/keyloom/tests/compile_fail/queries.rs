@@ -46,4 +46,8 @@ fn a_union_of_different_rests(approvals: &Collection<Approval>) {
     let _ = approvals.by_requester("ana").or(approvals.by_team("red"));
 }
 
+async fn a_key_of_an_array(approvals: &Collection<Approval>) {
+    let _ = approvals.get(["ana"]).await;
+}
+
 fn main() {}

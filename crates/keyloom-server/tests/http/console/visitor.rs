@@ -80,6 +80,21 @@ fn long_keys_are_read_whole_in_few_lines() {
 }
 
 #[test]
+fn long_texts_of_a_record_are_read_whole() {
+    for is_phone in [false, true] {
+        let Some(person) = Person::with(Setup { is_phone, ..Setup::default() }) else { return };
+        let approvals = block_on(person.server.store.documents("approval")).unwrap();
+        let texts = json!({ "words": "word ".repeat(100), "one": "x".repeat(500) });
+        let record = json!({ "id": "long", "status": "pending", "texts": texts });
+        block_on(approvals.insert(&record)).unwrap();
+        person.open("/console/collections/approval/record?key=long");
+        let json = "document.querySelector('pre.json')";
+        let is_whole = format!("return {json}.scrollWidth <= {json}.clientWidth");
+        assert_eq!(person.browser.run(&is_whole), true);
+    }
+}
+
+#[test]
 fn the_first_step_by_keys_leads_to_the_content_and_shows_where_one_is() {
     let Some(person) = Person::with(Setup::default()) else { return };
     let browser = &person.browser;
