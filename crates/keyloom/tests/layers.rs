@@ -91,7 +91,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
 #[rustfmt::skip]
 const DRIVERS: &[(&str, &[&str])] = &[
     ("fjall",       &["engine/embedded/"]),
-    ("quick_cache", &["engine/embedded/cache.rs"]),
+    ("quick_cache", &["engine/embedded/large.rs"]),
     ("jsonschema",  &["schema/body.rs"]),
     // The loader calls the module of that name.
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),

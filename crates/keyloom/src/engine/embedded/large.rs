@@ -23,6 +23,9 @@ use quick_cache::{Equivalent, Weighter};
 
 use super::hashed::{AsReckoned, KeyRef};
 
+/// Gives stored keys their hashes.
+pub(super) type KeyHasher = quick_cache::DefaultHashBuilder;
+
 const CLASSES: usize = 64;
 
 /// What an entry weighs besides its bytes: the entry itself, its allocations and its place in the

@@ -17,6 +17,7 @@ use super::fault;
 use super::group::Change;
 use super::hashed::KeyRef;
 use super::hits::Hits;
+use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
@@ -28,9 +29,6 @@ pub(super) struct View {
     caches: Caches,
     bells: Bells,
 }
-
-/// Gives stored keys their hashes.
-pub(super) type KeyHasher = quick_cache::DefaultHashBuilder;
 
 /// What is kept in memory beside the snapshots.
 pub(super) struct Caches {
