@@ -25,9 +25,6 @@ use workload::Spread;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// How many writers insert at once.
-const WRITERS: [usize; 3] = [1, 16, 64];
-
 /// How many times as many reads warm the caches as are measured, or as there are things to read,
 /// whichever is more; of the latter at most so many. And what makes them others than the measured.
 const WARMING: usize = 4;
@@ -105,7 +102,7 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
         bench.mixed()?;
     }
     if options.wants("insert") {
-        for writers in WRITERS {
+        for &writers in &options.writers {
             let task = Task::Insert { writers, time: options.time };
             bench.writes(&format!("insert, {writers} writers"), &task)?;
         }

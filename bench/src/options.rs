@@ -1,6 +1,8 @@
 //! The command line.
 
+use std::num::ParseIntError;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +18,7 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
   --rounds 5           how often the rivals take turns           [5]
   --reads 4000         reads of each round                       [4000]
   --seconds 2          how long writers write in each round      [2]
+  --writers 1,16,64    how many writers insert at once           [1,16,64]
   --cache-mib 256      memory for the caches of each rival       [256]
   --folder PATH        where the stores are; they stay there and are used again
                        [a folder below the system's temporary one, removed at the end]
@@ -26,8 +29,17 @@ pub const WORKLOADS: [&str; 9] =
 
 pub const RIVALS: [&str; 4] = ["keyloom", "counted", "sqlite", "fjall"];
 
-const TAKE_VALUES: [&str; 8] =
-    ["--n", "--only", "--rivals", "--rounds", "--reads", "--seconds", "--cache-mib", "--folder"];
+const TAKE_VALUES: [&str; 9] = [
+    "--n",
+    "--only",
+    "--rivals",
+    "--rounds",
+    "--reads",
+    "--seconds",
+    "--writers",
+    "--cache-mib",
+    "--folder",
+];
 
 pub struct Options {
     pub sizes: Vec<u64>,
@@ -36,6 +48,7 @@ pub struct Options {
     pub rounds: usize,
     pub reads: usize,
     pub time: Duration,
+    pub writers: Vec<usize>,
     pub cache_bytes: u64,
     pub folder: Option<PathBuf>,
     /// Measures the memory of one rival in this process, prints it, and ends. The harness starts
@@ -59,6 +72,7 @@ impl Options {
             rounds: 5,
             reads: 4_000,
             time: Duration::from_secs(2),
+            writers: vec![1, 16, 64],
             cache_bytes: 256 << 20,
             folder: None,
             memory: false,
@@ -81,15 +95,13 @@ impl Options {
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let list = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
         match name {
-            "--n" => {
-                let numbers = value.split(',').map(|number| number.replace('_', "").parse());
-                self.sizes = numbers.collect::<Result<_, _>>()?;
-            }
+            "--n" => self.sizes = numbers(value)?,
             "--only" => self.only = known(list(), &WORKLOADS, "a workload")?,
             "--rivals" => self.rivals = known(list(), &RIVALS, "a rival")?,
             "--rounds" => self.rounds = value.parse()?,
             "--reads" => self.reads = value.parse()?,
             "--seconds" => self.time = Duration::try_from_secs_f64(value.parse()?)?,
+            "--writers" => self.writers = numbers(value)?,
             "--cache-mib" => {
                 let mib: u64 = value.parse()?;
                 self.cache_bytes = mib.checked_mul(1 << 20).context("more than there can be")?;
@@ -103,6 +115,11 @@ impl Options {
     pub fn wants(&self, workload: &str) -> bool {
         self.only.iter().any(|name| name == workload)
     }
+}
+
+/// Numbers between commas; `1_000` is one of them.
+fn numbers<N: FromStr<Err = ParseIntError>>(value: &str) -> Result<Vec<N>> {
+    Ok(value.split(',').map(|number| number.replace('_', "").parse()).collect::<Result<_, _>>()?)
 }
 
 /// The names, if all are among those that there are.
@@ -123,11 +140,13 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let Ok(Asked::Run(options)) = read("--n 10_000,5 --only list --rivals sqlite --reads 7")
+        let Ok(Asked::Run(options)) =
+            read("--n 10_000,5 --only list --rivals sqlite --reads 7 --writers 2,4")
         else {
             panic!("it is in order")
         };
         assert_eq!((options.sizes, options.reads), (vec![10_000, 5], 7));
+        assert_eq!(options.writers, [2, 4]);
         assert_eq!((options.only, options.rivals), (vec!["list".into()], vec!["sqlite".into()]));
     }
 

@@ -66,6 +66,18 @@ fn an_insert_answers_with_the_record_its_place_and_its_version() {
 }
 
 #[test]
+fn an_insert_with_a_condition_is_refused() {
+    let server = TestServer::start(ITEMS);
+    for (name, tag) in [("if-match", "\"x\""), ("if-match", "*"), ("if-none-match", "*")] {
+        let problem = with(&server, "POST", ALL, &[(name, tag)], &json!({ "id": "a" })).expect(400);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.to_ascii_lowercase().contains(name), "{detail}");
+        assert_eq!(problem["outcome"], "did_not_happen");
+    }
+    server.get(ONE).expect(404);
+}
+
+#[test]
 fn what_is_generated_is_in_the_answer() {
     let server = TestServer::start(APPROVALS);
     let all = "/v1/collections/approval/records";
