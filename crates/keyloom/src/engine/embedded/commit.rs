@@ -189,6 +189,7 @@ impl CommitThread {
             Ok(()) => spaces.iter().for_each(|space| self.view.bells().ring(space)),
             Err(fault) => self.fault = Some(fault),
         }
+        drop(changes);
         for (ask, verdict) in asks.into_iter().zip(verdicts) {
             ask.answer(match &self.fault {
                 None => verdict.when_durable(),
@@ -224,7 +225,7 @@ impl CommitThread {
     }
 
     /// Makes the changes of cells and of logs durable, and then visible.
-    fn apply(&mut self, commit: u64, cells: &[Change], log: &Changes) -> Result<(), Fault> {
+    fn apply(&mut self, commit: u64, cells: &[Change<'_>], log: &Changes) -> Result<(), Fault> {
         if cells.is_empty() && log.is_empty() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, PinningPolicy};
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
@@ -26,6 +27,18 @@ const KEYSPACE: &str = "cells";
 /// the lowest level. We wait earlier, and look out for failures while we do.
 const SEALED_MEMTABLES_MAX: usize = 2;
 const LOWEST_RUNS_MAX: usize = 20;
+
+/// How many threads flush and merge. The first of them leaves merges to the others: it hands the
+/// request for one back to the queue, and takes it from there again, until another is free. With two
+/// threads, as many as fjall would take on two processors, it does nothing else for as long as a
+/// merge lasts, and a processor has no time for writers. With four that takes three merges at once.
+const WORKERS: usize = 4;
+
+/// How large a table becomes, and so, times the four tables that fjall lets come together in the
+/// lowest level, the one above it; each further one has ten times as much. What is not compressed
+/// has twice the bytes, and is to be merged no more often for it.
+const TABLE_BYTES: u64 = 128 << 20;
+const TABLE_BYTES_COMPRESSED: u64 = 64 << 20;
 
 /// Versions of a cell below this sequence number may go in a merge, if newer ones hide them.
 const KEEP_ALL_VERSIONS: u64 = 0;
@@ -89,6 +102,8 @@ impl Database {
         });
         let fjall = fjall::Database::builder(folder.cells_path())
             .cache_size(block_cache_bytes)
+            .worker_threads(WORKERS)
+            .worker_threads(4)
             .manual_journal_persist(true)
             // fjall's recovery compresses again to check a compressed item, and takes other
             // bytes for damage: a store must not depend on the version of its compressor.
@@ -123,7 +138,7 @@ impl Database {
     /// [`fault::Fault`].
     pub(super) fn write(
         &mut self,
-        cells: &[Change],
+        cells: &[Change<'_>],
         log: &Changes,
         survives: Survives,
     ) -> Result<(), fault::Fault> {
@@ -131,14 +146,14 @@ impl Database {
         let room = cells.len() + log.len();
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), room)
             .durability(Some(survives.mode()));
-        let cells = cells.iter().map(|change| (&change.key.bytes, &change.stored));
-        let written = cells.chain(log.iter().map(|(key, stored)| (key, stored)));
+        let cells = cells.iter().map(|change| (&change.key.bytes, change.stored.as_deref()));
+        let written = cells.chain(log.iter().map(|(key, stored)| (key, stored.as_ref())));
         if survives == Survives::Power {
             self.runway.announce(written.clone());
         }
         for (key, stored) in written {
-            match stored.clone() {
-                Some(stored) => batch.insert(&self.cells, key.clone(), stored),
+            match stored {
+                Some(stored) => batch.insert(&self.cells, key.clone(), stored.clone()),
                 None => batch.remove(&self.cells, key.clone()),
             }
         }
@@ -235,9 +250,12 @@ fn blocks_worth_keeping(tables_bytes: u64) -> u64 {
 /// thirtieth of these. Blocks tell by a hash where in them a key lies. They are not compressed unless
 /// that is asked for: blocks are not kept, so that every read of a cell would decompress one.
 fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
-    let compression =
-        if options.is_compressed { CompressionType::Lz4 } else { CompressionType::None };
+    let (compression, table_bytes) = match options.is_compressed {
+        true => (CompressionType::Lz4, TABLE_BYTES_COMPRESSED),
+        false => (CompressionType::None, TABLE_BYTES),
+    };
     KeyspaceCreateOptions::default()
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(table_bytes)))
         .data_block_compression_policy(CompressionPolicy::all(compression))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .manual_journal_persist(true)

@@ -1,5 +1,6 @@
 //! A group of batches that share one sync: what each comes to, and what is written for all.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 
@@ -52,26 +53,28 @@ impl Verdict {
     }
 }
 
-/// What a group leaves at one key; `None` when it removes the cell.
+/// What a group leaves at one key; `None` when it removes the cell. Most of it belongs to a batch:
+/// every share in its bytes that is taken here is counted, and counting is not for nothing while
+/// the thread that brought the batch has a share in them too.
 #[derive(Debug)]
-pub(super) struct Change {
-    pub(super) key: Key,
-    pub(super) stored: Option<Bytes>,
+pub(super) struct Change<'b> {
+    pub(super) key: &'b Key,
+    pub(super) stored: Option<Cow<'b, Bytes>>,
 }
 
 /// The cells that a group changes, over the moment that it began with.
 ///
 /// Each key is there once, with what the last batch left: fjall gives all writes of a group one
 /// sequence number, under which a key can have one value only.
-pub(super) struct Group<'v> {
+pub(super) struct Group<'v, 'b> {
     moment: Moment<'v>,
     recent: &'v Recent,
-    changes: Vec<Change>,
-    places: HashMap<Key, usize, AsReckoned>,
+    changes: Vec<Change<'b>>,
+    places: HashMap<&'b Key, usize, AsReckoned>,
     appends: Appends<'v>,
 }
 
-impl<'v> Group<'v> {
+impl<'v, 'b> Group<'v, 'b> {
     pub(super) fn new(moment: Moment<'v>, recent: &'v Recent, appends: Appends<'v>) -> Self {
         Group { moment, recent, changes: Vec::new(), places: HashMap::default(), appends }
     }
@@ -83,7 +86,7 @@ impl<'v> Group<'v> {
 
     /// Decides a batch on the store and on the batches before it, and takes its effects up if
     /// everything holds.
-    pub(super) fn add(&mut self, prepared: &Prepared) -> Verdict {
+    pub(super) fn add(&mut self, prepared: &'b Prepared) -> Verdict {
         let decision = decide(&prepared.batch, |spot, _| match spot {
             Spot::Fence => self.look_up(prepared.fence.as_ref(), prepared.seen_at),
             Spot::Entry(entry) => self.look_up(prepared.entries.get(entry), prepared.seen_at),
@@ -106,7 +109,7 @@ impl<'v> Group<'v> {
         let unprepared = || Error::new(ErrorKind::Internal, "a batch was not prepared as a whole");
         let Place { key, seen, .. } = place.ok_or_else(unprepared)?;
         let stored = match (self.places.get(key), seen) {
-            (Some(&change), _) => self.changes[change].stored.clone(),
+            (Some(&change), _) => self.changes[change].stored.as_deref().cloned(),
             (None, Some(seen)) if self.recent.is_unchanged_since(seen_at, key.hash) => seen.clone(),
             (None, _) => return self.moment.load(key.as_ref()),
         };
@@ -120,24 +123,24 @@ impl<'v> Group<'v> {
     }
 
     /// Adds the effects of a batch to the changes, and says how many there are.
-    fn take_up(&mut self, prepared: &Prepared, sums: &[Integers]) -> usize {
+    fn take_up(&mut self, prepared: &'b Prepared, sums: &[Integers]) -> usize {
         let (mut sums, mut effects) = (sums.iter(), 0);
         for (entry, place) in prepared.batch.entries.iter().zip(&prepared.entries) {
             let stored = match &entry.effect {
                 None => continue,
                 Some(Effect::Delete) => None,
-                Some(Effect::Put { .. }) => place.put.clone(),
+                Some(Effect::Put { .. }) => place.put.as_ref().map(Cow::Borrowed),
                 // One sum for each addition.
                 Some(Effect::Add { stamp, .. }) => {
-                    sums.next().map(|sum| layout::encode_integers(*stamp, sum).into())
+                    sums.next().map(|sum| Cow::Owned(layout::encode_integers(*stamp, sum).into()))
                 }
             };
             effects += 1;
-            match self.places.entry(place.key.clone()) {
+            match self.places.entry(&place.key) {
                 Slot::Occupied(slot) => self.changes[*slot.get()].stored = stored,
                 Slot::Vacant(slot) => {
                     slot.insert(self.changes.len());
-                    self.changes.push(Change { key: place.key.clone(), stored });
+                    self.changes.push(Change { key: &place.key, stored });
                 }
             }
         }
@@ -145,7 +148,7 @@ impl<'v> Group<'v> {
     }
 
     /// The changes as fjall stores them, and what is appended to logs.
-    pub(super) fn finish(self) -> (Vec<Change>, Appends<'v>) {
+    pub(super) fn finish(self) -> (Vec<Change<'b>>, Appends<'v>) {
         (self.changes, self.appends)
     }
 }

@@ -60,10 +60,10 @@ impl Runway {
     /// Makes ready for a batch of these cells.
     pub(super) fn announce<'c>(
         &mut self,
-        cells: impl Iterator<Item = (&'c Bytes, &'c Option<Bytes>)>,
+        cells: impl Iterator<Item = (&'c Bytes, Option<&'c Bytes>)>,
     ) {
-        let weight = |(key, stored): (&Bytes, &Option<Bytes>)| {
-            key.len() + stored.as_ref().map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
+        let weight = |(key, stored): (&Bytes, Option<&Bytes>)| {
+            key.len() + stored.map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
         };
         self.make_room(cells.map(weight).sum::<usize>() as u64 + BATCH_OVERHEAD_BYTES);
     }
@@ -320,7 +320,7 @@ mod tests {
                     None => batch.remove(&cells, key.clone()),
                 }
             }
-            runway.announce(written.iter().map(|(key, stored)| (key, stored)));
+            runway.announce(written.iter().map(|(key, stored)| (key, stored.as_ref())));
             batch.commit().unwrap();
             let (came, announced) = (reached() - begun, runway.reached - bound);
             assert!(0 < came && came <= announced, "{came} of {announced}");

@@ -62,9 +62,9 @@ impl Caches {
     }
 
     /// Notes what a commit changes, before the commit is published.
-    pub(super) fn change(&self, commit: u64, changes: &[Change]) {
+    pub(super) fn change(&self, commit: u64, changes: &[Change<'_>]) {
         for Change { key, stored } in changes {
-            self.records.change(key.as_ref(), commit, stored.as_deref());
+            self.records.change(key.as_ref(), commit, stored.as_deref().map(|stored| &stored[..]));
         }
         self.stretches.change(commit, changes.iter().map(|change| change.key.as_ref()));
     }
