@@ -123,10 +123,8 @@ impl Session for KeyloomSession {
     }
 
     async fn approve(&mut self, id: &str) -> Result<()> {
-        let found = self.approvals.get(id).await?.context("the record is missing")?;
-        let mut approved = found.value;
-        approved["status"] = "approved".into();
-        self.approvals.replace_if(&approved, found.version).await?;
+        let approved = json!({ "status": "approved" });
+        self.approvals.update_with_retry(id, &approved).await?;
         Ok(())
     }
 

@@ -121,7 +121,7 @@ impl<T: DeserializeOwned> Collection<T> {
     }
 }
 
-impl<T: Serialize> Collection<T> {
+impl<T: Serialize + 'static> Collection<T> {
     waits! { "Collection":
         fn insert(&self, record: &T) -> Result<Document>;
         fn upsert(&self, record: &T) -> Result<Written>;
@@ -130,7 +130,7 @@ impl<T: Serialize> Collection<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Collection<T> {
+impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     waits! { "Collection":
         fn modify(&self, key: impl KeyFields, change: impl FnMut(&mut T) -> Result<()>)
             -> Result<Written>;

@@ -159,7 +159,7 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
     }
 }
 
-impl<T: Serialize> TransactionCollection<T> {
+impl<T: Serialize + 'static> TransactionCollection<T> {
     /// As [`TransactionCollection::insert`](crate::TransactionCollection::insert).
     pub fn insert(&self, record: &T) -> Result<Document> {
         self.inner.insert(record)

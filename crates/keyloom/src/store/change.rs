@@ -57,7 +57,7 @@ impl<T> Collection<T> {
 /// Changes of records by functions. Each is tried again when somebody else changed the record
 /// meanwhile (3 attempts, 100 and 200 ms apart), so that the function may run more than once.
 /// Members of the stored JSON that `T` does not know stay as they are.
-impl<T: Serialize + DeserializeOwned> Collection<T> {
+impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     /// Changes a record that must be there.
     pub async fn modify(
         &self,
@@ -105,7 +105,7 @@ impl<T: Serialize + DeserializeOwned> Collection<T> {
 }
 
 /// The record after a function of its typed form.
-fn changed<T: Serialize + DeserializeOwned>(
+fn changed<T: Serialize + DeserializeOwned + 'static>(
     declared: &Declared,
     current: &Current,
     change: &mut impl FnMut(&mut T) -> Result<()>,

@@ -1,5 +1,6 @@
 //! The records of one type.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -337,7 +338,7 @@ impl<T: DeserializeOwned> Collection<T> {
     }
 }
 
-impl<T: Serialize> Collection<T> {
+impl<T: Serialize + 'static> Collection<T> {
     /// The record as JSON. A refusal names the indexes that the value would have gone into.
     pub(super) async fn json_of(&self, record: &T) -> Result<Value> {
         match to_json(&self.name, record) {
@@ -392,7 +393,11 @@ pub(super) fn in_indexes(error: Error, declared: &Declared) -> Error {
     }
 }
 
-pub(super) fn to_json<T: Serialize>(collection: &str, record: &T) -> Result<Value> {
+pub(super) fn to_json<T: Serialize + 'static>(collection: &str, record: &T) -> Result<Value> {
+    // What is JSON already holds no number that is not finite.
+    if let Some(json) = (record as &dyn Any).downcast_ref::<Value>() {
+        return Ok(json.clone());
+    }
     let json = serde_json::to_value(record).map_err(|error| {
         Error::new(ErrorKind::InvalidRecord, "the record cannot be written as JSON")
             .with("collection", collection)

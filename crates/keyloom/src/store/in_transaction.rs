@@ -137,7 +137,7 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
     }
 }
 
-impl<T: Serialize> TransactionCollection<T> {
+impl<T: Serialize + 'static> TransactionCollection<T> {
     fn json_of(&self, record: &T) -> Result<Value> {
         to_json(&self.declared.name, record).map_err(|error| in_indexes(error, &self.declared))
     }

@@ -76,9 +76,19 @@ pub(crate) struct After {
 }
 
 impl After {
-    /// A record about to be written, as text.
+    /// A record about to be written.
     pub(crate) fn new(collection: &Collection, version: Version, value: Value) -> Result<Self> {
         let text = record_text(&value);
+        After::with_text(collection, version, value, text)
+    }
+
+    /// The same for one whose text is at hand.
+    pub(super) fn with_text(
+        collection: &Collection,
+        version: Version,
+        value: Value,
+        text: Bytes,
+    ) -> Result<Self> {
         check_size(collection, &text)?;
         Ok(After { version, value, text, counted: None })
     }
@@ -92,7 +102,7 @@ impl After {
 }
 
 /// A record as JSON text, in a buffer that is long enough for most.
-pub(crate) fn record_text(value: &Value) -> Bytes {
+pub(super) fn record_text(value: &Value) -> Bytes {
     const TYPICAL_BYTES: usize = 512;
     let mut text = Vec::with_capacity(TYPICAL_BYTES);
     // JSON that is in memory is written into memory: neither can fail.

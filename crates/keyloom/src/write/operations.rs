@@ -408,6 +408,7 @@ pub(crate) fn overwrite(
     value: Value,
 ) -> Result<Overwrite> {
     let counted = current.as_ref().and_then(|current| current.counted.clone());
+    let text = record_text(&value);
     let (before, version, effect) = match current {
         None => (Before::SeenAbsent, Version::first(), Effect::Created),
         Some(current) => {
@@ -415,7 +416,7 @@ pub(crate) fn overwrite(
                 let document = current.document(collection, &key);
                 Ok(Overwrite::Keep(Written { document, effect }))
             };
-            if record_text(&value) == current.text {
+            if text == current.text {
                 return keep(Effect::Unchanged);
             }
             if check_transitions(collection, &current.value, &value)? == Passage::Ignored {
@@ -425,7 +426,7 @@ pub(crate) fn overwrite(
             (current.into_before(), version, Effect::Replaced)
         }
     };
-    let after = After { counted, ..After::new(collection, version, value)? };
+    let after = After { counted, ..After::with_text(collection, version, value, text)? };
     let document = after.document(collection, &key);
     let written = Written { document, effect };
     let collection = collection.clone();
