@@ -140,10 +140,14 @@ impl Session {
 
     /// Makes a record that is about to be written the acting user's: an owner that is missing is
     /// filled in, and that of somebody else refused.
-    pub(crate) fn take_ownership(&self, collection: &Collection, record: &mut Value) -> Result<()> {
+    pub(crate) fn take_ownership(
+        &self,
+        collection: &Collection,
+        record: &mut Cow<'_, Value>,
+    ) -> Result<()> {
         let Some((path, owner)) = self.as_owner(collection) else { return Ok(()) };
         match collection.value(path, record) {
-            None => set(record, path, owner),
+            None => set(record.to_mut(), path, owner),
             Some(named) if *named == owner => {}
             Some(named) => {
                 let message = "a user writes only records of their own; leave the owner out";

@@ -146,7 +146,7 @@ impl Pass<'_> {
         collection: &Arc<Collection>,
         index: &Index,
         rows: &[Row],
-    ) -> Result<Vec<Change>> {
+    ) -> Result<Vec<Change<'static>>> {
         // Where answers mix moments, a record that was just prolonged may show two ends.
         let mut named: BTreeMap<Bytes, Vec<&Bytes>> = BTreeMap::new();
         for row in rows {
@@ -174,7 +174,7 @@ impl Pass<'_> {
 
     /// Removes records together, or each by itself if one of them changed meanwhile. Gives how
     /// many; `None` when the schema changed.
-    async fn remove(&self, loaded: &Loaded, changes: &[Change]) -> Result<Option<u64>> {
+    async fn remove(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Result<Option<u64>> {
         if changes.is_empty() {
             return Ok(Some(0));
         }
@@ -195,7 +195,7 @@ impl Pass<'_> {
         Ok(Some(removed))
     }
 
-    async fn commit(&self, loaded: &Loaded, changes: &[Change]) -> Result<Removal> {
+    async fn commit(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Result<Removal> {
         match write::commit(self.session, loaded, write::Work::of(changes)).await {
             Ok(None) => Ok(Removal::Done),
             Ok(Some(Refused::StaleSchema)) => Ok(Removal::StaleSchema),

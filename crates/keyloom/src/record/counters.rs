@@ -1,5 +1,6 @@
 //! A record's counters: kept beside it, shown in place, and never stored in it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -59,12 +60,12 @@ fn place(record: &mut Value, name: &str, value: i64) {
 
 /// Takes the counters out of a record that is to be written, and gives their values. What else
 /// stands in the place of a counter is refused.
-pub(crate) fn set_aside(collection: &Collection, record: &mut Value) -> Result<Integers> {
+pub(crate) fn set_aside(collection: &Collection, record: &mut Cow<'_, Value>) -> Result<Integers> {
     let mut aside = Integers::new();
     if collection.counters.is_empty() {
         return Ok(aside);
     }
-    for (name, value) in take(&collection.counters, record) {
+    for (name, value) in take(&collection.counters, record.to_mut()) {
         match value.as_i64() {
             Some(value) if collection.counters.has(&name) => {
                 aside.insert(name, value);

@@ -1,5 +1,7 @@
 //! Values that Keyloom makes: ids, UUIDs, short codes and creation times.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::random::random_bytes;
@@ -12,7 +14,7 @@ const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// Fills every declared field that is to be generated and that the record lacks. Gives the
 /// paths of the codes that were drawn, since a drawn code may be taken.
-pub(crate) fn fill_generated(collection: &Collection, record: &mut Value) -> Vec<Path> {
+pub(crate) fn fill_generated(collection: &Collection, record: &mut Cow<'_, Value>) -> Vec<Path> {
     let mut codes = Vec::new();
     for field in collection.fields.values().filter(|field| field.generate) {
         if !matches!(field.path.get(record), None | Some(Value::Null)) {
@@ -21,7 +23,7 @@ pub(crate) fn fill_generated(collection: &Collection, record: &mut Value) -> Vec
         if let FieldKind::Key(kind) = &field.kind
             && let Some(value) = generate(kind)
         {
-            set(record, &field.path, value);
+            set(record.to_mut(), &field.path, value);
             if matches!(kind, Kind::Code(_)) {
                 codes.push(field.path.clone());
             }

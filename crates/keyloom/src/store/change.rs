@@ -80,11 +80,16 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         mut change: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<Written> {
         let record = self.json_of(record).await?;
-        once!(&self.session, self.request("upsert_with", || record.clone()), |session| {
-            let change =
-                |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-            write::upsert_with(&session, &self.name, &record, Retry::patient(), change)
-        })
+        once!(
+            &self.session,
+            self.request("upsert_with", || record.clone().into_owned()),
+            |session| {
+                let change = |declared: &Declared, current: &Current| {
+                    changed(declared, current, &mut change)
+                };
+                write::upsert_with(&session, &self.name, &record, Retry::patient(), change)
+            }
+        )
     }
 
     /// Moves a record to another key: the function changes fields of the key. The record and all
@@ -117,7 +122,7 @@ fn changed<T: Serialize + DeserializeOwned + 'static>(
             .with("reason", &error)
             .with_source(error)
     })?;
-    let before = to_json(&declared.name, &record)?;
+    let before = to_json(&declared.name, &record)?.into_owned();
     change(&mut record)?;
     let after = to_json(&declared.name, &record).map_err(|error| in_indexes(error, declared))?;
     Ok(carry_over(&seen, &before, &after))

@@ -1,6 +1,7 @@
 //! The records of one type.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -117,16 +118,16 @@ impl<T> Collection<T> {
     /// As [`insert`](Self::insert), of JSON text from outside, which is read as strictly as
     /// [`read_json`] does.
     pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Document> {
-        let read = || read_json(text.as_ref());
+        let read = || read_json(text.as_ref()).map(Cow::Owned);
         self.insert_value(read()?, read).await
     }
 
     /// Inserts a record, and asks for it `again` if it has to be tried anew: the first attempt
     /// takes it without a copy.
-    async fn insert_value(
+    async fn insert_value<'v>(
         &self,
-        mut value: Value,
-        again: impl Fn() -> Result<Value>,
+        mut value: Cow<'v, Value>,
+        again: impl Fn() -> Result<Cow<'v, Value>>,
     ) -> Result<Document> {
         if self.session.key().is_none() {
             let known = self.session.loaded().await?;
@@ -136,8 +137,8 @@ impl<T> Collection<T> {
             }
             value = again()?;
         }
-        once!(&self.session, self.request("insert", || value.clone()), |session| {
-            write::insert(&session, &self.name, value.clone())
+        once!(&self.session, self.request("insert", || value.clone().into_owned()), |session| {
+            write::insert(&session, &self.name, Cow::Borrowed(&*value))
         })
     }
 
@@ -340,7 +341,7 @@ impl<T: DeserializeOwned> Collection<T> {
 
 impl<T: Serialize + 'static> Collection<T> {
     /// The record as JSON. A refusal names the indexes that the value would have gone into.
-    pub(super) async fn json_of(&self, record: &T) -> Result<Value> {
+    pub(super) async fn json_of<'v>(&self, record: &'v T) -> Result<Cow<'v, Value>> {
         match to_json(&self.name, record) {
             Ok(json) => Ok(json),
             Err(error) => {
@@ -360,7 +361,7 @@ impl<T: Serialize + 'static> Collection<T> {
     /// Creates a record, or replaces the one with its key.
     pub async fn upsert(&self, record: &T) -> Result<Written> {
         let record = self.json_of(record).await?;
-        once!(&self.session, self.request("upsert", || record.clone()), |session| {
+        once!(&self.session, self.request("upsert", || record.clone().into_owned()), |session| {
             write::upsert(&session, &self.name, Whole { value: &record, origin: self.origin })
         })
     }
@@ -368,7 +369,7 @@ impl<T: Serialize + 'static> Collection<T> {
     /// Replaces the record with its key, which must be there.
     pub async fn replace(&self, record: &T) -> Result<Written> {
         let record = self.json_of(record).await?;
-        once!(&self.session, self.request("replace", || record.clone()), |session| {
+        once!(&self.session, self.request("replace", || record.clone().into_owned()), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, None)
         })
@@ -393,10 +394,13 @@ pub(super) fn in_indexes(error: Error, declared: &Declared) -> Error {
     }
 }
 
-pub(super) fn to_json<T: Serialize + 'static>(collection: &str, record: &T) -> Result<Value> {
-    // What is JSON already holds no number that is not finite.
+/// The record as JSON; what is JSON already stays where it is.
+pub(super) fn to_json<'v, T: Serialize + 'static>(
+    collection: &str,
+    record: &'v T,
+) -> Result<Cow<'v, Value>> {
     if let Some(json) = (record as &dyn Any).downcast_ref::<Value>() {
-        return Ok(json.clone());
+        return Ok(Cow::Borrowed(json));
     }
     let json = serde_json::to_value(record).map_err(|error| {
         Error::new(ErrorKind::InvalidRecord, "the record cannot be written as JSON")
@@ -405,7 +409,7 @@ pub(super) fn to_json<T: Serialize + 'static>(collection: &str, record: &T) -> R
             .with_source(error)
     })?;
     match not_finite(record, &json) {
-        None => Ok(json),
+        None => Ok(Cow::Owned(json)),
         Some((field, number)) => {
             let message =
                 "JSON has neither NaN nor infinities; use an Option for what may be unknown";

@@ -1,5 +1,6 @@
 //! A collection as a transaction sees it.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -139,7 +140,8 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
 
 impl<T: Serialize + 'static> TransactionCollection<T> {
     fn json_of(&self, record: &T) -> Result<Value> {
-        to_json(&self.declared.name, record).map_err(|error| in_indexes(error, &self.declared))
+        let json = to_json(&self.declared.name, record);
+        json.map(Cow::into_owned).map_err(|error| in_indexes(error, &self.declared))
     }
 
     /// Creates a record without reading anything.

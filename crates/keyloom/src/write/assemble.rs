@@ -1,6 +1,7 @@
 //! Several changes of records, and what they rest on, become one batch with one entry per
 //! address.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -58,26 +59,30 @@ impl Before {
 
 /// One record that changes: with an `after` it is written, without it is deleted.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct Change<'v> {
     pub(crate) collection: Arc<Collection>,
     pub(crate) key: Bytes,
     pub(crate) before: Before,
-    pub(crate) after: Option<After>,
+    pub(crate) after: Option<After<'v>>,
 }
 
-/// What a record becomes.
+/// What a record becomes. Its JSON may still be its writer's.
 #[derive(Clone, Debug)]
-pub(crate) struct After {
+pub(crate) struct After<'v> {
     pub(crate) version: Version,
-    pub(crate) value: Value,
+    pub(crate) value: Cow<'v, Value>,
     pub(crate) text: Bytes,
     /// What its writer saw counted beside it, for the answer.
     pub(crate) counted: Option<Counted>,
 }
 
-impl After {
+impl<'v> After<'v> {
     /// A record about to be written.
-    pub(crate) fn new(collection: &Collection, version: Version, value: Value) -> Result<Self> {
+    pub(crate) fn new(
+        collection: &Collection,
+        version: Version,
+        value: Cow<'v, Value>,
+    ) -> Result<Self> {
         let text = record_text(&value);
         After::with_text(collection, version, value, text)
     }
@@ -86,7 +91,7 @@ impl After {
     pub(super) fn with_text(
         collection: &Collection,
         version: Version,
-        value: Value,
+        value: Cow<'v, Value>,
         text: Bytes,
     ) -> Result<Self> {
         check_size(collection, &text)?;
@@ -110,7 +115,7 @@ pub(super) fn record_text(value: &Value) -> Bytes {
     text.into()
 }
 
-impl Change {
+impl Change<'_> {
     /// Whether it only removes a record that has expired.
     pub(crate) fn is_expiry(&self) -> bool {
         matches!((&self.before, &self.after), (Before::Expired(_), None))
@@ -132,7 +137,7 @@ impl Change {
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'w> {
     /// The records that change, each once.
-    pub(crate) changes: &'w [Change],
+    pub(crate) changes: &'w [Change<'w>],
     /// Cells that must still be as they were read; those that a change writes itself are covered
     /// by the change.
     pub(crate) reads: &'w [(Address, Option<Stamp>)],
@@ -144,7 +149,7 @@ pub(crate) struct Work<'w> {
 
 impl<'w> Work<'w> {
     /// Changes that rest on nothing but what they know of their own records.
-    pub(crate) fn of(changes: &'w [Change]) -> Self {
+    pub(crate) fn of(changes: &'w [Change<'w>]) -> Self {
         Work { changes, reads: &[], leases: &[], counting: &NO_COUNTING }
     }
 }
@@ -281,7 +286,7 @@ impl Builder {
         self.places.find(&self.assembled.batch.entries, address)
     }
 
-    fn add_record(&mut self, place: usize, change: &Change) {
+    fn add_record(&mut self, place: usize, change: &Change<'_>) {
         let there = change.before.there();
         let condition =
             there.map_or(Condition::Absent, |(version, ..)| Condition::Unchanged(version.stamp()));
@@ -299,7 +304,7 @@ impl Builder {
 
     fn add_entry(
         &mut self,
-        changes: &[Change],
+        changes: &[Change<'_>],
         place: usize,
         index: &Arc<Index>,
         address: Address,

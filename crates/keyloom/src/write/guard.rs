@@ -20,7 +20,7 @@ use crate::session::Session;
 pub(super) async fn guard(
     session: &Session,
     loaded: &Loaded,
-    changes: &[Change],
+    changes: &[Change<'_>],
     assembled: &mut Assembled,
 ) -> Result<()> {
     let places: Vec<usize> = (0..assembled.roles.len())
@@ -39,14 +39,19 @@ pub(super) async fn guard(
 }
 
 /// Whether an entry of the batch changes a claim of a building index without a condition.
-fn is_exposed(loaded: &Loaded, changes: &[Change], assembled: &Assembled, place: usize) -> bool {
+fn is_exposed(
+    loaded: &Loaded,
+    changes: &[Change<'_>],
+    assembled: &Assembled,
+    place: usize,
+) -> bool {
     let Role::Entry(change, index, _) = &assembled.roles[place] else { return false };
     index.claims
         && assembled.batch.entries[place].condition.is_none()
         && *loaded.state(&changes[*change].collection.name, &index.name) == IndexState::Building
 }
 
-fn rest_on(changes: &[Change], assembled: &mut Assembled, place: usize, cell: Option<&Cell>) {
+fn rest_on(changes: &[Change<'_>], assembled: &mut Assembled, place: usize, cell: Option<&Cell>) {
     let Role::Entry(change, index, key) = assembled.roles[place].clone() else { return };
     let change = &changes[change];
     let holder =
@@ -70,8 +75,8 @@ fn rest_on(changes: &[Change], assembled: &mut Assembled, place: usize, cell: Op
 
 /// Whether the holder of a key gives it up in the same batch.
 fn passes_on(
-    changes: &[Change],
-    taker: &Change,
+    changes: &[Change<'_>],
+    taker: &Change<'_>,
     index: &Index,
     key: &Bytes,
     holder: &Option<Bytes>,

@@ -23,11 +23,11 @@ pub(super) fn note(session: &Session, work: &Work<'_>) -> Note {
     Note { author: session.author(), changes: of_records.chain(of_counters).collect() }
 }
 
-fn address(change: &Change) -> Address {
+fn address(change: &Change<'_>) -> Address {
     Address::new(change.collection.area.clone(), change.key.clone())
 }
 
-fn told(work: &Work<'_>, change: &Change) -> Option<Told> {
+fn told(work: &Work<'_>, change: &Change<'_>) -> Option<Told> {
     let before = match &change.before {
         Before::Read { version, .. } => Some(*version),
         // It was there until now, for all who read the log.

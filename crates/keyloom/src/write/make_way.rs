@@ -25,13 +25,13 @@ pub(super) const ROUNDS_MAX: usize = 64;
 /// The changes that were asked for, with what expired records need to make way for them, after a
 /// rejection of those that were tried; `None` when the rejection stands. The first changes are
 /// always those that were asked for, in their order.
-pub(super) async fn make_way(
+pub(super) async fn make_way<'v>(
     session: &Session,
-    asked: &[Change],
-    tried: &[Change],
+    asked: &[Change<'_>],
+    tried: &[Change<'v>],
     roles: &[Role],
     rejection: &Rejection,
-) -> Result<Option<Vec<Change>>> {
+) -> Result<Option<Vec<Change<'v>>>> {
     let Cause::Condition { entry } = rejection.cause else { return Ok(None) };
     let mut changes = tried.to_vec();
     match &roles[entry] {
@@ -69,7 +69,7 @@ pub(super) async fn make_way(
 }
 
 /// The expired records that the changes that were asked for have met, each as a removal.
-pub(super) fn in_the_way(asked: &[Change], grown: &[Change]) -> Vec<Change> {
+pub(super) fn in_the_way<'v>(asked: &[Change<'_>], grown: &[Change<'v>]) -> Vec<Change<'v>> {
     let at_their_keys = asked.iter().zip(grown).filter_map(|(asked, change)| {
         match (&asked.before, &change.before) {
             (Before::Expired(_), _) => None,
@@ -93,7 +93,7 @@ pub(super) fn is_too_large(session: &Session, batch: &Batch) -> bool {
 pub(super) async fn step_aside(
     session: &Session,
     loaded: &Loaded,
-    expired: &[Change],
+    expired: &[Change<'_>],
 ) -> Result<()> {
     // What they leave is no answer to the write.
     let session = &session.claiming_nothing();
@@ -110,8 +110,8 @@ pub(super) async fn step_aside(
 /// What a record was before the change, now that something else was found there.
 fn before(
     session: &Session,
-    asked: &Change,
-    tried: &Change,
+    asked: &Change<'_>,
+    tried: &Change<'_>,
     found: Option<&Cell>,
 ) -> Option<Before> {
     if !matches!(asked.before, Before::Absent | Before::SeenAbsent) {
@@ -130,7 +130,7 @@ fn before(
 }
 
 /// The counters of an expired record end with it, so that whoever begins anew must know them.
-async fn with_counters(session: &Session, asked: &Change, before: Before) -> Result<Before> {
+async fn with_counters(session: &Session, asked: &Change<'_>, before: Before) -> Result<Before> {
     match before {
         Before::Expired(current) if !asked.collection.counters.is_empty() => {
             let Fetched { counted, .. } = fetch_one(session, &asked.collection, &asked.key).await?;
@@ -140,7 +140,7 @@ async fn with_counters(session: &Session, asked: &Change, before: Before) -> Res
     }
 }
 
-fn has(changes: &[Change], collection: &Collection, key: &Bytes) -> bool {
+fn has(changes: &[Change<'_>], collection: &Collection, key: &Bytes) -> bool {
     changes.iter().any(|change| change.collection.name == collection.name && change.key == *key)
 }
 
@@ -166,7 +166,7 @@ impl Claim<'_> {
     async fn holder(
         &self,
         session: &Session,
-        tried: &[Change],
+        tried: &[Change<'_>],
         found: Option<&Cell>,
     ) -> Result<Holder> {
         let Claim { collection, index, key } = self;

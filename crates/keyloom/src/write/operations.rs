@@ -245,7 +245,11 @@ fn is_recounted(roles: &[Role], rejection: &Rejection) -> bool {
 }
 
 /// Creates a record without reading anything.
-pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> Result<Document> {
+pub(crate) async fn insert(
+    session: &Session,
+    name: &str,
+    mut value: Cow<'_, Value>,
+) -> Result<Document> {
     let mut drawn = 0;
     let mut codes = Vec::new();
     loop {
@@ -259,7 +263,7 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
             None => return Ok(document),
             Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {
-                forget_generated(&mut value, &codes);
+                forget_generated(value.to_mut(), &codes);
                 codes.clear();
             }
             Some(
@@ -277,7 +281,7 @@ pub(crate) async fn insert(session: &Session, name: &str, mut value: Value) -> R
 pub(super) fn complete(
     session: &Session,
     collection: &Collection,
-    record: &mut Value,
+    record: &mut Cow<'_, Value>,
 ) -> Result<Vec<Path>> {
     session.take_ownership(collection, record)?;
     Ok(fill_generated(collection, record))
@@ -293,10 +297,10 @@ pub(super) fn may_draw_again(refused: &Option<Refused>, codes: &[Path], drawn: &
 }
 
 /// Checks a record; gives the change that creates it, and the record as it will be.
-pub(super) fn creation(
+pub(super) fn creation<'v>(
     collection: &Arc<Collection>,
-    mut value: Value,
-) -> Result<(Change, Document)> {
+    mut value: Cow<'v, Value>,
+) -> Result<(Change<'v>, Document)> {
     let aside = set_aside(collection, &mut value)?;
     write_whole_numbers(collection, &mut value);
     check_new(collection, &value)?;
@@ -337,7 +341,7 @@ async fn write_over(
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        let mut value = record.value.clone();
+        let mut value = Cow::Borrowed(record.value);
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
@@ -395,18 +399,18 @@ impl Origin {
 }
 
 /// What writing a record over what is there comes to.
-pub(crate) enum Overwrite {
+pub(crate) enum Overwrite<'v> {
     Keep(Written),
-    Write(Box<Change>, Written),
+    Write(Box<Change<'v>>, Written),
 }
 
 /// Decides what writing `value` over `current` comes to. The value is checked already.
-pub(crate) fn overwrite(
+pub(crate) fn overwrite<'v>(
     collection: &Arc<Collection>,
     key: Bytes,
     current: Option<Current>,
-    value: Value,
-) -> Result<Overwrite> {
+    value: Cow<'v, Value>,
+) -> Result<Overwrite<'v>> {
     let counted = current.as_ref().and_then(|current| current.counted.clone());
     let text = record_text(&value);
     let (before, version, effect) = match current {

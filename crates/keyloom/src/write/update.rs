@@ -1,6 +1,8 @@
 //! Changing a part of a record: by a merge patch or a function, with one attempt or several; and
 //! moving a record to another key.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -90,7 +92,8 @@ pub(crate) async fn revise(
         };
         let value = changed(collection, &key, &current, &mut change)?;
         refuse_another_key(collection, &key, &value)?;
-        let (change, written) = match overwrite(collection, key, Some(current), value)? {
+        let (change, written) = match overwrite(collection, key, Some(current), Cow::Owned(value))?
+        {
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
@@ -109,12 +112,12 @@ pub(super) fn changed(
     current: &Current,
     change: &mut impl FnMut(&Collection, &Current) -> Result<Value>,
 ) -> Result<Value> {
-    let mut value = change(collection, current)?;
+    let mut value = Cow::Owned(change(collection, current)?);
     let aside = set_aside(collection, &mut value)?;
     check_aside(collection, key, &aside, current.values())?;
     write_whole_numbers(collection, &mut value);
     check_new(collection, &value)?;
-    Ok(value)
+    Ok(value.into_owned())
 }
 
 /// Creates a record, or changes the one with its key by a function of what it is.
@@ -129,7 +132,7 @@ pub(crate) async fn upsert_with(
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
-        let mut value = record.clone();
+        let mut value = Cow::Borrowed(record);
         let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
         made += 1;
@@ -184,7 +187,8 @@ pub(crate) async fn rename(
         let value = changed(collection, &old_key, &current, &mut change)?;
         let new_key = record_key(collection, &value)?;
         let (change, written) =
-            match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
+            match overwrite(collection, new_key.clone(), Some(current.clone()), Cow::Owned(value))?
+            {
                 Overwrite::Keep(written) if new_key == old_key => return Ok(written),
                 // A declared transition forbids the change: the record stays where it is.
                 Overwrite::Keep(written) => {
@@ -212,7 +216,7 @@ pub(crate) async fn rename(
 async fn move_with_counters(
     session: &Session,
     loaded: &Loaded,
-    mut changes: [Change; 2],
+    mut changes: [Change<'_>; 2],
     mut counted: Option<Counted>,
     mut written: Written,
 ) -> Result<(Option<Refused>, Written)> {
@@ -240,7 +244,7 @@ async fn move_with_counters(
 }
 
 /// The end of a record at its old key, and its continuation, in the same incarnation, at the new.
-fn moved(change: Change, old_key: Bytes) -> [Change; 2] {
+fn moved(change: Change<'_>, old_key: Bytes) -> [Change<'_>; 2] {
     let Change { collection, key, before, after } = change;
     let end = Change { collection: collection.clone(), key: old_key, before, after: None };
     [end, Change { collection, key, before: Before::Absent, after }]

@@ -35,8 +35,8 @@ const LOWEST_RUNS_MAX: usize = 20;
 const WORKERS: usize = 4;
 
 /// How large a table becomes, and so, times the four tables that fjall lets come together in the
-/// lowest level, the one above it; each further one has ten times as much. What is not compressed
-/// has twice the bytes, and is to be merged no more often for it.
+/// lowest level, the one after it; each further one has ten times as much. What is not compressed
+/// has more bytes, and is to be merged no more often for it.
 const TABLE_BYTES: u64 = 128 << 20;
 const TABLE_BYTES_COMPRESSED: u64 = 64 << 20;
 

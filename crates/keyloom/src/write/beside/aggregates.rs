@@ -157,7 +157,7 @@ fn cell_number(record: &[u8], cells: u16) -> u16 {
 
 /// One change of one record, as one generation of one aggregate sees it.
 struct Job<'a> {
-    change: &'a Change,
+    change: &'a Change<'a>,
     aggregate: &'a Arc<Aggregate>,
     generation: Generation,
     /// Where the record is marked, in a generation that is not complete yet.
@@ -235,7 +235,7 @@ async fn marked(session: &Session, jobs: &[Job<'_>]) -> Result<Vec<bool>> {
 
 /// What becomes of a record's mark, and what the batch rests on.
 fn mark_step(
-    change: &Change,
+    change: &Change<'_>,
     address: &Address,
     is_marked: bool,
     stamp: Stamp,

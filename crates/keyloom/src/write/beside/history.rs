@@ -12,7 +12,7 @@ use crate::schema::HistoryDeclaration;
 use crate::session::Session;
 use crate::write::assemble::{Before, Change};
 
-pub(super) fn cells(session: &Session, changes: &[Change]) -> Vec<Beside> {
+pub(super) fn cells(session: &Session, changes: &[Change<'_>]) -> Vec<Beside> {
     if changes.iter().all(|change| change.collection.history.is_none()) {
         return Vec::new();
     }
@@ -25,8 +25,8 @@ pub(super) fn cells(session: &Session, changes: &[Change]) -> Vec<Beside> {
 fn of_change(
     session: &Session,
     now: u64,
-    changes: &[Change],
-    change: &Change,
+    changes: &[Change<'_>],
+    change: &Change<'_>,
     bounds: HistoryDeclaration,
 ) -> Vec<Beside> {
     let name = &change.collection.name;
@@ -115,8 +115,8 @@ fn put(address: Address, version: Version, bytes: Bytes) -> Beside {
 }
 
 /// The version in which a record that ends here goes on at another key of the same batch.
-fn continuation(changes: &[Change], end: &Change, version: Version) -> Option<Version> {
-    let goes_on = |change: &Change| {
+fn continuation(changes: &[Change<'_>], end: &Change<'_>, version: Version) -> Option<Version> {
+    let goes_on = |change: &Change<'_>| {
         let after = change.version().filter(|after| after.is_same_incarnation(version))?;
         (change.collection.name == end.collection.name && change.key != end.key).then_some(after)
     };
@@ -125,10 +125,10 @@ fn continuation(changes: &[Change], end: &Change, version: Version) -> Option<Ve
 
 /// The end, at another key of the same batch, of a record that goes on here, and what it was.
 fn origin<'c>(
-    changes: &'c [Change],
-    here: &Change,
+    changes: &'c [Change<'_>],
+    here: &Change<'_>,
     version: Version,
-) -> Option<(&'c Change, &'c Bytes)> {
+) -> Option<(&'c Change<'c>, &'c Bytes)> {
     changes.iter().find_map(|change| match &change.before {
         Before::Read { version: ended, text, .. }
             if change.after.is_none()

@@ -3,6 +3,7 @@
 
 mod state;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -172,11 +173,8 @@ impl Transaction {
     }
 
     /// Creates a record; fails at once if the transaction knows that it is there.
-    pub(crate) fn insert(
-        &self,
-        collection: &Arc<Collection>,
-        mut value: Value,
-    ) -> Result<Document> {
+    pub(crate) fn insert(&self, collection: &Arc<Collection>, value: Value) -> Result<Document> {
+        let mut value = Cow::Owned(value);
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
@@ -229,7 +227,7 @@ impl Transaction {
         record: Whole<'_>,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
     ) -> Result<Written> {
-        let mut value = record.value.clone();
+        let mut value = Cow::Owned(record.value.clone());
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
@@ -238,7 +236,7 @@ impl Transaction {
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
-        self.leave(collection, key, current, value, codes)
+        self.leave(collection, key, current, value.into_owned(), codes)
     }
 
     /// Leaves a checked record over what the transaction sees at its key.
@@ -251,7 +249,7 @@ impl Transaction {
         codes: Vec<Path>,
     ) -> Result<Written> {
         let address = Address::new(collection.area.clone(), key.clone());
-        match overwrite(collection, key, current, value)? {
+        match overwrite(collection, key, current, Cow::Owned(value))? {
             Overwrite::Keep(written) => Ok(written),
             Overwrite::Write(change, mut written) => {
                 let mut state = self.under_way()?;

@@ -64,7 +64,7 @@ impl Seen {
 
 /// What an attempt comes to, ready to be committed.
 pub(super) struct Settled {
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Change<'static>>,
     /// What else must still hold.
     pub(super) reads: Vec<(Address, Option<Stamp>)>,
     pub(super) counting: Counting,
@@ -73,7 +73,7 @@ pub(super) struct Settled {
 #[derive(Clone)]
 pub(super) struct Write {
     pub(super) collection: Arc<Collection>,
-    pub(super) after: Option<After>,
+    pub(super) after: Option<After<'static>>,
     /// The codes that were drawn for the record.
     pub(super) codes: Vec<Path>,
     /// Whether the transaction deleted the record before, so that its counters start anew.
@@ -104,7 +104,7 @@ impl State {
         &mut self,
         collection: &Arc<Collection>,
         address: Address,
-        after: Option<After>,
+        after: Option<After<'static>>,
         mut codes: Vec<Path>,
     ) {
         let mut anew = false;
@@ -129,7 +129,7 @@ impl State {
         match self.writes.get(address) {
             Some(write) => Some(write.after.as_ref().map(|after| Current {
                 version: after.version,
-                value: after.value.clone(),
+                value: after.value.clone().into_owned(),
                 text: after.text.clone(),
                 counted: self.counted(address),
             })),
