@@ -62,12 +62,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Unconditional {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        if if_match(&parts.headers)?.is_some() || if_none_match(&parts.headers)?.is_some() {
+        if are_there(&parts.headers)? {
             let detail = "an insert has no conditions; use PUT for those";
             return Err(Problem::invalid_request(detail));
         }
         Ok(Unconditional)
     }
+}
+
+/// Whether a request has conditions.
+pub(super) fn are_there(headers: &HeaderMap) -> Result<bool, Problem> {
+    Ok(if_match(headers)?.is_some() || if_none_match(headers)?.is_some())
 }
 
 /// Only what is in one of these versions.

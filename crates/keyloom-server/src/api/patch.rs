@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{self, RecordText};
 use super::asking::equalities;
-use super::conditions::{Tags, if_match, if_none_match};
+use super::conditions::{self, Tags, if_match, if_none_match};
 use super::names::Names;
 use super::operation::whole;
 use super::record_body::{PatchBody, RecordBody};
@@ -172,7 +172,7 @@ pub(super) async fn increment(
     RecordBody(body): RecordBody,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    if if_match(&headers)?.is_some() || if_none_match(&headers)?.is_some() {
+    if conditions::are_there(&headers)? {
         let detail = "an increment has no conditions: additions never conflict; use a transaction \
                       with a check for those";
         return Err(Problem::invalid_request(detail));

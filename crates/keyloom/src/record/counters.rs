@@ -62,7 +62,7 @@ fn place(record: &mut Value, name: &str, value: i64) {
 /// stands in the place of a counter is refused.
 pub(crate) fn set_aside(collection: &Collection, record: &mut Cow<'_, Value>) -> Result<Integers> {
     let mut aside = Integers::new();
-    if collection.counters.is_empty() {
+    if !may_show(&collection.counters, record) {
         return Ok(aside);
     }
     for (name, value) in take(&collection.counters, record.to_mut()) {
@@ -123,6 +123,14 @@ fn refused(collection: &Collection, name: &str) -> Error {
         .with("collection", &collection.name)
         .with("counter", name)
         .with("instead", format_args!("increment(key, [({name:?}, delta)])"))
+}
+
+/// Whether anything can stand where counters are shown, by the names of the outermost members.
+fn may_show(counters: &Counters, record: &Value) -> bool {
+    let is_one = |name: &String| counters.has(name) || counters.is_holder(name);
+    record.as_object().is_some_and(|members| {
+        !counters.is_empty() && (counters.is_family("") || members.keys().any(is_one))
+    })
 }
 
 /// Removes everything that stands where counters are shown, and the objects that are empty then.

@@ -15,27 +15,10 @@ use crate::schema::{Collection, FieldKind};
 pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Cow<'_, Value>) {
     for field in collection.fields.values() {
         if matches!(field.kind, FieldKind::Key(Kind::Integer { .. } | Kind::Timestamp))
-            && is_any(&field.path.0, record, &is_to_be_whole)
+            && field.path.all(record).iter().any(|value| is_to_be_whole(value))
         {
             at_each(&field.path.0, record.to_mut(), &mut write_whole);
         }
-    }
-}
-
-/// Whether one of the values at a path is such.
-fn is_any(steps: &[Step], value: &Value, is_such: &impl Fn(&Value) -> bool) -> bool {
-    match (steps, value) {
-        ([], value) => is_such(value),
-        ([Step::Name(name), rest @ ..], Value::Object(members)) => {
-            members.get(name).is_some_and(|member| is_any(rest, member, is_such))
-        }
-        ([Step::Each, rest @ ..], Value::Object(members)) => {
-            members.values().any(|member| is_any(rest, member, is_such))
-        }
-        ([Step::Each, rest @ ..], Value::Array(elements)) => {
-            elements.iter().any(|element| is_any(rest, element, is_such))
-        }
-        _ => false,
     }
 }
 

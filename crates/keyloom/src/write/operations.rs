@@ -575,3 +575,39 @@ pub(crate) fn contention(last: Error, attempts: u32) -> Error {
         .with("last conflict", &last)
         .with_source(last)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn a_record_that_lacks_nothing_is_not_copied() {
+        let schema = Schema::from_toml(
+            r#"
+            [collection.x]
+            key = "x:{id}"
+            fields = { id = { type = "id", generate = true }, at = "timestamp" }
+            counters = { n = {} }
+            "#,
+        )
+        .unwrap();
+        let collection = schema.collection("x").unwrap();
+        let is_copied = |record: Value| {
+            let mut value = Cow::Borrowed(&record);
+            fill_generated(collection, &mut value);
+            let (change, _) = creation(collection, value).unwrap();
+            matches!(change.after.unwrap().value, Cow::Owned(_))
+        };
+        let id = "01k9zq3v5e8d4m2x7r0c6h1t9n";
+        assert!(!is_copied(json!({ "id": id, "at": 5, "free": 2.0 })));
+        // What is generated, written otherwise or kept apart is not in the record that was given.
+        assert!(is_copied(json!({ "at": 5 })));
+        assert!(is_copied(json!({ "id": id, "at": 5.0 })));
+        assert!(is_copied(json!({ "id": id, "at": 5, "n": 0 })));
+    }
+}

@@ -92,8 +92,7 @@ pub(crate) async fn revise(
         };
         let value = changed(collection, &key, &current, &mut change)?;
         refuse_another_key(collection, &key, &value)?;
-        let (change, written) = match overwrite(collection, key, Some(current), Cow::Owned(value))?
-        {
+        let (change, written) = match overwrite(collection, key, Some(current), value)? {
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
@@ -111,13 +110,13 @@ pub(super) fn changed(
     key: &Bytes,
     current: &Current,
     change: &mut impl FnMut(&Collection, &Current) -> Result<Value>,
-) -> Result<Value> {
+) -> Result<Cow<'static, Value>> {
     let mut value = Cow::Owned(change(collection, current)?);
     let aside = set_aside(collection, &mut value)?;
     check_aside(collection, key, &aside, current.values())?;
     write_whole_numbers(collection, &mut value);
     check_new(collection, &value)?;
-    Ok(value.into_owned())
+    Ok(value)
 }
 
 /// Creates a record, or changes the one with its key by a function of what it is.
@@ -187,8 +186,7 @@ pub(crate) async fn rename(
         let value = changed(collection, &old_key, &current, &mut change)?;
         let new_key = record_key(collection, &value)?;
         let (change, written) =
-            match overwrite(collection, new_key.clone(), Some(current.clone()), Cow::Owned(value))?
-            {
+            match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
                 Overwrite::Keep(written) if new_key == old_key => return Ok(written),
                 // A declared transition forbids the change: the record stays where it is.
                 Overwrite::Keep(written) => {

@@ -227,6 +227,7 @@ impl Transaction {
         record: Whole<'_>,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
     ) -> Result<Written> {
+        // The transaction keeps it until it ends.
         let mut value = Cow::Owned(record.value.clone());
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
@@ -236,7 +237,7 @@ impl Transaction {
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
-        self.leave(collection, key, current, value.into_owned(), codes)
+        self.leave(collection, key, current, value, codes)
     }
 
     /// Leaves a checked record over what the transaction sees at its key.
@@ -245,11 +246,11 @@ impl Transaction {
         collection: &Arc<Collection>,
         key: Bytes,
         current: Option<Current>,
-        value: Value,
+        value: Cow<'static, Value>,
         codes: Vec<Path>,
     ) -> Result<Written> {
         let address = Address::new(collection.area.clone(), key.clone());
-        match overwrite(collection, key, current, Cow::Owned(value))? {
+        match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
             Overwrite::Write(change, mut written) => {
                 let mut state = self.under_way()?;
