@@ -60,9 +60,10 @@ pub use schema::{
 pub use session::Clock;
 pub use store::{
     Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
-    Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Logged, LoggedChange,
-    OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed, StatsOptions,
-    Store, StoreStats, Stored, StoredSchema, TransactionCollection, Watch, WatchOptions,
+    Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,
+    LoggedChange, OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed,
+    StatsOptions, Store, StoreStats, Stored, StoredSchema, TransactionCollection, Unloaded, Watch,
+    WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

@@ -1,5 +1,6 @@
 //! A collection that waits.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::query::{
 };
 use crate::record::{Document, Version};
 use crate::schema::CollectionDeclaration;
-use crate::store::{KeyFields, Leased, OwnedKey, Stored};
+use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored};
 use crate::write::{Retry, Written};
 
 /// A [`Collection`](crate::Collection) for programs without an async runtime.
@@ -127,6 +128,7 @@ impl<T: Serialize + 'static> Collection<T> {
         fn upsert(&self, record: &T) -> Result<Written>;
         fn replace(&self, record: &T) -> Result<Written>;
         fn replace_if(&self, record: &T, version: Version) -> Result<Written>;
+        fn load(&self, records: impl IntoIterator<Item = impl Borrow<T>>) -> Result<Load>;
     }
 }
 

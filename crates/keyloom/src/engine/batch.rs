@@ -8,6 +8,7 @@ use super::address::{Address, ShowKey, Space, VALUE_BYTES_MAX};
 use super::capabilities::Capabilities;
 use super::cell::{Cell, Integers, Stamp};
 use super::log::{LOG_ENTRY_BYTES_MAX, Position, no_log};
+use super::places::Places;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest name of a counter within a cell of integers, in bytes.
@@ -170,19 +171,17 @@ impl Batch {
         fence.chain(self.entries.iter().map(|entry| &entry.address))
     }
 
-    /// The first address that was named before. Writes of single records have few addresses, and
-    /// comparing them is faster than hashing them.
+    /// An address that is named twice.
     fn repeated(&self) -> Option<&Address> {
-        const FEW: usize = 16;
-        if self.entries.len() <= FEW {
-            let mut all = self.addresses().enumerate();
-            let is_repeated = |(place, address): &(usize, &Address)| {
-                self.addresses().take(*place).any(|before| before == *address)
-            };
-            return all.find(is_repeated).map(|(_, address)| address);
+        let mut places = Places::with_capacity(self.entries.len());
+        for (place, Entry { address, .. }) in self.entries.iter().enumerate() {
+            if places.find(&self.entries[..place], address).is_some() {
+                return Some(address);
+            }
+            places.note_last(&self.entries[..=place]);
         }
-        let mut seen = HashSet::with_capacity(self.entries.len() + 1);
-        self.addresses().find(|address| !seen.insert(*address))
+        let fence = self.fence.as_ref().map(|fence| &fence.address);
+        fence.filter(|fence| places.find(&self.entries, fence).is_some())
     }
 }
 

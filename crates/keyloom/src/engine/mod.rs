@@ -16,6 +16,7 @@ mod figure;
 mod log;
 mod memory;
 pub(crate) mod percent;
+pub(crate) mod places;
 pub(crate) mod random;
 mod range;
 mod recipe;

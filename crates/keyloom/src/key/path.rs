@@ -54,10 +54,15 @@ impl Path {
 
     /// Every value at the path: none when it is missing, several when it walks over an array or a
     /// map. A present `null` is a value.
-    pub(crate) fn all<'v>(&self, record: &'v Value) -> Vec<Cow<'v, Value>> {
-        let Some(place) = self.0.iter().position(|step| !matches!(step, Step::Name(_))) else {
-            return self.get(record).map(Cow::Borrowed).into_iter().collect();
-        };
+    pub(crate) fn all<'v>(&self, record: &'v Value) -> impl Iterator<Item = Cow<'v, Value>> {
+        let star = self.0.iter().position(|step| !matches!(step, Step::Name(_)));
+        let one = if star.is_none() { self.get(record).map(Cow::Borrowed) } else { None };
+        let several = star.map(|place| self.several(place, record)).unwrap_or_default();
+        one.into_iter().chain(several)
+    }
+
+    /// The values at a path whose step at this place walks over an array or a map.
+    fn several<'v>(&self, place: usize, record: &'v Value) -> Vec<Cow<'v, Value>> {
         let of = |value| Path::get_steps(&self.0[place + 1..], value).map(Cow::Borrowed);
         match (Path::get_steps(&self.0[..place], record), &self.0[place]) {
             (Some(Value::Object(members)), Step::EachKey) => {

@@ -64,12 +64,11 @@ impl<'p> Reader<'p> {
         }
         let record: Value = document.json()?;
         Ok(self.plan.filters.iter().all(|(path, tests)| {
-            let values = path.all(&record);
-            let present = || values.iter().filter(|value| !value.is_null());
+            let mut present = path.all(&record).filter(|value| !value.is_null()).peekable();
             let hold = |value: Option<&Value>| tests.iter().all(|test| test.holds(value));
-            match present().next() {
+            match present.peek() {
                 None => hold(None),
-                Some(_) => present().any(|value| hold(Some(value))),
+                Some(_) => present.any(|value| hold(Some(&value))),
             }
         }))
     }

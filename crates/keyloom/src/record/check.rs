@@ -71,11 +71,11 @@ fn check_field(field: &Field, record: &Value) -> Result<()> {
             None => Ok(()),
         };
     }
-    let values = field.path.all(record);
-    if field.required && values.iter().all(|value| value.is_null()) {
+    let mut present = field.path.all(record).filter(|value| !value.is_null()).peekable();
+    if field.required && present.peek().is_none() {
         return Err(missing());
     }
-    values.iter().filter(|value| !value.is_null()).try_for_each(|value| check_value(field, value))
+    present.try_for_each(|value| check_value(field, &value))
 }
 
 fn check_value(field: &Field, value: &Value) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::schema::{Collection, FieldKind};
 pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Cow<'_, Value>) {
     for field in collection.fields.values() {
         if matches!(field.kind, FieldKind::Key(Kind::Integer { .. } | Kind::Timestamp))
-            && field.path.all(record).iter().any(|value| is_to_be_whole(value))
+            && field.path.all(record).any(|value| is_to_be_whole(&value))
         {
             at_each(&field.path.0, record.to_mut(), &mut write_whole);
         }

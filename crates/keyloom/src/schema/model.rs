@@ -252,6 +252,12 @@ impl Collection {
             .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + 2))
     }
 
+    /// The entries of a batch that creates one record which has one entry in each index.
+    pub(crate) fn creation_entries(&self) -> usize {
+        let history = usize::from(self.history.is_some());
+        1 + self.indexes.len() + self.aggregates.len() + history
+    }
+
     /// The most cells of history that one change touches: a rename puts the new version and a
     /// trace under the old key, and a count of versions removes the oldest. A record that takes
     /// the place of an expired one adds its own first version to all that.

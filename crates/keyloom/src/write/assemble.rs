@@ -2,7 +2,6 @@
 //! address.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,9 +14,8 @@ use super::entries::{EntryStep, Holder, Image, entries, taken};
 use super::once::came_first;
 use super::operations::Current;
 use crate::counted::Counted;
-use crate::engine::{
-    Address, Batch, Condition, Effect, Entry, Fence, Rejection, ShowKey, Space, Stamp,
-};
+use crate::engine::places::Places;
+use crate::engine::{Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size, shown};
 use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};
@@ -156,11 +154,11 @@ impl<'w> Work<'w> {
 
 /// What an entry of the batch is for, to explain a rejection.
 #[derive(Clone, Debug)]
-pub(crate) enum Role {
+pub(crate) enum Role<'w> {
     /// The record of that change.
     Record(usize),
     /// An index key of that change.
-    Entry(usize, Arc<Index>, Bytes),
+    Entry(usize, &'w Arc<Index>, Bytes),
     /// A cell of a record's history, which has no condition.
     History,
     /// The answer to the idempotency key of the write.
@@ -182,17 +180,17 @@ pub(crate) enum Role {
 }
 
 /// A batch with the role of each of its entries.
-pub(crate) struct Assembled {
+pub(crate) struct Assembled<'w> {
     pub(crate) batch: Batch,
-    pub(crate) roles: Vec<Role>,
+    pub(crate) roles: Vec<Role<'w>>,
 }
 
 /// Builds the batch.
-pub(crate) async fn assemble(
+pub(crate) async fn assemble<'w>(
     session: &Session,
-    loaded: &Loaded,
-    work: Work<'_>,
-) -> Result<Assembled> {
+    loaded: &'w Loaded,
+    work: Work<'w>,
+) -> Result<Assembled<'w>> {
     let Work { changes, reads, .. } = work;
     // What has expired makes way for anybody.
     for change in changes.iter().filter(|change| !change.is_expiry()) {
@@ -201,7 +199,8 @@ pub(crate) async fn assemble(
     for addend in &work.counting.addends {
         session.check_write(&addend.collection, &addend.key)?;
     }
-    let mut builder = Builder::new(&session.space, loaded.fence());
+    let room = changes.iter().map(|change| change.collection.creation_entries()).sum();
+    let mut builder = Builder::new(&session.space, loaded.fence(), room);
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
     }
@@ -233,46 +232,22 @@ pub(crate) async fn assemble(
     Ok(builder.assembled)
 }
 
-struct Builder {
-    assembled: Assembled,
+struct Builder<'w> {
+    assembled: Assembled<'w>,
     places: Places,
 }
 
-/// Where each address is in the batch. Writes of single records have few addresses, and comparing
-/// them is faster than hashing them.
-#[derive(Default)]
-struct Places(HashMap<Address, usize>);
-
-impl Places {
-    const FEW: usize = 16;
-
-    fn find(&self, entries: &[Entry], address: &Address) -> Option<usize> {
-        match entries.len() {
-            0..=Places::FEW => entries.iter().position(|entry| entry.address == *address),
-            _ => self.0.get(address).copied(),
-        }
-    }
-
-    /// Notes the last of the entries.
-    fn note_last(&mut self, entries: &[Entry]) {
-        let unnoted = match entries.len() {
-            0..=Places::FEW => return,
-            count if self.0.is_empty() => 0..count,
-            count => count - 1..count,
-        };
-        self.0.extend(unnoted.map(|place| (entries[place].address.clone(), place)));
-    }
-}
-
-impl Builder {
-    fn new(space: &Space, fence: Option<Fence>) -> Self {
-        let batch = Batch { fence, ..Batch::new(space.clone()) };
-        Builder { assembled: Assembled { batch, roles: Vec::new() }, places: Places::default() }
+impl<'w> Builder<'w> {
+    fn new(space: &Space, fence: Option<Fence>, room: usize) -> Self {
+        let entries = Vec::with_capacity(room);
+        let batch = Batch { fence, entries, ..Batch::new(space.clone()) };
+        let assembled = Assembled { batch, roles: Vec::with_capacity(room) };
+        Builder { assembled, places: Places::with_capacity(room) }
     }
 
     fn push(
         &mut self,
-        role: Role,
+        role: Role<'w>,
         address: Address,
         condition: Option<Condition>,
         effect: Option<Effect>,
@@ -306,7 +281,7 @@ impl Builder {
         &mut self,
         changes: &[Change<'_>],
         place: usize,
-        index: &Arc<Index>,
+        index: &'w Arc<Index>,
         address: Address,
         step: EntryStep,
         stamp: Stamp,
@@ -321,7 +296,7 @@ impl Builder {
                 }
                 EntryStep::Remove => (None, Effect::Delete),
             };
-            let role = Role::Entry(place, index.clone(), address.key.clone());
+            let role = Role::Entry(place, index, address.key.clone());
             self.push(role, address, condition, Some(effect));
             return Ok(());
         };
@@ -331,8 +306,7 @@ impl Builder {
             // guarantees that it has it: the claim passes on.
             (EntryStep::Claim(bytes) | EntryStep::Rewrite(bytes), Some(Effect::Delete)) => {
                 entry.effect = Some(Effect::Put { stamp, bytes });
-                self.assembled.roles[found] =
-                    Role::Entry(place, index.clone(), address.key.clone());
+                self.assembled.roles[found] = Role::Entry(place, index, address.key.clone());
                 Ok(())
             }
             // The same the other way round: what was put stays, without the condition.
@@ -386,7 +360,7 @@ pub(crate) enum Refused {
 /// Explains a rejection.
 pub(crate) fn explain(
     session: &Session,
-    roles: &[Role],
+    roles: &[Role<'_>],
     work: &Work<'_>,
     rejection: &Rejection,
 ) -> Refused {
@@ -445,7 +419,7 @@ pub(crate) fn explain(
             };
             let address = Address::new(index.area.clone(), key.clone());
             let error = taken(collection, index, key, holder);
-            Refused::Taken(index.clone(), address, error)
+            Refused::Taken((*index).clone(), address, error)
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn guard(
     session: &Session,
     loaded: &Loaded,
     changes: &[Change<'_>],
-    assembled: &mut Assembled,
+    assembled: &mut Assembled<'_>,
 ) -> Result<()> {
     let places: Vec<usize> = (0..assembled.roles.len())
         .filter(|&place| is_exposed(loaded, changes, assembled, place))
@@ -42,7 +42,7 @@ pub(super) async fn guard(
 fn is_exposed(
     loaded: &Loaded,
     changes: &[Change<'_>],
-    assembled: &Assembled,
+    assembled: &Assembled<'_>,
     place: usize,
 ) -> bool {
     let Role::Entry(change, index, _) = &assembled.roles[place] else { return false };
@@ -51,13 +51,18 @@ fn is_exposed(
         && *loaded.state(&changes[*change].collection.name, &index.name) == IndexState::Building
 }
 
-fn rest_on(changes: &[Change<'_>], assembled: &mut Assembled, place: usize, cell: Option<&Cell>) {
+fn rest_on(
+    changes: &[Change<'_>],
+    assembled: &mut Assembled<'_>,
+    place: usize,
+    cell: Option<&Cell>,
+) {
     let Role::Entry(change, index, key) = assembled.roles[place].clone() else { return };
     let change = &changes[change];
     let holder =
-        cell.and_then(|cell| record_key_of(&change.collection, &index, &key, cell.bytes()?));
+        cell.and_then(|cell| record_key_of(&change.collection, index, &key, cell.bytes()?));
     let is_given_up =
-        holder.as_ref() == Some(&change.key) || passes_on(changes, change, &index, &key, &holder);
+        holder.as_ref() == Some(&change.key) || passes_on(changes, change, index, &key, &holder);
     let entry = &mut assembled.batch.entries[place];
     let deletes = entry.effect == Some(Effect::Delete);
     if cell.is_some() && !is_given_up && !deletes {

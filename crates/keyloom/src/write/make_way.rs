@@ -29,19 +29,23 @@ pub(super) async fn make_way<'v>(
     session: &Session,
     asked: &[Change<'_>],
     tried: &[Change<'v>],
-    roles: &[Role],
+    roles: &[Role<'_>],
     rejection: &Rejection,
 ) -> Result<Option<Vec<Change<'v>>>> {
     let Cause::Condition { entry } = rejection.cause else { return Ok(None) };
-    let mut changes = tried.to_vec();
+    let mut changes;
     match &roles[entry] {
         // Somebody else removed it meanwhile.
-        Role::Record(place) if *place >= asked.len() => drop(changes.remove(*place)),
+        Role::Record(place) if *place >= asked.len() => {
+            changes = tried.to_vec();
+            changes.remove(*place);
+        }
         Role::Record(place) => {
             let (asked, found) = (&asked[*place], rejection.found.as_ref());
             let Some(before) = before(session, asked, &tried[*place], found) else {
                 return Ok(None);
             };
+            changes = tried.to_vec();
             changes[*place].before = with_counters(session, asked, before).await?;
         }
         Role::Entry(place, index, key) => {
@@ -50,9 +54,10 @@ pub(super) async fn make_way<'v>(
             match claim.holder(session, tried, rejection.found.as_ref()).await? {
                 Holder::Stands => return Ok(None),
                 Holder::Expired(key, record) => {
+                    changes = tried.to_vec();
                     changes.push(Change::expiry(collection, key, *record));
                 }
-                Holder::Unsettled => {}
+                Holder::Unsettled => changes = tried.to_vec(),
             }
         }
         Role::Read

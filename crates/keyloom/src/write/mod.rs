@@ -10,6 +10,7 @@ mod make_way;
 mod once;
 mod operations;
 mod retry;
+mod together;
 mod transaction;
 mod transaction_update;
 mod update;
@@ -29,6 +30,7 @@ pub(crate) use operations::{
 };
 pub use operations::{Effect, Written};
 pub use retry::Retry;
+pub(crate) use together::{Together, insert_together, is_of_record};
 pub use transaction::Transaction;
 pub(crate) use transaction::run;
 pub(crate) use update::{rename, revise, update, update_with_retry, upsert_with};

@@ -14,7 +14,9 @@ use super::logged::{keep_log_short, note};
 use super::make_way::{ROUNDS_MAX, in_the_way, is_too_large, make_way, step_aside};
 use super::retry::Retry;
 use crate::counted::{Counted, Fetched, fetch_one};
-use crate::engine::{Cause, Cell, Effect as EngineEffect, Integers, Outcome, Rejection, ShowKey};
+use crate::engine::{
+    Batch, Cause, Cell, Effect as EngineEffect, Entry, Integers, Outcome, Rejection, ShowKey,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
@@ -210,11 +212,7 @@ pub(super) async fn commit_counting(
             changes = Cow::Borrowed(asked);
             continue;
         }
-        let adds: Vec<bool> = batch
-            .entries
-            .iter()
-            .map(|entry| matches!(entry.effect, Some(EngineEffect::Add { .. })))
-            .collect();
+        let adds = adds(&work, &batch);
         let rejection = match session.commit(loaded, batch, || note(session, &work)).await? {
             Outcome::Committed(committed) => {
                 session.claim().inspect(|claim| claim.settle());
@@ -238,9 +236,18 @@ pub(super) async fn commit_counting(
     }
 }
 
+/// Which entries of a batch add to integers, if any addition is answered.
+fn adds(work: &Work<'_>, batch: &Batch) -> Vec<bool> {
+    if work.counting.addends.is_empty() {
+        return Vec::new();
+    }
+    let adds = |entry: &Entry| matches!(entry.effect, Some(EngineEffect::Add { .. }));
+    batch.entries.iter().map(adds).collect()
+}
+
 /// Whether a batch failed only because the builder of an aggregate has counted a record since it
 /// was assembled. The records are as they were, so that assembling it again is all it takes.
-fn is_recounted(roles: &[Role], rejection: &Rejection) -> bool {
+fn is_recounted(roles: &[Role<'_>], rejection: &Rejection) -> bool {
     matches!(rejection.cause, Cause::Condition { entry } if matches!(roles[entry], Role::Aggregate(_)))
 }
 

@@ -15,6 +15,7 @@ mod getting_started;
 mod history;
 mod idempotency;
 mod keys;
+mod loading;
 mod maintenance;
 mod owners;
 mod queries;

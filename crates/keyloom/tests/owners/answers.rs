@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Counted, Document, Error, GroupPage, GroupTotal, HistoryEntry, Listing, Nearby, OwnedKey, Page,
-    Result, Stored, TopGroups, Written,
+    Counted, Document, Error, GroupPage, GroupTotal, HistoryEntry, Listing, Load, Nearby, OwnedKey,
+    Page, Result, Stored, TopGroups, Written,
 };
 use serde_json::Value;
 
@@ -58,6 +58,13 @@ impl Told for Stored<Value> {
 impl Told for Document {
     fn told(&self) -> String {
         format!("{}: {}", self.key(), self.json().unwrap())
+    }
+}
+
+impl Told for Load {
+    fn told(&self) -> String {
+        let refused = self.refused.iter().map(|one| format!("{} {}", one.place, one.error.told()));
+        format!("{} of {}: {:?}", self.inserted, self.refused_count, refused.collect::<Vec<_>>())
     }
 }
 

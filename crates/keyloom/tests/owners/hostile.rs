@@ -78,7 +78,7 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 64] = [
+pub const METHODS: [&str; 65] = [
     "declaration",
     "increment",
     "increment_many",
@@ -115,6 +115,7 @@ pub const METHODS: [&str; 64] = [
     "near_documents",
     "insert",
     "insert_json",
+    "load",
     "upsert",
     "replace",
     "replace_if",
@@ -385,6 +386,8 @@ async fn write(of: &Collection<Value>, method: &str, sent: &Sent) -> String {
     match method {
         "insert" => of.insert(&record).await.told(),
         "insert_json" => of.insert_json(record.to_string()).await.told(),
+        // Twice, so that it meets itself.
+        "load" => of.load([&record, &record]).await.told(),
         "with_idempotency_key" => match of.with_idempotency_key(&sent.other) {
             Ok(of) if sent.form < 6 => of.insert(&record).await.told(),
             Ok(of) => is_there(of.delete(key).await).told(),

@@ -10,6 +10,7 @@ pub(super) fn checks() -> Vec<Check> {
     checks![
         absent_cells_and_names_count_as_zero,
         the_answer_has_every_integer_of_each_cell,
+        many_sums_come_in_the_order_of_the_batch,
         integers_are_exact_to_the_ends_of_64_bits,
         overflow_rejects_and_changes_nothing,
         bounds_reject_and_change_nothing,
@@ -48,6 +49,23 @@ async fn the_answer_has_every_integer_of_each_cell(it: Subject) {
         .await;
     let expected = [&[("kept", 2), ("x", 10)][..], &[("kept", 2), ("x", 20)], &[("x", 30)]];
     assert_eq!(sums, expected.map(integers));
+}
+
+/// In the order of the batch, whatever the order of its keys, with other effects in between.
+async fn many_sums_come_in_the_order_of_the_batch(it: Subject) {
+    let most = it.engine.capabilities().batch_entries_max.min(300) / 2;
+    let key = |number: usize| format!("n{:03}", number * 7 % 151);
+    let batch = (0..most).flat_map(|number| {
+        let value = number as i64;
+        [add(at(key(number)), &[("x", value)]), put(at(format!("p{number:03}")), "v")]
+    });
+    let sums = it.apply(batch.collect()).await;
+    let expected: Vec<_> = (0..most).map(|number| integers(&[("x", number as i64)])).collect();
+    assert_eq!(sums, expected);
+    for number in 0..most {
+        let found = integers_at(&it, &key(number)).await;
+        assert_eq!(found, [("x".to_owned(), number as i64)], "at {}", key(number));
+    }
 }
 
 /// Beyond 2^53 a float no longer tells neighbours apart.

@@ -103,7 +103,6 @@ impl Database {
         let fjall = fjall::Database::builder(folder.cells_path())
             .cache_size(block_cache_bytes)
             .worker_threads(WORKERS)
-            .worker_threads(4)
             .manual_journal_persist(true)
             // fjall's recovery compresses again to check a compressed item, and takes other
             // bytes for damage: a store must not depend on the version of its compressor.

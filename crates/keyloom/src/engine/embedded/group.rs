@@ -125,7 +125,9 @@ impl<'v, 'b> Group<'v, 'b> {
     /// Adds the effects of a batch to the changes, and says how many there are.
     fn take_up(&mut self, prepared: &'b Prepared, sums: &[Integers]) -> usize {
         let (mut sums, mut effects) = (sums.iter(), 0);
-        for (entry, place) in prepared.batch.entries.iter().zip(&prepared.entries) {
+        self.changes.reserve(prepared.entries.len());
+        self.places.reserve(prepared.entries.len());
+        for (entry, place) in prepared.in_order() {
             let stored = match &entry.effect {
                 None => continue,
                 Some(Effect::Delete) => None,

@@ -30,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) fence: Option<Place>,
     /// One for each entry of the batch.
     pub(super) entries: Vec<Place>,
+    /// The order in which the entries are best read and written; empty if it is their own.
+    order: Vec<usize>,
     /// The commit that the moment of the preparation comes after.
     pub(super) seen_at: u64,
 }
@@ -37,7 +39,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(batch: Batch, moment: &Moment<'_>) -> Self {
         let spans = write_all(&batch);
-        let place = |span: &Span, look: Option<Keep>| {
+        let place = |span: &Span| {
             let key = spans.buffer.slice(span.key_start..span.key_end);
             Place {
                 key: Key { hash: moment.hasher().hash_one(&key[..]), bytes: key },
@@ -45,16 +47,25 @@ impl Prepared {
                     .then(|| spans.buffer.slice(span.key_end..span.put_end)),
                 seen: None,
             }
-            .looked_up_in(moment, look)
         };
-        let fence = spans.fence.as_ref().map(|span| place(span, Some(Keep::InCache)));
-        let entries = spans
-            .entries
-            .iter()
-            .zip(&batch.entries)
-            .map(|(span, entry)| place(span, look_at(entry)))
-            .collect();
-        Prepared { fence, entries, seen_at: moment.commit(), batch }
+        let mut fence = spans.fence.as_ref().map(place);
+        if let Some(fence) = &mut fence {
+            fence.look_up_in(moment, Keep::InCache);
+        }
+        let mut entries: Vec<Place> = spans.entries.iter().map(place).collect();
+        let order = order(&batch, &entries);
+        for entry in in_order(&order, entries.len()) {
+            if let Some(keep) = look_at(&batch.entries[entry]) {
+                entries[entry].look_up_in(moment, keep);
+            }
+        }
+        Prepared { fence, entries, order, seen_at: moment.commit(), batch }
+    }
+
+    /// The entries with their places, in the order in which they are best written.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&Entry, &Place)> {
+        let of = |entry: usize| (&self.batch.entries[entry], &self.entries[entry]);
+        in_order(&self.order, self.entries.len()).map(of)
     }
 
     /// The bytes of all keys and values.
@@ -65,12 +76,29 @@ impl Prepared {
 
 impl Place {
     /// What cannot be read now is left to the commit thread, which tells of the failure.
-    fn looked_up_in(mut self, moment: &Moment<'_>, look: Option<Keep>) -> Self {
-        if let Some(keep) = look {
-            self.seen = moment.load_stored(self.key.as_ref(), keep).ok();
-        }
-        self
+    fn look_up_in(&mut self, moment: &Moment<'_>, keep: Keep) {
+        self.seen = moment.load_stored(self.key.as_ref(), keep).ok();
     }
+}
+
+/// From so many entries on, a batch is read and written in the order of its keys. Neighbours lie in
+/// the same places of what is in memory, which is worth more than the sorting costs.
+const MANY: usize = 256;
+
+/// The order of the keys, where there are many. Sums come in the order of the entries, so that a
+/// batch that adds keeps it.
+fn order(batch: &Batch, places: &[Place]) -> Vec<usize> {
+    let adds = |entry: &Entry| matches!(entry.effect, Some(Effect::Add { .. }));
+    if places.len() < MANY || batch.entries.iter().any(adds) {
+        return Vec::new();
+    }
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_unstable_by(|&a, &b| places[a].key.bytes.cmp(&places[b].key.bytes));
+    order
+}
+
+fn in_order(order: &[usize], count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(|place| order.get(place).copied().unwrap_or(place))
 }
 
 /// Whether deciding an entry takes a look at its cell, and where what is found is to stay. What is

@@ -27,7 +27,7 @@ pub(super) struct Beside {
     pub(super) condition: Option<Condition>,
     pub(super) effect: Option<Effect>,
     /// What it is for, to explain a rejection.
-    pub(super) role: Role,
+    pub(super) role: Role<'static>,
 }
 
 /// Everything that a commit writes besides records and index entries.
