@@ -12,8 +12,8 @@ use crate::samples::Samples;
 use crate::system;
 use crate::workload::{self, Approval, RECORD_BYTES};
 
-/// How many records are loaded with one sync.
-const LOAD_BATCH: u64 = 1_000;
+/// How many records are handed over at once to be loaded.
+pub const LOAD_PART: u64 = 50_000;
 
 /// The most records that are written in one second.
 const WRITES_PER_SECOND_MAX: f64 = 50_000.0;
@@ -67,7 +67,7 @@ impl Measured {
 pub trait Contestant {
     fn name(&self) -> &'static str;
     fn folder(&self) -> &Path;
-    /// Loads records until there are as many as the store is to have. Measures each batch.
+    /// Loads records until there are as many as the store is to have. Measures each part of them.
     fn load(&mut self) -> Result<Measured>;
     fn run(&mut self, task: &Task) -> Result<Measured>;
     fn open(&mut self) -> Result<()>;
@@ -292,10 +292,10 @@ impl<R: Rival> Contestant for Stage<R> {
         let mut session = self.rival()?.session()?;
         while self.progress.records < self.size {
             let first = self.progress.records;
-            let end = self.size.min(first + LOAD_BATCH);
-            let batch: Vec<Approval> = (first..end).map(|number| self.approval(number)).collect();
+            let end = self.size.min(first + LOAD_PART);
+            let part: Vec<Approval> = (first..end).map(|number| self.approval(number)).collect();
             let watch = Watch::start();
-            wait(session.load(&batch))?;
+            wait(session.load(&part))?;
             let mut latencies = Samples::default();
             latencies.push(watch.elapsed() / (end - first) as u32);
             measured.add(watch.stop(latencies));

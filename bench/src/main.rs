@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use mimalloc::MiMalloc;
 
-use harness::{Contestant, Measured, Stage, Task};
+use harness::{Contestant, LOAD_PART, Measured, Stage, Task};
 use options::{Asked, Options};
 use report::{Compare, Row};
 use rivals::{keyloom::Keyloom, raw_fjall::RawFjall, sqlite::Sqlite};
@@ -163,7 +163,7 @@ impl Bench<'_> {
             let row = Row {
                 workload: "bulk load".into(),
                 compare: Compare::Throughput,
-                records_per_sample: 1_000.min(self.size),
+                records_per_sample: LOAD_PART.min(self.size),
                 rounds: 1,
                 measured,
             };

@@ -74,7 +74,7 @@ impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
     fn session(&self) -> Result<KeyloomSession> {
         let approvals = wait(self.store.documents("approval"))?;
         let tally = wait(self.store.documents("tally"))?;
-        Ok(KeyloomSession { store: self.store.clone(), approvals, tally })
+        Ok(KeyloomSession { approvals, tally })
     }
 
     fn close(self) -> Result<()> {
@@ -83,22 +83,15 @@ impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
 }
 
 pub struct KeyloomSession {
-    store: Store,
     approvals: Collection<Value>,
     tally: Collection<Value>,
 }
 
 impl Session for KeyloomSession {
     async fn load(&mut self, records: &[Approval]) -> Result<()> {
-        self.store
-            .transaction(async |transaction| {
-                let approvals = transaction.documents("approval")?;
-                for record in records {
-                    approvals.insert(&record.json)?;
-                }
-                Ok::<_, ::keyloom::Error>(())
-            })
-            .await?;
+        // It makes batches of as many records by itself.
+        let load = self.approvals.load(records.iter().map(|record| &record.json)).await?;
+        ensure!(load.inserted == records.len() as u64, "not all were loaded: {:?}", load.refused);
         Ok(())
     }
 

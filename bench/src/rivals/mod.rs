@@ -13,6 +13,9 @@ use crate::workload::Approval;
 /// How many records of a list are asked for.
 pub const LIST: usize = 20;
 
+/// How many records are loaded with one sync.
+pub const LOAD_BATCH: usize = 1_000;
+
 /// A store that is open.
 pub trait Rival: Sized + Send + Sync {
     const NAME: &'static str;
@@ -32,7 +35,7 @@ pub trait Rival: Sized + Send + Sync {
 /// own. Answers belong to the caller; they are given as the number of bytes that arrived, which
 /// the harness checks.
 pub trait Session {
-    /// Writes many new records with one sync.
+    /// Writes many new records, with one sync for every [`LOAD_BATCH`] of them.
     async fn load(&mut self, records: &[Approval]) -> Result<()>;
 
     /// Writes one new record. It is durable when this returns.

@@ -10,7 +10,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{LIST, Rival, Session};
+use super::{LIST, LOAD_BATCH, Rival, Session};
 use crate::workload::Approval;
 
 /// The newest first: what `desc` does to a timestamp.
@@ -143,7 +143,10 @@ fn held_id(value: &[u8]) -> Result<&str> {
 
 impl Session for RawSession {
     async fn load(&mut self, records: &[Approval]) -> Result<()> {
-        self.commit(records.iter().flat_map(writes).collect(), 0).await
+        for batch in records.chunks(LOAD_BATCH) {
+            self.commit(batch.iter().flat_map(writes).collect(), 0).await?;
+        }
+        Ok(())
     }
 
     async fn insert(&mut self, record: &Approval) -> Result<()> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, params};
 
-use super::{LIST, Rival, Session};
+use super::{LIST, LOAD_BATCH, Rival, Session};
 use crate::workload::Approval;
 
 const TABLES: &str = "
@@ -102,9 +102,12 @@ fn insert(connection: &Connection, record: &Approval) -> Result<()> {
 impl Session for SqliteSession {
     async fn load(&mut self, records: &[Approval]) -> Result<()> {
         let mut writer = self.writer();
-        let transaction = writer.transaction()?;
-        records.iter().try_for_each(|record| insert(&transaction, record))?;
-        Ok(transaction.commit()?)
+        for batch in records.chunks(LOAD_BATCH) {
+            let transaction = writer.transaction()?;
+            batch.iter().try_for_each(|record| insert(&transaction, record))?;
+            transaction.commit()?;
+        }
+        Ok(())
     }
 
     async fn insert(&mut self, record: &Approval) -> Result<()> {

@@ -6,10 +6,10 @@
 
 mod client;
 mod contest;
-#[path = "../system.rs"]
+#[path = "../../src/system.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 mod system;
-#[path = "../workload.rs"]
+#[path = "../../src/workload.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 mod workload;
 
