@@ -1,6 +1,6 @@
 //! The console in a browser, as a person would use it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fixture::{self, block_on, stored};
 use crate::support::TestServer;
@@ -45,6 +45,19 @@ impl Person {
             }
         }
         panic!("no {text:?} on {}: {}", self.browser.url(), self.browser.shown());
+    }
+
+    /// Looks until a script gives this; keys that were pressed may still lead somewhere.
+    #[track_caller]
+    pub fn notices(&self, script: &str, wanted: &Value) {
+        let mut seen = Value::Null;
+        for _ in 0..LOOKS {
+            seen = self.browser.run(script);
+            if seen == *wanted {
+                return;
+            }
+        }
+        panic!("{script} gives {seen} on {}, and not {wanted}", self.browser.url());
     }
 
     /// Waits for a job to be over, by looking at its page as a person does.

@@ -97,14 +97,13 @@ fn long_texts_of_a_record_are_read_whole() {
 #[test]
 fn the_first_step_by_keys_leads_to_the_content_and_shows_where_one_is() {
     let Some(person) = Person::with(Setup::default()) else { return };
-    let browser = &person.browser;
     person.open("/console/collections/approval/");
-    browser.press("\u{e004}");
-    let seen = browser.run(
+    person.browser.press("\u{e004}");
+    person.notices(
         "const at = document.activeElement; \
          return [at.textContent, getComputedStyle(at).outlineStyle, at.getBoundingClientRect().width > 20]",
+        &json!(["Skip to the content", "solid", true]),
     );
-    assert_eq!(seen, json!(["Skip to the content", "solid", true]));
-    browser.press("\u{e007}");
-    assert_eq!(browser.run("return document.activeElement.id"), "main");
+    person.browser.press("\u{e007}");
+    person.notices("return document.activeElement.id", &json!("main"));
 }

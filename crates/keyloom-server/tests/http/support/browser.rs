@@ -47,18 +47,7 @@ impl Browser {
 
     /// Starts a browser.
     pub fn start(setup: Setup) -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let told = "started successfully on port ";
-        let port = lines
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once(told)?.1.trim_end_matches('.').to_owned()))
-            .expect("the driver says on which port it listens");
+        let (driver, port) = start_driver();
         let agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let profile = tempfile::tempdir().unwrap();
         let data = format!("--user-data-dir={}", profile.path().display());
@@ -97,6 +86,9 @@ impl Browser {
         let scheme = if setup.is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": features }));
+        // Without a window nobody gives the page the focus at a known moment, and keys that are
+        // pressed before are lost.
+        self.devtools("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
         if setup.is_phone {
             let metrics =
                 json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
@@ -170,10 +162,11 @@ impl Browser {
                 ]
             })
             .collect();
-        self.post(
+        let failed = self.post(
             "/actions",
             &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }),
         );
+        assert!(failed.is_null(), "{failed}");
     }
 
     /// The windows, the first one first.
@@ -225,6 +218,34 @@ impl Browser {
         let mut answer = self.agent.get(format!("{}{path}", self.session)).call().unwrap();
         read(answer.body_mut())
     }
+}
+
+/// How many drivers are started before the test gives up.
+const DRIVERS: usize = 20;
+
+/// A driver and the port on which it listens. It asks for a free port for one kind of address and
+/// then takes the same for the other, which somebody else may have: then it ends without a word.
+fn start_driver() -> (Child, String) {
+    (0..DRIVERS).find_map(|_| try_driver()).expect("a driver that listens")
+}
+
+fn try_driver() -> Option<(Child, String)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let told = "started successfully on port ";
+    let port = BufReader::new(driver.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.split_once(told)?.1.trim_end_matches('.').to_owned()));
+    if port.is_none() {
+        drop(driver.kill());
+        drop(driver.wait());
+    }
+    Some((driver, port?))
 }
 
 fn read(body: &mut ureq::Body) -> Value {
