@@ -179,7 +179,7 @@ impl CommitThread {
         };
         self.work.note_group(asks.len());
         let mut positions = std::mem::take(&mut self.positions);
-        let mut group = Group::new(moment, &self.recent, Appends::new(&mut positions));
+        let mut group = Group::new(asks.len(), moment, &self.recent, Appends::new(&mut positions));
         let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
         let commit = group.commit();
         let (changes, appends) = group.finish();

@@ -70,13 +70,21 @@ pub(super) struct Group<'v, 'b> {
     moment: Moment<'v>,
     recent: &'v Recent,
     changes: Vec<Change<'b>>,
-    places: HashMap<&'b Key, usize, AsReckoned>,
+    /// Where among the changes each key is; `None` in a group of one batch, where nobody asks.
+    places: Option<HashMap<&'b Key, usize, AsReckoned>>,
     appends: Appends<'v>,
 }
 
 impl<'v, 'b> Group<'v, 'b> {
-    pub(super) fn new(moment: Moment<'v>, recent: &'v Recent, appends: Appends<'v>) -> Self {
-        Group { moment, recent, changes: Vec::new(), places: HashMap::default(), appends }
+    /// A group of so many batches.
+    pub(super) fn new(
+        batches: usize,
+        moment: Moment<'v>,
+        recent: &'v Recent,
+        appends: Appends<'v>,
+    ) -> Self {
+        let places = (batches > 1).then(HashMap::default);
+        Group { moment, recent, changes: Vec::new(), places, appends }
     }
 
     /// The number of the commit that this group will be.
@@ -108,7 +116,8 @@ impl<'v, 'b> Group<'v, 'b> {
     fn look_up(&self, place: Option<&Place>, seen_at: u64) -> Result<Option<Cell>> {
         let unprepared = || Error::new(ErrorKind::Internal, "a batch was not prepared as a whole");
         let Place { key, seen, .. } = place.ok_or_else(unprepared)?;
-        let stored = match (self.places.get(key), seen) {
+        let change = self.places.as_ref().and_then(|places| places.get(key));
+        let stored = match (change, seen) {
             (Some(&change), _) => self.changes[change].stored.as_deref().cloned(),
             (None, Some(seen)) if self.recent.is_unchanged_since(seen_at, key.hash) => seen.clone(),
             (None, _) => return self.moment.load(key.as_ref()),
@@ -126,7 +135,9 @@ impl<'v, 'b> Group<'v, 'b> {
     fn take_up(&mut self, prepared: &'b Prepared, sums: &[Integers]) -> usize {
         let (mut sums, mut effects) = (sums.iter(), 0);
         self.changes.reserve(prepared.entries.len());
-        self.places.reserve(prepared.entries.len());
+        if let Some(places) = &mut self.places {
+            places.reserve(prepared.entries.len());
+        }
         for (entry, place) in prepared.in_order() {
             let stored = match &entry.effect {
                 None => continue,
@@ -138,13 +149,18 @@ impl<'v, 'b> Group<'v, 'b> {
                 }
             };
             effects += 1;
-            match self.places.entry(&place.key) {
-                Slot::Occupied(slot) => self.changes[*slot.get()].stored = stored,
-                Slot::Vacant(slot) => {
-                    slot.insert(self.changes.len());
-                    self.changes.push(Change { key: &place.key, stored });
+            match self.places.as_mut().map(|places| places.entry(&place.key)) {
+                Some(Slot::Occupied(slot)) => {
+                    self.changes[*slot.get()].stored = stored;
+                    continue;
                 }
+                Some(Slot::Vacant(slot)) => {
+                    slot.insert(self.changes.len());
+                }
+                // A batch has each address once.
+                None => {}
             }
+            self.changes.push(Change { key: &place.key, stored });
         }
         effects
     }

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-/// How far ahead zeros are written at one time. The sync after it writes them too.
+/// How far ahead zeros are written at one time. The sync after it writes them too. For a batch that
+/// is larger there are none: it would have all its bytes written twice to save one wait.
 const STRETCH_BYTES: u64 = 256 * 1024;
 
 /// More than fjall writes into a journal before we first look: the making of a keyspace.
@@ -31,9 +32,10 @@ const FIRST_BYTES: u64 = 64 * 1024;
 const BLOCK_BYTES: u64 = 4096;
 
 /// What fjall writes for each cell besides its key and its bytes, and for each batch besides its
-/// cells; both are less.
-const CELL_OVERHEAD_BYTES: usize = 64;
-const BATCH_OVERHEAD_BYTES: u64 = 128;
+/// cells; both are less, 21 and 26 bytes. What is too much here leaves a gap without zeros after
+/// large batches.
+const CELL_OVERHEAD_BYTES: usize = 32;
+const BATCH_OVERHEAD_BYTES: u64 = 64;
 
 /// What is known of the journal that fjall writes.
 pub(super) struct Runway {
@@ -76,6 +78,11 @@ impl Runway {
             return;
         }
         self.look_for_next();
+        self.announced = bytes;
+        if bytes > STRETCH_BYTES {
+            self.cleared = self.cleared.max(next_block(self.reached));
+            return;
+        }
         let begun = self.cleared.max(next_block(self.reached - bytes));
         let end = next_block(self.reached) + STRETCH_BYTES;
         if let Some(journal) = self.journal.filter(|_| self.journal > self.inherited) {
@@ -83,7 +90,6 @@ impl Runway {
             let _ = write_zeros(&journal_path(&self.folder, journal), begun, end);
         }
         self.cleared = end;
-        self.announced = bytes;
     }
 
     /// Finds the journal that fjall has gone on to, if it has. It may have written there whatever
@@ -220,7 +226,8 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let write = (1_usize..100_000, 0_usize..100)
+        let bytes = prop_oneof![9 => 1_usize..100_000, 1 => 250_000_usize..350_000];
+        let write = (bytes, 0_usize..100)
             .prop_map(|(bytes, less)| Step::Write { bytes, less: less.min(bytes - 1) });
         let step = prop_oneof![8 => write, 2 => Just(Step::Rotate), 1 => Just(Step::Reopen)];
         prop::collection::vec(step, 1..20)
@@ -286,6 +293,26 @@ mod tests {
             assert!(journal > 0 || least >= 10_000, "only {least} bytes ahead");
             writer.rotate();
         }
+        writer.check();
+    }
+
+    #[test]
+    fn a_large_batch_is_written_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut runway = Runway::before_open(folder.path().into());
+        let mut writer = Writer::open(folder.path());
+        let blocks = || {
+            let file = File::open(writer.path()).unwrap();
+            file.sync_all().unwrap();
+            file.metadata().unwrap().blocks() * 512
+        };
+        runway.make_room(2 * STRETCH_BYTES);
+        assert_eq!(blocks(), 0, "there are zeros for a large batch");
+        runway.make_room(1_000);
+        runway.make_room(10_000);
+        assert!(blocks() >= STRETCH_BYTES, "the small one after it has none");
+        writer.write(2 * STRETCH_BYTES as usize, 1);
+        writer.write(11_000, 2);
         writer.check();
     }
 
