@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | whole | inserts: what is required is required, except what is generated |
 //! | replacement | replacements: fields of the key may be left out, since the path names them |
-//! | patch | merge patches: everything may be left out, `null` removes what is not required |
+//! | patch | merge patches: everything may be left out, `null` removes what is not required; names have no dots, which would look like paths, unless they are data |
 //! | stored | answers: what is generated is there, and so are the counters |
 //!
 //! Counters, and fields of the key where the path names them, are `readOnly`: a record may be sent
@@ -34,6 +34,22 @@ struct Making<'d> {
     whole_key: Option<&'d str>,
     /// The field that need not be named, since the caller is the owner.
     implied: Option<&'d str>,
+    /// Whether objects are merged into what is there, as in a patch outside of arrays.
+    is_merged: bool,
+}
+
+impl Making<'_> {
+    /// What the members are that nothing is declared for.
+    fn any_other(self) -> Value {
+        schema_named(if self.is_merged { "Change" } else { "Json" })
+    }
+
+    /// Adds to the schema of an object whose names are no data what they must be.
+    fn restrict_names(self, object: &mut Map<String, Value>) {
+        if self.is_merged {
+            object.insert("propertyNames".to_owned(), name_in_patch());
+        }
+    }
 }
 
 /// A node of the tree that the paths of fields make.
@@ -58,7 +74,8 @@ pub(super) fn record(collection: &CollectionDeclaration, form: Form, is_user: bo
     let implied = collection.owner.as_deref().filter(|_| is_user);
     let whole_key = keys::whole_key(&collection.key);
     let whole_key = whole_key.as_deref();
-    let making = Making { form, in_key: &in_key, whole_key, implied };
+    let is_merged = form == Form::Patch;
+    let making = Making { form, in_key: &in_key, whole_key, implied, is_merged };
     let mut schema = Value::Object(root.object(making, ""));
     // An object has properties, which are an object: neither can fail.
     if form != Form::Patch {
@@ -108,22 +125,31 @@ impl Node<'_> {
         if !required.is_empty() {
             schema.insert("required".to_owned(), required.into());
         }
-        schema.insert("additionalProperties".to_owned(), schema_named("Json"));
+        schema.insert("additionalProperties".to_owned(), making.any_other());
+        making.restrict_names(&mut schema);
         schema
     }
 
     /// The schema of the value at this node.
     fn schema(&self, making: Making, is_required: bool, path: &str) -> Value {
         let is_map = matches!(self.kind(), Some(FieldType::Map));
-        let element = self.members.get("*").map(|below| below.schema(making, false, path));
-        let mut schema = match (self.kind(), element) {
+        let mut schema = match (self.kind(), self.members.get("*")) {
             (_, Some(element)) if is_map => {
-                json!({ "type": "object", "additionalProperties": element })
+                json!({ "type": "object", "additionalProperties": element.schema(making, false, path) })
             }
-            (_, Some(element)) => json!({
-                "type": ["array", "object"], "items": element.clone(),
-                "additionalProperties": element,
-            }),
+            (_, Some(element)) => {
+                let item = element.schema(Making { is_merged: false, ..making }, false, path);
+                let mut schema = object([
+                    ("type", json!(["array", "object"])),
+                    ("items", item),
+                    ("additionalProperties", element.schema(making, false, path)),
+                ]);
+                making.restrict_names(&mut schema);
+                schema.into()
+            }
+            (Some(FieldType::Map), None) => {
+                json!({ "type": "object", "additionalProperties": making.any_other() })
+            }
             (Some(kind), None) => field(kind),
             (None, None) if is_required => Value::Object(self.object(making, path)),
             // What is declared below it is typed; anything else may be there instead.
@@ -163,6 +189,11 @@ impl Node<'_> {
     fn is_record_point(&self) -> bool {
         matches!(self.kind(), Some(FieldType::Point { of: PointOf::Record, .. }))
     }
+}
+
+/// The names of members that a patch changes.
+pub(super) fn name_in_patch() -> Value {
+    json!({ "pattern": "^[^.]*$" })
 }
 
 /// The schema of one value.

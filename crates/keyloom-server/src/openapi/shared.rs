@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::name_in_patch;
 use super::parts::answer;
 use super::{object, schema_named};
 
@@ -9,6 +10,7 @@ use super::{object, schema_named};
 pub(super) fn schemas() -> Map<String, Value> {
     object([
         ("Json", free_json()),
+        ("Change", change()),
         ("NoObject", no_object()),
         ("Problem", problem()),
         ("Trouble", trouble()),
@@ -24,6 +26,21 @@ fn free_json() -> Value {
         "anyOf": [
             schema_named("NoObject"),
             { "type": "object", "additionalProperties": schema_named("Json") },
+        ],
+    })
+}
+
+/// Any JSON that is merged into what is there.
+fn change() -> Value {
+    json!({
+        "description": "any JSON; names in objects have no dots",
+        "anyOf": [
+            schema_named("NoObject"),
+            {
+                "type": "object",
+                "propertyNames": name_in_patch(),
+                "additionalProperties": schema_named("Change"),
+            },
         ],
     })
 }

@@ -269,6 +269,55 @@ fn answers_are_described_as_the_caller_gets_them() {
 }
 
 #[test]
+fn patches_are_described_as_they_are_taken() {
+    let server = TestServer::start(
+        r#"
+        [collection.thing]
+        key = "thing:{id}"
+        [collection.thing.fields]
+        id = "text"
+        "inner.size" = "integer"
+        labels = "map"
+        tags = "map"
+        "tags.*" = "text"
+        "parts.*.code" = "text"
+        "#,
+    );
+    server.json("PUT", "/v1/collections/thing/records/a", &json!({})).expect(201);
+    let document = server.get("/openapi.json").expect(200);
+    let schema = json!({
+        "$ref": "#/components/schemas/thing.patch",
+        "components": document["components"],
+    });
+    let described = jsonschema::validator_for(&schema).unwrap();
+    let nested = |name: &str| json!({ name: { "x": 1 } });
+    let dotted = json!({ "a.b": 1 });
+    for (patch, is_good) in [
+        (dotted.clone(), false),
+        (json!({ "": 1, "ab": { "c": 1 } }), true),
+        (json!({ "free": dotted }), false),
+        (json!({ "free": { "deep": dotted } }), false),
+        (json!({ "free": [dotted, { "deep": dotted }] }), true),
+        (json!({ "inner": { "size": 1, "a.b": 1 } }), false),
+        (json!({ "inner": { "size": 1, "other": dotted } }), false),
+        (json!({ "labels": dotted }), true),
+        (json!({ "labels": nested("a.b") }), true),
+        (json!({ "labels": { "a.b": dotted } }), false),
+        (json!({ "tags": { "a.b": "text" } }), true),
+        (json!({ "parts": [{ "code": "text", "a.b": 1 }] }), true),
+        (json!({ "parts": { "one": { "code": "text", "a.b": 1 } } }), false),
+        (json!({ "parts": { "a.b": { "code": "text" } } }), false),
+        (json!({ "parts": { "one": { "code": "text" } } }), true),
+    ] {
+        assert_eq!(described.is_valid(&patch), is_good, "{patch} as described");
+        let merge_patch = [("content-type", "application/merge-patch+json")];
+        let path = "/v1/collections/thing/records/a";
+        let answer = server.send("PATCH", path, &merge_patch, patch.to_string());
+        answer.expect(if is_good { 200 } else { 422 });
+    }
+}
+
+#[test]
 fn nobody_reads_of_what_they_may_not_see() {
     let guarded = Guarded::start();
     let document = |token: &str| guarded.get(token, "/openapi.json").expect(200);
