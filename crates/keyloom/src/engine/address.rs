@@ -1,6 +1,8 @@
 //! Where a cell is: a space, an area in it, and a key in that.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,9 +19,60 @@ pub const VALUE_BYTES_MAX: usize = 380 * 1024;
 /// The longest name of a space or an area, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
+/// The space that is used unless another is named.
+const MAIN: &str = "main";
+
+/// A name. Every address has two, and those that most have are copied without counting: a count that
+/// all threads change is not for nothing.
+#[derive(Clone)]
+enum Name {
+    Fixed(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Name {
+    /// A name as it was given, or the fixed one that is the same.
+    fn new(name: &str, fixed: &'static str) -> Self {
+        if name == fixed { Name::Fixed(fixed) } else { Name::Shared(name.into()) }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Name::Fixed(text) => text,
+            Name::Shared(text) => text,
+        }
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text().cmp(other.text())
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text().hash(state);
+    }
+}
+
 /// An isolated keyspace, and the largest unit of atomicity.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Space(Arc<str>);
+pub struct Space(Name);
 
 impl Space {
     /// A space by its name: 1 to 64 of `A-Z a-z 0-9 . _ -`.
@@ -31,29 +84,29 @@ impl Space {
             )
             .with("space", format_args!("{name:?}")));
         }
-        Ok(Space(name.into()))
+        Ok(Space(Name::new(name, MAIN)))
     }
 
     /// The space that is used unless another is named.
     pub fn main() -> Self {
-        Space("main".into())
+        Space(Name::Fixed(MAIN))
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        &self.0
+        self.0.text()
     }
 }
 
 impl fmt::Debug for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.name())
     }
 }
 
 /// A part of a space with its own key texts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Area(Arc<str>);
+pub struct Area(Name);
 
 impl Area {
     /// An area by its name: up to 64 of `A-Z a-z 0-9 . _ -`; the empty name is the default area.
@@ -65,28 +118,28 @@ impl Area {
             )
             .with("area", format_args!("{name:?}")));
         }
-        Ok(Area(name.into()))
+        Ok(Area(Name::new(name, "")))
     }
 
     /// The area that collections share unless they declare one.
     pub fn default_area() -> Self {
-        Area("".into())
+        Area(Name::Fixed(""))
     }
 
     /// Keyloom's own area, whose name no user can declare.
     pub fn own() -> Self {
-        Area("~".into())
+        Area(Name::Fixed("~"))
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        &self.0
+        self.0.text()
     }
 }
 
 impl fmt::Debug for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}]", self.0)
+        write!(f, "[{}]", self.name())
     }
 }
 
@@ -160,6 +213,8 @@ impl fmt::Display for ShowKey<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+    use std::hash::BuildHasher as _;
+
     use super::*;
 
     #[test]
@@ -183,6 +238,18 @@ mod tests {
         assert_eq!(Area::new("").unwrap(), Area::default_area());
         assert_eq!(Space::new("").unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(Space::new("main").unwrap(), Space::main());
+    }
+
+    /// Names are compared, ordered and hashed by their text, however they are kept.
+    #[test]
+    fn a_name_is_its_text() {
+        let kept_apart = [Name::Fixed("b"), Name::Shared("b".into())];
+        let hasher = std::hash::RandomState::new();
+        let hashes = kept_apart.clone().map(|name| hasher.hash_one(name));
+        assert!(kept_apart[0] == kept_apart[1] && hashes[0] == hashes[1]);
+        for name in kept_apart {
+            assert!(Name::Shared("a".into()) < name && name < Name::Fixed("c"));
+        }
     }
 
     #[test]

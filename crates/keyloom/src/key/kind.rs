@@ -1,5 +1,7 @@
 //! The types that a field of a key can have.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::codec::Codec;
@@ -35,10 +37,14 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether a value is of this type; the error is the reason why it is not.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        // The commonest answers need no codec.
+        // The commonest answers need no bytes.
         match (self, value) {
             (Kind::Text, Value::String(_)) => return Ok(()),
             (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
+            (
+                Kind::Id | Kind::Code(_) | Kind::Uuid { .. } | Kind::DateTime,
+                Value::String(text),
+            ) => return self.plain_codec().check_text(text),
             // A record has the place itself; a geohash stands for one in keys and questions only.
             (Kind::Point { lat, lon }, value) if !value.is_object() => {
                 return Err(describe_place(lat, lon));
@@ -78,7 +84,7 @@ fn describe_place(lat: &str, lon: &str) -> String {
 /// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet
 /// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), everything else for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CodePattern(pub(crate) String);
+pub(crate) struct CodePattern(pub(crate) Arc<str>);
 
 #[cfg(test)]
 mod tests {

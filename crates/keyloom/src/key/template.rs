@@ -87,7 +87,8 @@ impl Template {
         }
         let key = self.write_up_to(values)?;
         check_length(key.len(), |reason| self.refuse_length(values, reason))?;
-        Ok(key.into())
+        // What is as long as its room needs no count of its users before it has a second one.
+        Ok(key.into_boxed_slice().into())
     }
 
     /// The refusal of a key that is too long, or empty: its longest text is to blame.

@@ -64,6 +64,9 @@ pub(crate) struct Collection {
     pub(crate) owner: Option<Path>,
     /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
+    /// Whether a field is a point of the record itself; without one, the value of a path is what
+    /// lies there.
+    pub(crate) has_record_points: bool,
     /// Indexes of all kinds, and the one that Keyloom keeps for itself where records expire.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
     /// Counts and sums. No index has the name of one.
@@ -324,7 +327,8 @@ impl Collection {
     /// The value that a key is made of, at a path without `*`. `None` when it is missing or
     /// `null`: the record has no such value.
     pub(crate) fn value<'v>(&self, path: &Path, record: &'v Value) -> Option<&'v Value> {
-        match self.fields.get(path) {
+        let field = if self.has_record_points { self.fields.get(path) } else { None };
+        match field {
             Some(field) => field.value(record),
             None => path.get(record).filter(|value| !value.is_null()),
         }

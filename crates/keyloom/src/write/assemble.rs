@@ -157,8 +157,10 @@ impl<'w> Work<'w> {
 pub(crate) enum Role<'w> {
     /// The record of that change.
     Record(usize),
-    /// An index key of that change.
-    Entry(usize, &'w Arc<Index>, Bytes),
+    /// An entry of that change, which several records may have, and has no condition.
+    Entry(usize),
+    /// A key of that index which one record alone may have, for that change.
+    Claim(usize, &'w Arc<Index>, Bytes),
     /// A cell of a record's history, which has no condition.
     History,
     /// The answer to the idempotency key of the write.
@@ -232,6 +234,10 @@ pub(crate) async fn assemble<'w>(
     Ok(builder.assembled)
 }
 
+fn entry_role<'w>(change: usize, index: &'w Arc<Index>, key: &Bytes) -> Role<'w> {
+    if index.claims { Role::Claim(change, index, key.clone()) } else { Role::Entry(change) }
+}
+
 struct Builder<'w> {
     assembled: Assembled<'w>,
     places: Places,
@@ -296,7 +302,7 @@ impl<'w> Builder<'w> {
                 }
                 EntryStep::Remove => (None, Effect::Delete),
             };
-            let role = Role::Entry(place, index, address.key.clone());
+            let role = entry_role(place, index, &address.key);
             self.push(role, address, condition, Some(effect));
             return Ok(());
         };
@@ -306,7 +312,7 @@ impl<'w> Builder<'w> {
             // guarantees that it has it: the claim passes on.
             (EntryStep::Claim(bytes) | EntryStep::Rewrite(bytes), Some(Effect::Delete)) => {
                 entry.effect = Some(Effect::Put { stamp, bytes });
-                self.assembled.roles[found] = Role::Entry(place, index, address.key.clone());
+                self.assembled.roles[found] = entry_role(place, index, &address.key);
                 Ok(())
             }
             // The same the other way round: what was put stays, without the condition.
@@ -324,7 +330,7 @@ impl<'w> Builder<'w> {
             (_, effect) => {
                 entry.effect = effect;
                 let rival = match &self.assembled.roles[found] {
-                    Role::Entry(other, ..) | Role::Record(other) => {
+                    Role::Entry(other) | Role::Claim(other, ..) | Role::Record(other) => {
                         Holder::Record(&changes[*other].key)
                     }
                     _ => Holder::Unknown,
@@ -368,7 +374,7 @@ pub(crate) fn explain(
     let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
     match &roles[place] {
         Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
-        Role::History => {
+        Role::History | Role::Entry(_) => {
             Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
         }
         Role::Idempotency => Refused::Final(came_first()),
@@ -407,7 +413,7 @@ pub(crate) fn explain(
                 )),
             }
         }
-        Role::Entry(place, index, key) => {
+        Role::Claim(place, index, key) => {
             let collection = &changes[*place].collection;
             let value = rejection.found.as_ref().and_then(|cell| cell.bytes());
             let found = value.and_then(|value| record_key_of(collection, index, key, value));

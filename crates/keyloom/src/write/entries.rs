@@ -112,6 +112,8 @@ pub(crate) fn entries_of<'i>(
     lenience: Lenience,
 ) -> Result<Vec<OwnedEntry<'i>>> {
     let mut all = Vec::new();
+    // Indexes with entries of one form mostly come one after the other.
+    let mut last: Option<(&Holds, Bytes)> = None;
     for index in collection.indexes.values().filter(|index| maintained(index)) {
         let keys = match lenience {
             Lenience::Strict => entry_keys_of(collection, index, image.value),
@@ -120,7 +122,11 @@ pub(crate) fn entries_of<'i>(
         match keys {
             Ok(keys) if keys.is_empty() => {}
             Ok(keys) => {
-                let value = entry_value(index, image);
+                let value = match last.take() {
+                    Some((holds, value)) if *holds == index.holds => value,
+                    _ => entry_value(index, image),
+                };
+                last = Some((&index.holds, value.clone()));
                 all.extend(keys.into_iter().map(|key| OwnedEntry {
                     index,
                     key,
@@ -164,42 +170,53 @@ fn keys_of(
     if index.condition.as_ref().is_some_and(|condition| !condition.holds(record)) {
         return Ok(Vec::new());
     }
+    let Some(star) = &index.star else {
+        let whole = Element { name: None, value: record };
+        return Ok(key_of(collection, index, record, &whole, sparse)?.into_iter().collect());
+    };
     let mut keys: Vec<Bytes> = Vec::new();
-    for element in elements(collection, index, record)? {
-        let Some(values) = segment_values(collection, index, record, &element, sparse)? else {
-            continue;
-        };
-        let key =
-            index.key.encode(&values).map_err(|refusal| refused(collection, index, refusal))?;
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
+    for element in elements(collection, index, star, record)? {
+        let key = key_of(collection, index, record, &element, sparse)?;
+        keys.extend(key.filter(|key| !keys.contains(key)));
     }
     if keys.len() > index.max {
         let message = "a record has too many entries for an index; raise its `max`";
         let error = in_index(ErrorKind::LimitExceeded, message, collection, index);
-        let error = index.star.iter().fold(error, |error, star| error.with("field", star));
-        return Err(error.with("entries", keys.len()).with("max", index.max));
+        return Err(error.with("field", star).with("entries", keys.len()).with("max", index.max));
     }
     Ok(keys)
 }
 
-/// One element of the array or map that a multi-valued index walks over.
+/// The key for one element; `None` when a value is missing, and that means no entry.
+fn key_of<'v>(
+    collection: &Collection,
+    index: &Index,
+    record: &'v Value,
+    element: &'v Element<'v>,
+    sparse: bool,
+) -> Result<Option<Bytes>> {
+    let Some(values) = segment_values(collection, index, record, element, sparse)? else {
+        return Ok(None);
+    };
+    let key = index.key.encode(&values).map_err(|refusal| refused(collection, index, refusal))?;
+    Ok(Some(key))
+}
+
+/// One element of the array or map that a multi-valued index walks over, or the record as a whole for
+/// an index that walks over none.
 struct Element<'v> {
     /// The name of a map's member, as a value for keys.
     name: Option<Value>,
     value: &'v Value,
 }
 
-/// The elements that make entries: for an index without `*` one that stands for the record.
+/// The elements of the array or map at this path.
 fn elements<'v>(
     collection: &Collection,
     index: &Index,
+    star: &Path,
     record: &'v Value,
 ) -> Result<Vec<Element<'v>>> {
-    let Some(star) = &index.star else {
-        return Ok(vec![Element { name: None, value: record }]);
-    };
     match star.get(record) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => {

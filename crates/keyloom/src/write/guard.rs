@@ -45,9 +45,8 @@ fn is_exposed(
     assembled: &Assembled<'_>,
     place: usize,
 ) -> bool {
-    let Role::Entry(change, index, _) = &assembled.roles[place] else { return false };
-    index.claims
-        && assembled.batch.entries[place].condition.is_none()
+    let Role::Claim(change, index, _) = &assembled.roles[place] else { return false };
+    assembled.batch.entries[place].condition.is_none()
         && *loaded.state(&changes[*change].collection.name, &index.name) == IndexState::Building
 }
 
@@ -57,7 +56,7 @@ fn rest_on(
     place: usize,
     cell: Option<&Cell>,
 ) {
-    let Role::Entry(change, index, key) = assembled.roles[place].clone() else { return };
+    let Role::Claim(change, index, key) = assembled.roles[place].clone() else { return };
     let change = &changes[change];
     let holder =
         cell.and_then(|cell| record_key_of(&change.collection, index, &key, cell.bytes()?));

@@ -48,7 +48,7 @@ pub(super) async fn make_way<'v>(
             changes = tried.to_vec();
             changes[*place].before = with_counters(session, asked, before).await?;
         }
-        Role::Entry(place, index, key) => {
+        Role::Claim(place, index, key) => {
             let collection = &tried[*place].collection;
             let claim = Claim { collection, index, key };
             match claim.holder(session, tried, rejection.found.as_ref()).await? {
@@ -60,7 +60,8 @@ pub(super) async fn make_way<'v>(
                 Holder::Unsettled => changes = tried.to_vec(),
             }
         }
-        Role::Read
+        Role::Entry(_)
+        | Role::Read
         | Role::Lease(_)
         | Role::History
         | Role::Idempotency

@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 
 use super::super::decide::is_looked_up;
-use super::super::{Address, Batch, Effect, Entry, Space};
+use super::super::{Address, Batch, Condition, Effect, Entry, Space};
 use super::hashed::Key;
 use super::layout;
 use super::view::{Keep, Moment};
@@ -50,13 +50,13 @@ impl Prepared {
         };
         let mut fence = spans.fence.as_ref().map(place);
         if let Some(fence) = &mut fence {
-            fence.look_up_in(moment, Keep::InCache);
+            fence.look_up_in(moment, Look::InCaches(Keep::InCache));
         }
         let mut entries: Vec<Place> = spans.entries.iter().map(place).collect();
         let order = order(&batch, &entries);
         for entry in in_order(&order, entries.len()) {
-            if let Some(keep) = look_at(&batch.entries[entry]) {
-                entries[entry].look_up_in(moment, keep);
+            if let Some(look) = look_at(&batch.entries[entry]) {
+                entries[entry].look_up_in(moment, look);
             }
         }
         Prepared { fence, entries, order, seen_at: moment.commit(), batch }
@@ -76,8 +76,12 @@ impl Prepared {
 
 impl Place {
     /// What cannot be read now is left to the commit thread, which tells of the failure.
-    fn look_up_in(&mut self, moment: &Moment<'_>, keep: Keep) {
-        self.seen = moment.load_stored(self.key.as_ref(), keep).ok();
+    fn look_up_in(&mut self, moment: &Moment<'_>, look: Look) {
+        let found = match look {
+            Look::InCaches(keep) => moment.load_stored(self.key.as_ref(), keep),
+            Look::PastCaches => moment.load_past_caches(&self.key.bytes),
+        };
+        self.seen = found.ok();
     }
 }
 
@@ -101,13 +105,24 @@ fn in_order(order: &[usize], count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(|place| order.get(place).copied().unwrap_or(place))
 }
 
-/// Whether deciding an entry takes a look at its cell, and where what is found is to stay. What is
-/// added to, a counter or the count of a group, will be asked for again, as fences are. Other
-/// cells were read already by whoever makes a condition of them, or are expected to be absent.
-fn look_at(entry: &Entry) -> Option<Keep> {
-    match &entry.effect {
-        Some(Effect::Add { .. }) => Some(Keep::InCache),
-        _ => is_looked_up(entry).then_some(Keep::Nowhere),
+/// Where to look for a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// In the caches first, and where what is found stays.
+    InCaches(Keep),
+    /// No cache can have it.
+    PastCaches,
+}
+
+/// Whether deciding an entry takes a look at its cell, and where. What is added to, a counter or the
+/// count of a group, will be asked for again, as fences are. Cells that are to be absent mostly are,
+/// and caches know nothing of what is absent. Others were read already by whoever makes a condition
+/// of them.
+fn look_at(entry: &Entry) -> Option<Look> {
+    match entry {
+        Entry { effect: Some(Effect::Add { .. }), .. } => Some(Look::InCaches(Keep::InCache)),
+        Entry { condition: Some(Condition::Absent), .. } => Some(Look::PastCaches),
+        entry => is_looked_up(entry).then_some(Look::InCaches(Keep::Nowhere)),
     }
 }
 

@@ -174,17 +174,23 @@ impl Moment<'_> {
 
     /// The cell at a stored key as it is stored, from the cache or from fjall.
     pub(super) fn load_stored(&self, key: KeyRef<'_>, keep: Keep) -> Result<Option<Bytes>> {
-        let Published { commit, snapshot, cells } = &*self.published;
         let Caches { records, record_hits, .. } = self.caches;
-        let kept = records.get(key, *commit);
+        let kept = records.get(key, self.commit());
         record_hits.note(kept.is_some());
         if kept.is_some() {
             return Ok(kept);
         }
-        let loaded = snapshot.get(cells, key.bytes).map_err(fault::reading)?;
+        let loaded = self.load_past_caches(key.bytes)?;
         if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
-            records.fill(key, *commit, loaded);
+            records.fill(key, self.commit(), loaded);
         }
+        Ok(loaded)
+    }
+
+    /// The cell at a stored key as it is stored, from fjall.
+    pub(super) fn load_past_caches(&self, stored_key: &[u8]) -> Result<Option<Bytes>> {
+        let Published { snapshot, cells, .. } = &*self.published;
+        let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
         Ok(loaded.map(Bytes::from))
     }
 

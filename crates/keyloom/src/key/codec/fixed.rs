@@ -58,6 +58,20 @@ impl Position {
     }
 }
 
+/// See [`Codec::shape`].
+struct Shape<'c> {
+    text: &'c [u8],
+    any: u8,
+    alphabet: &'static Alphabet,
+}
+
+impl Shape<'_> {
+    /// Whether a byte may stand where the shape shows another.
+    fn allows(&self, shown: u8, byte: u8) -> bool {
+        if shown == self.any { self.alphabet.class.contains(byte) } else { byte == shown }
+    }
+}
+
 impl Codec {
     /// How many bytes every value takes, for codecs of which that is so.
     pub(in crate::key) fn width(&self) -> Option<usize> {
@@ -90,26 +104,36 @@ impl Codec {
         }
     }
 
+    /// The shape of codecs in which some characters stand for themselves: all but one, which stands
+    /// for any of an alphabet.
+    fn shape(&self) -> Option<Shape<'_>> {
+        match self {
+            Codec::DateTime => {
+                Some(Shape { text: calendar::SHAPE, any: b'0', alphabet: &alphabet::DIGITS })
+            }
+            Codec::Code(CodePattern(pattern)) => {
+                Some(Shape { text: pattern.as_bytes(), any: b'*', alphabet: &alphabet::CODE })
+            }
+            _ => None,
+        }
+    }
+
     /// What may stand at a position within the width.
     pub(in crate::key) fn position(&self, place: usize) -> Position {
         if let Some(alphabet) = self.alphabet() {
             return Position::of(alphabet);
         }
+        if let Some(Shape { text, any, alphabet }) = self.shape() {
+            let shown = text[place];
+            return if shown == any { Position::of(alphabet) } else { Position::literal(shown) };
+        }
         match self {
-            Codec::DateTime => match calendar::SHAPE[place] {
-                b'0' => Position::of(&alphabet::DIGITS),
-                literal => Position::literal(literal),
-            },
             Codec::Uuid { version } => match (place, version) {
                 (12, Some(version)) => {
                     Position::some_of(&[version_digit(*version)], &alphabet::HEX)
                 }
                 (16, Some(_)) => Position::some_of(b"89ab", &alphabet::HEX),
                 _ => Position::of(&alphabet::HEX),
-            },
-            Codec::Code(CodePattern(pattern)) => match pattern.as_bytes()[place] {
-                b'*' => Position::of(&alphabet::CODE),
-                literal => Position::literal(literal),
             },
             // Codecs without a width are never asked.
             _ => Position::of(&alphabet::DIGITS),
@@ -175,12 +199,14 @@ impl Codec {
 
     /// The first place whose byte may not stand there.
     fn wrong_place(&self, bytes: &[u8]) -> Option<usize> {
-        match self.alphabet() {
-            Some(alphabet) => bytes.iter().position(|&byte| !alphabet.class.contains(byte)),
-            None => {
-                (0..bytes.len()).find(|&place| !self.position(place).allowed.contains(bytes[place]))
-            }
+        if let Some(alphabet) = self.alphabet() {
+            return bytes.iter().position(|&byte| !alphabet.class.contains(byte));
         }
+        if let Some(shape) = self.shape() {
+            let mut shown = bytes.iter().zip(shape.text);
+            return shown.position(|(&byte, &shown)| !shape.allows(shown, byte));
+        }
+        (0..bytes.len()).find(|&place| !self.position(place).allowed.contains(bytes[place]))
     }
 
     fn write_ascending(&self, value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
@@ -219,7 +245,8 @@ impl Codec {
         Ok(())
     }
 
-    fn check_text(&self, text: &str) -> Result<(), String> {
+    /// Whether a text is one of a codec whose values are texts of a fixed width.
+    pub(in crate::key) fn check_text(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() < width {
             let found = text.chars().count();

@@ -156,7 +156,7 @@ fn code(pattern: &str, trail: &Trail, problems: &mut Problems) -> Option<CodePat
         );
         return None;
     }
-    Some(CodePattern(pattern.to_owned()))
+    Some(CodePattern(pattern.into()))
 }
 
 fn point(

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::body::BodySchema;
 use super::declaration::{CollectionDeclaration, LogDeclaration, SchemaDeclaration};
-use super::model::{Collection, Schema};
+use super::model::{Collection, FieldKind, Schema};
 use super::problem::{Problems, Trail};
 use super::target::recipe_of;
 use crate::engine::Area;
@@ -129,6 +129,10 @@ fn collection(
         access,
         owner,
         key,
+        has_record_points: fields
+            .compiled
+            .values()
+            .any(|field| matches!(field.kind, FieldKind::RecordPoint { .. })),
         fields: fields.compiled,
         indexes: indexes.into_iter().map(|found| (found.index.name.clone(), found.index)).collect(),
         aggregates,
