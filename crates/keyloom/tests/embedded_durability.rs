@@ -192,6 +192,60 @@ async fn held_writer_process() {
     held.await.unwrap();
 }
 
+const LOST_BYTES: usize = 4096;
+const LARGE_BYTES: usize = 20_000;
+
+/// A store after a loss of power: of one of its large values a stretch reads as zeros. `at` says how
+/// far into the journal that is, in large values.
+fn store_without_power(at: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Child::start("large_writer_process", folder.path());
+    assert_eq!(child.line().unwrap(), "written");
+    child.kill();
+    let journal = folder.path().join("cells/0.jnl");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let place = at * LARGE_BYTES + LARGE_BYTES / 2;
+    assert_eq!(&bytes[place..place + LOST_BYTES], "v".repeat(LOST_BYTES).as_bytes());
+    bytes[place..place + LOST_BYTES].fill(0);
+    std::fs::write(&journal, bytes).unwrap();
+    folder
+}
+
+/// Not a test of its own: the process whose last batch is not whole.
+#[tokio::test]
+async fn large_writer_process() {
+    let Some(folder) = folder_of_child() else { return };
+    let store = Embedded::open(folder, options()).unwrap();
+    for number in 0..3 {
+        store.commit(put(&format!("key {number}"), &"v".repeat(LARGE_BYTES))).await.unwrap();
+    }
+    say("written");
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn a_last_batch_that_lost_a_part_with_the_power_is_as_if_it_was_never_written() {
+    let folder = store_without_power(2);
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(keys_of(&store).await, ["key 0", "key 1"]);
+    assert_eq!(text_at(&store, "key 1").await.unwrap(), "v".repeat(LARGE_BYTES));
+    store.commit(put("key 3", "")).await.unwrap();
+    drop(store);
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    assert_eq!(keys_of(&store).await, ["key 0", "key 1", "key 3"]);
+}
+
+#[tokio::test]
+async fn damage_that_other_batches_follow_is_told_and_nothing_is_cut_off() {
+    let folder = store_without_power(1);
+    let journal = folder.path().join("cells/0.jnl");
+    let before = std::fs::read(&journal).unwrap();
+    let error = Embedded::open(folder.path(), options()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.context_value("path").is_some() && error.context_value("reason").is_some());
+    assert!(std::fs::read(&journal).unwrap() == before, "the journal was changed");
+}
+
 #[tokio::test]
 async fn relaxed_commits_are_acknowledged_before_the_sync_and_survive_the_process() {
     let folder = tempfile::tempdir().unwrap();

@@ -19,6 +19,7 @@ use super::group::Change;
 use super::log::Changes;
 use super::options::Options;
 use super::runway::{Runway, journal_path, last_journal};
+use super::torn::cut_torn_batch;
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -96,7 +97,12 @@ impl Database {
     /// Opens what is in the folder, or creates it.
     pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
         let at = |error| fault::opening(folder.path(), error);
-        let runway = Runway::before_open(folder.cells_path());
+        let inherited = last_journal(&folder.cells_path());
+        if let Some(last) = inherited {
+            let journal = journal_path(&folder.cells_path(), last);
+            cut_torn_batch(&journal).map_err(|error| at(error.into()))?;
+        }
+        let runway = Runway::new(folder.cells_path(), inherited);
         let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
             blocks_worth_keeping(disk_bytes(&folder.cells_path().join(TABLES_FOLDER)))
         });

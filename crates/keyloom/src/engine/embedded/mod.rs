@@ -9,7 +9,8 @@
 //! [`runway`] ahead of its journal, [`view`] shows them, with [`cache`] (of [`small`] cells and
 //! [`large`] ones) and [`stretches`] in front, and [`log`] is what batches append. Keys go all this
 //! way with their hashes: [`hashed`].
-//! [`folder`] says whose folder it is, and [`fault`] what a failure means.
+//! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
+//! a failure means.
 
 mod cache;
 mod commit;
@@ -30,6 +31,7 @@ mod recent;
 mod runway;
 mod small;
 mod stretches;
+mod torn;
 mod view;
 
 use std::fmt;

@@ -53,9 +53,9 @@ pub(super) struct Runway {
 }
 
 impl Runway {
-    /// Notes which journals there are, before fjall opens the folder.
-    pub(super) fn before_open(folder: PathBuf) -> Self {
-        let inherited = last_journal(&folder);
+    /// For the folder of fjall's journals, and the last of those that are there before fjall opens
+    /// it.
+    pub(super) fn new(folder: PathBuf, inherited: Option<u64>) -> Self {
         Runway { folder, journal: None, inherited, reached: 0, cleared: 0, announced: FIRST_BYTES }
     }
 
@@ -237,7 +237,7 @@ mod tests {
         #[test]
         fn nothing_that_was_written_is_written_over(steps in steps(), is_late in any::<bool>()) {
             let folder = tempfile::tempdir().unwrap();
-            let mut runway = Runway::before_open(folder.path().into());
+            let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
             let mut writer = Writer::open(folder.path());
             writer.write(1_000, 1);
             for (number, step) in steps.into_iter().enumerate() {
@@ -259,7 +259,7 @@ mod tests {
                             let file = OpenOptions::new().write(true).open(journal).unwrap();
                             file.set_len(written.len() as u64).unwrap();
                         }
-                        runway = Runway::before_open(folder.path().into());
+                        runway = Runway::new(folder.path().into(), last_journal(folder.path()));
                         writer = Writer::open(folder.path());
                     }
                 }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn blocks_are_there_before_they_are_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::before_open(folder.path().into());
+        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
         let mut writer = Writer::open(folder.path());
         let blocks = |number: u64| {
             let file = File::open(journal_path(folder.path(), number)).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_large_batch_is_written_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::before_open(folder.path().into());
+        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
         let mut writer = Writer::open(folder.path());
         let blocks = || {
             let file = File::open(writer.path()).unwrap();
@@ -332,7 +332,7 @@ mod tests {
             bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
         };
         assert!(reached() < FIRST_BYTES);
-        let mut runway = Runway::before_open(path.path().into());
+        let mut runway = Runway::new(path.path().into(), last_journal(path.path()));
         runway.make_room(1);
         let (begun, bound) = (reached(), runway.reached);
         // The smallest cells have the most overhead for their bytes.
@@ -358,7 +358,7 @@ mod tests {
     fn a_journal_that_was_found_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(journal_path(folder.path(), 7), "found").unwrap();
-        let mut runway = Runway::before_open(folder.path().into());
+        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
         for _ in 0..100 {
             runway.make_room(100_000);
         }
