@@ -401,7 +401,7 @@ mod tests {
 
     use super::super::Embedded;
     use super::*;
-    use crate::engine::{Addition, Area, Batch, Condition, Effect, Engine, Fence, Stamp};
+    use crate::engine::{Addition, Area, Batch, Condition, Effect, Engine, Fence, Outcome, Stamp};
 
     fn stamp(number: u8) -> Stamp {
         Stamp([number; Stamp::BYTES])
@@ -438,6 +438,25 @@ mod tests {
         }
         assert!(is_kept(&store, "fence") && is_kept(&store, "count"));
         assert!(!is_kept(&store, "record"));
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_to_be_absent_is_looked_for_past_the_caches() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), Options::default()).unwrap();
+        let looks = || store.view.caches.record_hits.read();
+        let claim = async |condition| {
+            let mut batch = Batch::new(Space::main());
+            let put = Effect::Put { stamp: stamp(1), bytes: Bytes::from_static(b"cell") };
+            batch.push(address("claim"), Some(condition), Some(put));
+            store.commit(batch).await.unwrap()
+        };
+        assert!(matches!(claim(Condition::Absent).await, Outcome::Committed(_)));
+        assert!(matches!(claim(Condition::Absent).await, Outcome::Rejected(_)));
+        assert_eq!(looks(), (0, 0));
+        assert!(matches!(claim(Condition::Present).await, Outcome::Committed(_)));
+        assert_eq!(looks(), (0, 1));
         store.close().await.unwrap();
     }
 }
