@@ -98,23 +98,22 @@ impl Database {
     pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
         let at = |error| fault::opening(folder.path(), error);
         let inherited = last_journal(&folder.cells_path());
-        if let Some(last) = inherited {
-            let journal = journal_path(&folder.cells_path(), last);
-            cut_torn_batch(&journal).map_err(|error| at(error.into()))?;
-        }
         let runway = Runway::new(folder.cells_path(), inherited);
         let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
             blocks_worth_keeping(disk_bytes(&folder.cells_path().join(TABLES_FOLDER)))
         });
-        let fjall = fjall::Database::builder(folder.cells_path())
-            .cache_size(block_cache_bytes)
-            .worker_threads(WORKERS)
-            .manual_journal_persist(true)
-            // fjall's recovery compresses again to check a compressed item, and takes other
-            // bytes for damage: a store must not depend on the version of its compressor.
-            .journal_compression(CompressionType::None)
-            .open()
-            .map_err(at)?;
+        let open = || {
+            fjall::Database::builder(folder.cells_path())
+                .cache_size(block_cache_bytes)
+                .worker_threads(WORKERS)
+                .manual_journal_persist(true)
+                // fjall's recovery compresses again to check a compressed item, and takes other
+                // bytes for damage: a store must not depend on the version of its compressor.
+                .journal_compression(CompressionType::None)
+                .open()
+        };
+        let last = inherited.map(|last| journal_path(&folder.cells_path(), last));
+        let fjall = open_mending(open, last.as_deref()).map_err(at)?;
         if !folder.is_new() && !fjall.keyspace_exists(KEYSPACE) {
             return Err(Error::new(ErrorKind::Corrupt, "the store's cells are missing")
                 .with("path", folder.path().display()));
@@ -217,6 +216,19 @@ impl Database {
         self.fjall.persist(PersistMode::Buffer).map_err(background_failed)?;
         std::thread::sleep(WAIT_STEP);
         Ok(())
+    }
+}
+
+/// Opens fjall, without the last batch of its last journal if it is only that which is in the way.
+fn open_mending(
+    open: impl Fn() -> fjall::Result<fjall::Database>,
+    last_journal: Option<&Path>,
+) -> fjall::Result<fjall::Database> {
+    match (open(), last_journal) {
+        (Err(fjall::Error::JournalRecovery(_)), Some(journal)) if cut_torn_batch(journal)? => {
+            open()
+        }
+        (opened, _) => opened,
     }
 }
 

@@ -4,8 +4,8 @@
 //! drops a last batch whose end is missing, or in which something stands where it cannot. If only
 //! bytes of keys and values are missing, though, all that it notices is a wrong checksum, and then
 //! it does not open the database. Nobody was told of such a batch, since its sync was not over, so
-//! that it is cut off here before fjall sees it. A wrong checksum that other batches follow is damage
-//! to what was durable, and stays fjall's to refuse.
+//! that it is cut off here, and fjall asked again. A wrong checksum that other batches follow is
+//! damage to what was durable, and stays fjall's to refuse.
 //!
 //! | part of a batch | bytes |
 //! | --- | --- |
@@ -29,12 +29,13 @@ const CLEAR: u8 = 4;
 
 const MAGIC: [u8; 4] = *b"FJL\x03";
 
-/// Cuts off the last batch of a journal if its checksum is wrong.
-pub(super) fn cut_torn_batch(journal: &Path) -> io::Result<()> {
-    let Some(place) = torn_batch(&std::fs::read(journal)?) else { return Ok(()) };
+/// Cuts off the last batch of a journal if its checksum is wrong, and says whether it was.
+pub(super) fn cut_torn_batch(journal: &Path) -> io::Result<bool> {
+    let Some(place) = torn_batch(&std::fs::read(journal)?) else { return Ok(false) };
     let file = OpenOptions::new().write(true).open(journal)?;
     file.set_len(place as u64)?;
-    file.sync_all()
+    file.sync_all()?;
+    Ok(true)
 }
 
 /// Where a last batch with a wrong checksum begins.
@@ -206,7 +207,7 @@ mod tests {
             if is_torn {
                 prop_assert!(cells_of(folder.path()).is_err(), "fjall needs no help any more");
             }
-            cut_torn_batch(&journal(folder.path())).unwrap();
+            prop_assert_eq!(cut_torn_batch(&journal(folder.path())).unwrap(), is_torn);
             let whole = &batches[..batches.len() - usize::from(is_torn)];
             let cells: usize = whole.iter().map(Vec::len).sum();
             prop_assert_eq!(cells_of(folder.path()).unwrap(), cells);
@@ -225,7 +226,7 @@ mod tests {
         let ends = write(folder.path(), &[vec![2_000], vec![2_000], vec![10]]);
         zero(folder.path(), ends[0] + SECTOR_BYTES, SECTOR_BYTES);
         let before = std::fs::read(journal(folder.path())).unwrap();
-        cut_torn_batch(&journal(folder.path())).unwrap();
+        assert!(!cut_torn_batch(&journal(folder.path())).unwrap());
         assert!(std::fs::read(journal(folder.path())).unwrap() == before);
         assert!(cells_of(folder.path()).is_err());
     }
