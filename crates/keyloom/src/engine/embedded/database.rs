@@ -16,9 +16,10 @@ use super::fault::{self, background_failed};
 use super::figures::disk_bytes;
 use super::folder::Folder;
 use super::group::Change;
+use super::journal::{journal_path, last_journal};
 use super::log::Changes;
 use super::options::Options;
-use super::runway::{Runway, journal_path, last_journal};
+use super::runway::Runway;
 use super::torn::cut_torn_batch;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -6,7 +6,7 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
-//! [`runway`] ahead of its journal, [`view`] shows them, with [`cache`] (of [`small`] cells and
+//! [`runway`] ahead of its [`journal`], [`view`] shows them, with [`cache`] (of [`small`] cells and
 //! [`large`] ones) and [`stretches`] in front, and [`log`] is what batches append. Keys go all this
 //! way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
@@ -22,6 +22,7 @@ mod gate;
 mod group;
 mod hashed;
 mod hits;
+mod journal;
 mod large;
 mod layout;
 mod log;

@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::journal::{journal_path, last_journal};
+
 /// How far ahead zeros are written at one time. The sync after it writes them too. For a batch that
 /// is larger there are none: it would have all its bytes written twice to save one wait.
 const STRETCH_BYTES: u64 = 256 * 1024;
@@ -130,16 +132,6 @@ fn write_zeros(_: &Path, _: u64, _: u64) -> io::Result<()> {
 
 fn next_block(place: u64) -> u64 {
     place.next_multiple_of(BLOCK_BYTES)
-}
-
-pub(super) fn journal_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number}.jnl"))
-}
-
-/// The highest number of a journal, which is the one that fjall goes on with.
-pub(super) fn last_journal(folder: &Path) -> Option<u64> {
-    let files = std::fs::read_dir(folder).ok()?.flatten();
-    files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".jnl")?.parse().ok()).max()
 }
 
 #[cfg(all(test, unix))]

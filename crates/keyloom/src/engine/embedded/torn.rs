@@ -1,11 +1,11 @@
 //! The last batch of a journal, if the power failed while it was written.
 //!
-//! A disk writes the parts of a batch in any order, and what it did not come to reads as zeros. fjall
-//! drops a last batch whose end is missing, or in which something stands where it cannot. If only
-//! bytes of keys and values are missing, though, all that it notices is a wrong checksum, and then
-//! it does not open the database. Nobody was told of such a batch, since its sync was not over, so
-//! that it is cut off here, and fjall asked again. A wrong checksum that other batches follow is
-//! damage to what was durable, and stays fjall's to refuse.
+//! A disk writes the sectors of a batch in any order, and those that it did not come to read as zeros.
+//! fjall drops a last batch whose end is missing, or in which something stands where it cannot. If
+//! only bytes of keys and values are missing, though, all that it notices is a wrong checksum, and
+//! then it does not open the database. Nobody was told of such a batch, since its sync was not over,
+//! so that it is cut off here, and fjall asked again. A wrong checksum without such a sector, or with
+//! other batches behind it, is damage to what was durable, and stays fjall's to refuse.
 //!
 //! | part of a batch | bytes |
 //! | --- | --- |
@@ -29,7 +29,10 @@ const CLEAR: u8 = 4;
 
 const MAGIC: [u8; 4] = *b"FJL\x03";
 
-/// Cuts off the last batch of a journal if its checksum is wrong, and says whether it was.
+/// The least that a disk writes as a whole.
+const SECTOR_BYTES: usize = 512;
+
+/// Cuts off the last batch of a journal if it was written in part, and says whether it was.
 pub(super) fn cut_torn_batch(journal: &Path) -> io::Result<bool> {
     let Some(place) = torn_batch(&std::fs::read(journal)?) else { return Ok(false) };
     let file = OpenOptions::new().write(true).open(journal)?;
@@ -38,18 +41,28 @@ pub(super) fn cut_torn_batch(journal: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Where a last batch with a wrong checksum begins.
+/// Where a last batch begins that was written in part.
 fn torn_batch(journal: &[u8]) -> Option<usize> {
-    let mut rest = journal;
+    let mut start = 0;
     loop {
-        let batch = Batch::read(rest)?;
-        let behind = &rest[batch.bytes..];
+        let batch = Batch::read(&journal[start..])?;
+        let end = start + batch.bytes;
         if !batch.is_sound {
-            let is_last = behind.iter().all(|byte| *byte == 0);
-            return is_last.then_some(journal.len() - rest.len());
+            let is_last = is_zero(&journal[end..]);
+            return (is_last && lacks_a_sector(journal, start, end)).then_some(start);
         }
-        rest = behind;
+        start = end;
     }
+}
+
+/// Whether a sector between two places is all zeros.
+fn lacks_a_sector(journal: &[u8], start: usize, end: usize) -> bool {
+    let sectors = journal[..end].get(start.next_multiple_of(SECTOR_BYTES)..).unwrap_or_default();
+    sectors.chunks_exact(SECTOR_BYTES).any(is_zero)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// A batch that has all its parts.
@@ -122,10 +135,8 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    use super::super::runway::{journal_path, last_journal};
+    use super::super::journal::{journal_path, last_journal};
     use super::*;
-
-    const SECTOR_BYTES: usize = 512;
 
     fn open(folder: &Path) -> fjall::Result<(Database, Keyspace)> {
         let database =
@@ -220,14 +231,18 @@ mod tests {
         }
     }
 
+    /// A sector that others follow, and a byte of the last value: neither is a loss of power.
     #[test]
     fn damage_to_what_was_durable_is_left_to_be_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let ends = write(folder.path(), &[vec![2_000], vec![2_000], vec![10]]);
-        zero(folder.path(), ends[0] + SECTOR_BYTES, SECTOR_BYTES);
-        let before = std::fs::read(journal(folder.path())).unwrap();
-        assert!(!cut_torn_batch(&journal(folder.path())).unwrap());
-        assert!(std::fs::read(journal(folder.path())).unwrap() == before);
-        assert!(cells_of(folder.path()).is_err());
+        for (batch, bytes) in [(1, SECTOR_BYTES), (2, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let ends = write(folder.path(), &[vec![2_000], vec![2_000], vec![2_000]]);
+            let place = (ends[batch - 1] + 200).next_multiple_of(SECTOR_BYTES);
+            zero(folder.path(), place, bytes);
+            let before = std::fs::read(journal(folder.path())).unwrap();
+            assert!(!cut_torn_batch(&journal(folder.path())).unwrap());
+            assert!(std::fs::read(journal(folder.path())).unwrap() == before);
+            assert!(cells_of(folder.path()).is_err());
+        }
     }
 }
