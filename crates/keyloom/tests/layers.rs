@@ -92,7 +92,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
 const DRIVERS: &[(&str, &[&str])] = &[
     ("fjall",       &["engine/embedded/"]),
     ("quick_cache", &["engine/embedded/large.rs"]),
-    ("xxhash_rust", &["engine/embedded/torn.rs"]),
+    ("xxhash_rust", &["engine/embedded/database.rs", "engine/embedded/torn.rs"]),
     ("jsonschema",  &["schema/body.rs"]),
     // The loader calls the module of that name.
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),

@@ -132,6 +132,10 @@ impl Random {
             Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
         };
         println!("repeat with {variable}={seed}");
+        Random::new(seed)
+    }
+
+    pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 

@@ -240,8 +240,7 @@ impl CommitThread {
         // No cache has anything of a log.
         self.view.caches().change(commit, cells);
         self.recent.note(commit, cells.iter().map(|change| change.key.hash));
-        let (snapshot, cells) = (self.database.snapshot(), self.database.cells().clone());
-        self.view.publish(Published::new(commit, snapshot, cells));
+        self.view.publish(Published::new(commit, &self.database));
         if survives == Survives::Process {
             self.unsynced_since.get_or_insert_with(Instant::now);
         }

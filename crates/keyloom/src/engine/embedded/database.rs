@@ -11,6 +11,7 @@ use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, Pinning
 use fjall::{
     AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
 };
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::fault::{self, background_failed};
 use super::figures::disk_bytes;
@@ -21,6 +22,7 @@ use super::log::Changes;
 use super::options::Options;
 use super::runway::Runway;
 use super::torn::cut_torn_batch;
+use super::unflushed::{Marks, Unflushed};
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -91,6 +93,7 @@ pub(super) struct Database {
     cells: Keyspace,
     fjall: fjall::Database,
     runway: Runway,
+    unflushed: Unflushed,
     folder: Folder,
 }
 
@@ -120,12 +123,14 @@ impl Database {
                 .with("path", folder.path().display()));
         }
         let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options)).map_err(at)?;
-        go_on_numbering(&fjall, &cells);
+        let next_number = go_on_numbering(&fjall, &cells);
+        let is_replayed = cells.tree.get_highest_memtable_seqno().is_some();
+        let unflushed = Unflushed::new(options.memtable_bytes, next_number, is_replayed);
         if folder.is_new() {
             fjall.persist(PersistMode::SyncAll).map_err(at)?;
             folder.finish_creation()?;
         }
-        Ok(Database { cells, fjall, runway, folder })
+        Ok(Database { cells, fjall, runway, unflushed, folder })
     }
 
     /// The cells, to be read through a snapshot.
@@ -136,6 +141,11 @@ impl Database {
     /// Everything that was written so far.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.fjall.snapshot()
+    }
+
+    /// Which of the cells may be in memory.
+    pub(super) fn unflushed(&self) -> Marks {
+        self.unflushed.marks()
     }
 
     /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this
@@ -151,8 +161,8 @@ impl Database {
         let room = cells.len() + log.len();
         let mut batch = fjall::OwnedWriteBatch::with_capacity(self.fjall.clone(), room)
             .durability(Some(survives.mode()));
-        let cells = cells.iter().map(|change| (&change.key.bytes, change.stored.as_deref()));
-        let written = cells.chain(log.iter().map(|(key, stored)| (key, stored.as_ref())));
+        let written = cells.iter().map(|change| (&change.key.bytes, change.stored.as_deref()));
+        let written = written.chain(log.iter().map(|(key, stored)| (key, stored.as_ref())));
         if survives == Survives::Power {
             self.runway.announce(written.clone());
         }
@@ -162,7 +172,12 @@ impl Database {
                 None => batch.remove(&self.cells, key.clone()),
             }
         }
-        batch.commit().map_err(fault::writing)
+        batch.commit().map_err(fault::writing)?;
+        // Nobody asks whether an entry of a log is absent.
+        self.unflushed.note(cells.iter().map(|change| change.key.hash));
+        let highest_flushed = || self.cells.tree.get_highest_persisted_seqno();
+        self.unflushed.forget_flushed(self.fjall.supervisor.seqno.get(), highest_flushed);
+        Ok(())
     }
 
     /// Makes everything that was written survive a loss of power.
@@ -233,6 +248,21 @@ fn open_mending(
     }
 }
 
+/// Whether no table has anything of a key, not even that it was removed.
+pub(super) fn tables_lack(cells: &Keyspace, key: &[u8]) -> Result<bool> {
+    const OF_ANY_TIME: u64 = u64::MAX;
+    let hash = xxh3_64(key);
+    let version = cells.tree.current_version();
+    let runs = version.iter_levels().flat_map(|level| level.iter());
+    for table in runs.filter_map(|run| run.get_for_key(key)) {
+        let found = table.get(key, OF_ANY_TIME, hash);
+        if found.map_err(|error| fault::reading(error.into()))?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Removes the journal that fjall would go on with. Those before it are removed by fjall when their
 /// batches are in tables.
 fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
@@ -243,11 +273,13 @@ fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
 }
 
 /// Lets fjall number its batches above all that are in tables. It does so itself while it replays a
-/// journal. Without one it would begin anew, and show nobody what has higher numbers.
-fn go_on_numbering(fjall: &fjall::Database, cells: &Keyspace) {
+/// journal. Without one it would begin anew, and show nobody what has higher numbers. Says the next
+/// number.
+fn go_on_numbering(fjall: &fjall::Database, cells: &Keyspace) -> u64 {
     let next = cells.tree.get_highest_seqno().map_or(0, |highest| highest + 1);
     fjall.supervisor.seqno.fetch_max(next);
     fjall.supervisor.snapshot_tracker.set(next);
+    fjall.supervisor.seqno.get()
 }
 
 /// How much of tables of so many bytes to keep in memory beside the operating system. Cells and lists

@@ -6,9 +6,9 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
-//! [`runway`] ahead of its [`journal`], [`view`] shows them, with [`cache`] (of [`small`] cells and
-//! [`large`] ones) and [`stretches`] in front, and [`log`] is what batches append. Keys go all this
-//! way with their hashes: [`hashed`].
+//! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them, with
+//! [`cache`] (of [`small`] cells and [`large`] ones) and [`stretches`] in front, and [`log`] is what
+//! batches append. Keys go all this way with their hashes: [`hashed`].
 //! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
 //! a failure means.
 
@@ -33,6 +33,7 @@ mod runway;
 mod small;
 mod stretches;
 mod torn;
+mod unflushed;
 mod view;
 
 use std::fmt;
@@ -85,8 +86,7 @@ impl Embedded {
     /// with [`ErrorKind::UnknownFormat`], and stays untouched.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
-        let first = Published::new(0, database.snapshot(), database.cells().clone());
-        let view = Arc::new(View::new(first, Caches::new(&options)));
+        let view = Arc::new(View::new(Published::new(0, &database), Caches::new(&options)));
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
         let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));

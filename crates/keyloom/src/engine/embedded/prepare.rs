@@ -79,7 +79,7 @@ impl Place {
     fn look_up_in(&mut self, moment: &Moment<'_>, look: Look) {
         let found = match look {
             Look::InCaches(keep) => moment.load_stored(self.key.as_ref(), keep),
-            Look::PastCaches => moment.load_past_caches(&self.key.bytes),
+            Look::PastCaches => moment.load_if_unchanged(self.key.as_ref()),
         };
         self.seen = found.ok();
     }

@@ -13,6 +13,7 @@ use super::super::{
     Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
 use super::cache::RecordCache;
+use super::database::{Database, tables_lack};
 use super::fault;
 use super::group::Change;
 use super::hashed::KeyRef;
@@ -21,6 +22,7 @@ use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
 use super::options::Options;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
+use super::unflushed::Marks;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
@@ -76,11 +78,14 @@ pub(super) struct Published {
     pub(super) commit: u64,
     snapshot: Snapshot,
     cells: Keyspace,
+    unflushed: Marks,
 }
 
 impl Published {
-    pub(super) fn new(commit: u64, snapshot: Snapshot, cells: Keyspace) -> Self {
-        Published { commit, snapshot, cells }
+    /// All that was written so far.
+    pub(super) fn new(commit: u64, database: &Database) -> Self {
+        let (snapshot, cells) = (database.snapshot(), database.cells().clone());
+        Published { commit, snapshot, cells, unflushed: database.unflushed() }
     }
 }
 
@@ -192,6 +197,17 @@ impl Moment<'_> {
         let Published { snapshot, cells, .. } = &*self.published;
         let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
         Ok(loaded.map(Bytes::from))
+    }
+
+    /// The same, of a cell that mostly is not there, and for those who will ask whether it has changed
+    /// since this moment: if it has, the answer may be `None` though it was there. The tables are
+    /// looked at as they are now, and a merge takes out what a later batch has removed.
+    pub(super) fn load_if_unchanged(&self, key: KeyRef<'_>) -> Result<Option<Bytes>> {
+        let Published { cells, unflushed, .. } = &*self.published;
+        if !unflushed.may_have(key.hash) && tables_lack(cells, key.bytes)? {
+            return Ok(None);
+        }
+        self.load_past_caches(key.bytes)
     }
 
     /// Many cells.
