@@ -78,6 +78,38 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     assert_eq!(keys_of(&store).await, ["held", "seen"]);
 }
 
+/// Forty writers share a sync: each hears what became of its own batch, before the store is closed.
+#[tokio::test]
+async fn all_of_a_large_group_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = SyncGate::default();
+    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    gate.shut();
+    let mut first = store.commit(put("first", ""));
+    assert!(!is_answered(first.as_mut()).await);
+    gate.wait_until_reached();
+    let claim = |key: &str| batch([(key, Some(Condition::Absent), Some(put_effect("")))]);
+    let mut group: Vec<_> =
+        (0..40).map(|writer| store.commit(claim(&format!("key {}", writer / 2)))).collect();
+    for commit in &mut group {
+        assert!(!is_answered(commit.as_mut()).await);
+    }
+    let mut closing = store.close();
+    assert!(!is_answered(closing.as_mut()).await);
+    gate.open();
+    closing.await.unwrap();
+
+    assert!(matches!(first.await.unwrap(), Outcome::Committed(_)));
+    for (writer, mut commit) in group.into_iter().enumerate() {
+        let answer = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
+        match (writer % 2, answer) {
+            (0, Poll::Ready(Ok(Outcome::Committed(_)))) => {}
+            (1, Poll::Ready(Ok(Outcome::Rejected(_)))) => {}
+            (_, answer) => panic!("writer {writer} was told {answer:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_answer_that_rests_on_a_held_batch_is_given() {
     let folder = tempfile::tempdir().unwrap();

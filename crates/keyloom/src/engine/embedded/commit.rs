@@ -7,7 +7,7 @@
 //! 1. decides every batch, in order, on the store and on the batches before it,
 //! 2. writes all changes as one, and syncs once,
 //! 3. brings the caches up to date and publishes the new snapshot,
-//! 4. answers everyone.
+//! 4. answers everyone, with the help of [another thread](super::answer).
 //!
 //! Nothing of a group can be seen or heard of before its step 2 is over. After a failure in
 //! step 2 nobody can know what the disk holds, so that the thread answers every later batch with
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::super::{LogBounds, Outcome, Position, Space};
+use super::super::{LogBounds, Position, Space};
+use super::answer::{Answerer, Ask, answer};
 use super::database::{Database, Survives};
 use super::fault::Fault;
 use super::figures::Work;
 use super::gate::SyncGate;
-use super::group::{Change, Group};
+use super::group::{Change, Group, Verdict};
 use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
-use super::prepare::Prepared;
 use super::recent::Recent;
 use super::view::{Published, View, closed};
 use crate::error::{Error, Result};
@@ -45,20 +45,6 @@ pub(super) enum Request {
     Trim(Trim),
     /// Finish, release the store, and say how that went.
     Close(oneshot::Sender<Result<()>>),
-}
-
-/// A batch and whom to answer.
-pub(super) struct Ask {
-    pub(super) prepared: Box<Prepared>,
-    pub(super) reply: oneshot::Sender<Answer>,
-}
-
-/// What became of a batch. The batch goes back with it, so that its memory is released by the
-/// thread that took it: the allocator is slower for others, and this thread has no time to lose.
-pub(super) struct Answer {
-    pub(super) outcome: Result<Outcome>,
-    #[expect(dead_code, reason = "it is only carried back to be dropped there")]
-    prepared: Box<Prepared>,
 }
 
 /// A log to trim, up to where and by how much, and whom to answer.
@@ -81,6 +67,7 @@ impl Drop for EndOfBells {
 /// The state of the thread.
 pub(super) struct CommitThread {
     requests: Receiver<Request>,
+    answerer: Answerer,
     database: Database,
     view: Arc<View>,
     work: Arc<Work>,
@@ -97,6 +84,7 @@ pub(super) struct CommitThread {
 impl CommitThread {
     pub(super) fn new(
         requests: Receiver<Request>,
+        answerer: Answerer,
         database: Database,
         view: Arc<View>,
         work: Arc<Work>,
@@ -104,6 +92,7 @@ impl CommitThread {
     ) -> Self {
         CommitThread {
             requests,
+            answerer,
             database,
             _end_of_bells: EndOfBells(Arc::clone(&view)),
             view,
@@ -190,12 +179,11 @@ impl CommitThread {
             Err(fault) => self.fault = Some(fault),
         }
         drop(changes);
-        for (ask, verdict) in asks.into_iter().zip(verdicts) {
-            ask.answer(match &self.fault {
-                None => verdict.when_durable(),
-                Some(fault) => Err(verdict.when_failed(fault)),
-            });
-        }
+        let outcome = |verdict: Verdict| match &self.fault {
+            None => verdict.when_durable(),
+            Some(fault) => Err(verdict.when_failed(fault)),
+        };
+        self.answerer.answer(asks.into_iter().zip(verdicts.into_iter().map(outcome)));
     }
 
     fn trim(&mut self, trim: Trim) {
@@ -273,7 +261,8 @@ impl CommitThread {
     fn finish(mut self, closer: Option<oneshot::Sender<Result<()>>>) {
         self.sync();
         self.view.close();
-        let CommitThread { requests, database, fault, sync_every, .. } = self;
+        let CommitThread { requests, answerer, database, fault, sync_every, .. } = self;
+        drop(answerer);
         let closing = match fault {
             None => database.close().map_err(|fault| fault.met_by_close()),
             Some(fault) => {
@@ -300,16 +289,4 @@ impl CommitThread {
 
 fn refuse(asks: Vec<Ask>, why: impl Fn() -> Error) {
     asks.into_iter().for_each(|ask| ask.answer(Err(why())));
-}
-
-impl Ask {
-    fn answer(self, outcome: Result<Outcome>) {
-        let Ask { prepared, reply } = self;
-        answer(reply, Answer { outcome, prepared });
-    }
-}
-
-/// Answers a caller, who may have stopped waiting.
-fn answer<T>(reply: oneshot::Sender<T>, value: T) {
-    let _ = reply.send(value);
 }

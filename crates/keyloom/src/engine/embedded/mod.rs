@@ -8,10 +8,12 @@
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
 //! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them, with
 //! [`cache`] (of [`small`] cells and [`large`] ones) and [`stretches`] in front, and [`log`] is what
-//! batches append. Keys go all this way with their hashes: [`hashed`].
+//! batches append. Writers hear of it by way of [`answer`]. Keys go all this way with their hashes:
+//! [`hashed`].
 //! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
 //! a failure means.
 
+mod answer;
 mod cache;
 mod commit;
 mod database;
@@ -53,7 +55,8 @@ use super::{
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
-use commit::{Ask, CommitThread, Request, Trim};
+use answer::{Answerer, Ask};
+use commit::{CommitThread, Request, Trim};
 use database::Database;
 use figures::{Work, figures};
 use folder::Folder;
@@ -90,15 +93,9 @@ impl Embedded {
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
         let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));
-        let commit_thread = CommitThread::new(received, database, seen, noted, &options);
-        let thread = std::thread::Builder::new()
-            .name("keyloom-commit".to_owned())
-            .spawn(|| commit_thread.run())
-            .map_err(|error| {
-                Error::new(ErrorKind::Unavailable, "the commit thread cannot be started")
-                    .with("reason", &error)
-                    .with_source(error)
-            })?;
+        let answerer = Answerer::start()?;
+        let commit_thread = CommitThread::new(received, answerer, database, seen, noted, &options);
+        let thread = start_thread("keyloom-commit", || commit_thread.run())?;
         Ok(Embedded {
             capabilities: Capabilities {
                 engine: "embedded",
@@ -228,6 +225,15 @@ impl Drop for Embedded {
             let _ = thread.join();
         }
     }
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
+        Error::new(ErrorKind::Unavailable, "a thread of the store cannot be started")
+            .with("thread", name)
+            .with("reason", &error)
+            .with_source(error)
+    })
 }
 
 impl fmt::Debug for Embedded {
