@@ -81,7 +81,10 @@ pub(super) fn reading(error: fjall::Error) -> Error {
         fjall::Error::Poisoned => {
             (ErrorKind::ReadOnly, "the store is read-only after a failure to write")
         }
-        _ => (ErrorKind::Corrupt, "the store's files cannot be understood"),
+        _ => (
+            ErrorKind::Corrupt,
+            "the store's files are damaged; keep them, and open a copy from before the damage",
+        ),
     };
     Error::new(kind, message).with("reason", reason(&error)).with_source(error)
 }
