@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// for one with it, and of usual keys fewer.
 const MEMTABLE_BYTES_PER_WORD: u64 = 512;
 
+/// 16 MiB, for memtables of 1 GiB. Larger ones are looked into more often than they need be.
+const WORDS_MAX: u64 = 1 << 21;
+
 /// For how many words a field has one key before it may be the older one. After as many more it is
 /// asked again what the tables have.
 const WORDS_PER_LOOK: usize = 8;
@@ -75,7 +78,7 @@ impl Unflushed {
     /// Of a store that was just opened, and whose next batch has this number. If fjall has replayed
     /// a journal, nothing is known of what it has in memory until the tables have it.
     pub(super) fn new(memtable_bytes: u64, next_number: u64, is_replayed: bool) -> Self {
-        let words = (memtable_bytes / MEMTABLE_BYTES_PER_WORD).max(1) as usize;
+        let words = (memtable_bytes / MEMTABLE_BYTES_PER_WORD).clamp(1, WORDS_MAX) as usize;
         let older = is_replayed.then(|| Field::new(words, u64::MAX));
         Unflushed {
             marks: Marks { older, newer: Field::new(words, 0) },
@@ -157,6 +160,14 @@ mod tests {
         assert_eq!(count(&unflushed.marks(), marked), marked.len());
         let mistaken = count(&unflushed.marks(), unmarked);
         assert!(mistaken < 500, "{mistaken} of 10,000");
+    }
+
+    #[test]
+    fn the_memory_for_marks_has_a_bound() {
+        let mut unflushed = Unflushed::new(u64::MAX, 1, true);
+        note(&mut unflushed, &[0, u64::MAX]);
+        assert_eq!(unflushed.marks.newer.0.len() as u64, WORDS_MAX);
+        assert_eq!(count(&unflushed.marks(), &[0, u64::MAX]), 2);
     }
 
     #[test]
