@@ -24,7 +24,10 @@ use keyloom::engine::{
     Embedded, EmbeddedOptions, Engine, EngineExt, LogBounds, LogEntry, Outcome, Part, Position,
     Range, Recipe, Space, SyncGate, Trail,
 };
-use keyloom::{ErrorKind, Fate};
+use keyloom::{ErrorKind, Fate, Result};
+
+/// A commit that is under way.
+type Commit<'s> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 's>>;
 
 fn options() -> EmbeddedOptions {
     EmbeddedOptions::default().block_cache_bytes(1 << 20).record_cache_bytes(1 << 20)
@@ -51,17 +54,27 @@ async fn is_answered<F: Future + ?Sized>(mut future: Pin<&mut F>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
 }
 
+/// A store, and what holds its syncs back.
+fn open_gated(folder: &Path) -> (Embedded, SyncGate) {
+    let gate = SyncGate::default();
+    (Embedded::open(folder, options().sync_gate(gate.clone())).unwrap(), gate)
+}
+
+/// Commits a batch, and holds its sync back.
+async fn hold<'s>(store: &'s Embedded, gate: &SyncGate, batch: Batch) -> Commit<'s> {
+    gate.shut();
+    let mut held = store.commit(batch);
+    assert!(!is_answered(held.as_mut()).await);
+    gate.wait_until_reached();
+    held
+}
+
 #[tokio::test]
 async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    let (store, gate) = open_gated(folder.path());
     store.commit(put("seen", "1")).await.unwrap();
-
-    gate.shut();
-    let mut commit = store.commit(put("held", "seen"));
-    assert!(!is_answered(commit.as_mut()).await);
-    gate.wait_until_reached();
+    let mut commit = hold(&store, &gate, put("held", "seen")).await;
 
     assert_eq!(text_at(&store, "held").await, None);
     assert_eq!(keys_of(&store).await, ["seen"]);
@@ -82,12 +95,8 @@ async fn while_the_sync_is_held_back_nobody_sees_the_batch() {
 #[tokio::test]
 async fn all_of_a_large_group_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
-    gate.shut();
-    let mut first = store.commit(put("first", ""));
-    assert!(!is_answered(first.as_mut()).await);
-    gate.wait_until_reached();
+    let (store, gate) = open_gated(folder.path());
+    let first = hold(&store, &gate, put("first", "")).await;
     let claim = |key: &str| batch([(key, Some(Condition::Absent), Some(put_effect("")))]);
     let mut group: Vec<_> =
         (0..40).map(|writer| store.commit(claim(&format!("key {}", writer / 2)))).collect();
@@ -113,12 +122,8 @@ async fn all_of_a_large_group_are_answered() {
 #[tokio::test]
 async fn no_answer_that_rests_on_a_held_batch_is_given() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
-    gate.shut();
-    let mut first = store.commit(put("first", ""));
-    assert!(!is_answered(first.as_mut()).await);
-    gate.wait_until_reached();
+    let (store, gate) = open_gated(folder.path());
+    let first = hold(&store, &gate, put("first", "")).await;
 
     // These wait in the queue, and become one group.
     let claim = |value| batch([("key", Some(Condition::Absent), Some(put_effect(value)))]);
@@ -158,12 +163,8 @@ async fn no_answer_that_rests_on_a_held_batch_is_given() {
 #[tokio::test]
 async fn a_key_that_several_batches_of_a_group_change_keeps_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
-    gate.shut();
-    let mut first = store.commit(put("first", ""));
-    assert!(!is_answered(first.as_mut()).await);
-    gate.wait_until_reached();
+    let (store, gate) = open_gated(folder.path());
+    let first = hold(&store, &gate, put("first", "")).await;
     let deletion = batch([("gone", None, Some(Effect::Delete))]);
     let mut commits = [put("key", "1"), put("gone", "1"), put("key", "2"), deletion]
         .map(|batch| store.commit(batch));
@@ -207,18 +208,14 @@ async fn after_a_kill_nothing_that_was_seen_is_missing() {
 #[tokio::test]
 async fn held_writer_process() {
     let Some(folder) = folder_of_child() else { return };
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder, options().sync_gate(gate.clone())).unwrap();
+    let (store, gate) = open_gated(&folder);
     for number in 0..20 {
         let key = format!("key {number}");
         store.commit(put(&key, "")).await.unwrap();
         assert!(text_at(&store, &key).await.is_some());
         say(&format!("seen {key}"));
     }
-    gate.shut();
-    let mut held = store.commit(put("held", ""));
-    assert!(!is_answered(held.as_mut()).await);
-    gate.wait_until_reached();
+    let held = hold(&store, &gate, put("held", "")).await;
     assert_eq!(text_at(&store, "held").await, None);
     say("held");
     held.await.unwrap();
@@ -491,8 +488,7 @@ async fn a_log_goes_on_where_it_was_after_a_reopen() {
 #[tokio::test]
 async fn nobody_reads_an_entry_that_is_not_durable() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = SyncGate::default();
-    let store = Embedded::open(folder.path(), options().sync_gate(gate.clone())).unwrap();
+    let (store, gate) = open_gated(folder.path());
     let main = Space::main();
     gate.shut();
     let mut commit = store.commit(Batch { append: Some("entry".into()), ..put("k", "v") });

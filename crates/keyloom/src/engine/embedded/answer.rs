@@ -50,11 +50,11 @@ fn answer_all(group: impl IntoIterator<Item = Answered>) {
     group.into_iter().for_each(|(ask, outcome)| ask.answer(outcome));
 }
 
-/// The thread that wakes the writers of large groups. When this is dropped, all are answered.
+/// The thread that wakes the writers of large groups. It ends when this is dropped and all are
+/// answered.
 pub(super) struct Answerer {
-    /// `None` while it is dropped.
-    groups: Option<Sender<Vec<Answered>>>,
-    thread: Option<JoinHandle<()>>,
+    groups: Sender<Vec<Answered>>,
+    thread: JoinHandle<()>,
 }
 
 impl Answerer {
@@ -63,29 +63,24 @@ impl Answerer {
         let thread = start_thread("keyloom-answer", move || {
             received.into_iter().for_each(answer_all);
         })?;
-        Ok(Answerer { groups: Some(groups), thread: Some(thread) })
+        Ok(Answerer { groups, thread })
     }
 
     /// Answers the batches of one group, now or very soon.
     pub(super) fn answer(&self, group: impl ExactSizeIterator<Item = Answered>) {
-        match &self.groups {
-            Some(groups) if group.len() >= MANY => {
-                // The thread ends by a defect alone, and then this one does its work.
-                if let Err(unsent) = groups.send(group.collect()) {
-                    answer_all(unsent.0);
-                }
-            }
-            _ => answer_all(group),
+        if group.len() < MANY {
+            return answer_all(group);
+        }
+        // The thread ends by a defect alone, and then this one does its work.
+        if let Err(unsent) = self.groups.send(group.collect()) {
+            answer_all(unsent.0);
         }
     }
-}
 
-impl Drop for Answerer {
-    fn drop(&mut self) {
-        drop(self.groups.take());
-        if let Some(thread) = self.thread.take() {
-            // Writers whose answers a panic has taken hear that the thread is gone.
-            let _ = thread.join();
-        }
+    /// Waits until all are answered.
+    pub(super) fn finish(self) {
+        drop(self.groups);
+        // Writers whose answers a panic has taken hear that the thread is gone.
+        let _ = self.thread.join();
     }
 }

@@ -262,7 +262,7 @@ impl CommitThread {
         self.sync();
         self.view.close();
         let CommitThread { requests, answerer, database, fault, sync_every, .. } = self;
-        drop(answerer);
+        answerer.finish();
         let closing = match fault {
             None => database.close().map_err(|fault| fault.met_by_close()),
             Some(fault) => {
