@@ -1,5 +1,4 @@
-//! Changing a part of a record: merge patches (RFC 7386), and what a typed change means for
-//! members that the type does not know.
+//! Changing a part of a record by merge patches (RFC 7386).
 
 use serde_json::{Map, Value, json};
 
@@ -28,28 +27,6 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
             merge(members.entry(name.as_str()).or_insert(Value::Null), change);
         }
     }
-}
-
-/// What a record becomes when a program that knows only some of its members turned `before` into
-/// `after`: the others stay.
-pub(crate) fn carry_over(original: &Value, before: &Value, after: &Value) -> Value {
-    let (Value::Object(original), Value::Object(before), Value::Object(after)) =
-        (original, before, after)
-    else {
-        return after.clone();
-    };
-    let mut members = original.clone();
-    for name in before.keys().filter(|name| !after.contains_key(*name)) {
-        members.shift_remove(name);
-    }
-    for (name, value) in after {
-        let value = match (original.get(name), before.get(name)) {
-            (Some(original), Some(before)) => carry_over(original, before, value),
-            _ => value.clone(),
-        };
-        members.insert(name.clone(), value);
-    }
-    Value::Object(members)
 }
 
 /// Refuses a patch that is not an object, and names with dots, which look like paths and would
@@ -152,37 +129,11 @@ mod tests {
         })
     }
 
-    /// What a type with only the members `a` and `b` sees of a value, at every depth.
-    fn known(value: &Value) -> Value {
-        match value {
-            Value::Object(members) => members
-                .iter()
-                .filter(|(name, _)| matches!(name.as_str(), "a" | "b"))
-                .map(|(name, value)| (name.clone(), known(value)))
-                .collect::<Map<_, _>>()
-                .into(),
-            other => other.clone(),
-        }
-    }
-
     proptest! {
         #[test]
         fn merging_twice_is_merging_once(target in any_json(), patch in any_json()) {
             let once = merged(target, patch.clone());
             prop_assert_eq!(merged(once.clone(), patch), once);
-        }
-
-        #[test]
-        fn a_program_sees_what_it_wrote(original in any_json(), after in any_json()) {
-            let after = known(&after);
-            let carried = carry_over(&original, &known(&original), &after);
-            prop_assert_eq!(known(&carried), after);
-        }
-
-        #[test]
-        fn what_a_program_does_not_touch_stays(original in any_json()) {
-            let seen = known(&original);
-            prop_assert_eq!(carry_over(&original, &seen, &seen), original);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Versioned JSON: what a record is, apart from where it lies.
 
+mod carry_over;
 mod check;
 mod counters;
 mod document;
@@ -9,11 +10,12 @@ mod random;
 mod version;
 mod whole;
 
+pub(crate) use carry_over::{Carried, carry_over};
 pub(crate) use check::{Passage, check_new, check_size, check_transitions, with_indexes_of};
 pub(crate) use counters::{check_aside, set_aside, show, shown, shown_counters};
 pub use document::Document;
 pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid, set};
-pub(crate) use merge::{carry_over, check_patch, merge};
+pub(crate) use merge::{check_patch, merge};
 pub(crate) use random::{random_bytes, random_fraction};
 pub use version::Version;
 pub(crate) use version::now_ms;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::collection::{Collection, in_indexes, key_of, to_json};
 use super::fields::KeyFields;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Version, carry_over};
+use crate::record::{Carried, Version, carry_over};
 use crate::schema::Collection as Declared;
 use crate::write::{self, Current, Retry, Written, once};
 
@@ -109,12 +109,12 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     }
 }
 
-/// The record after a function of its typed form.
+/// The record after a function of its typed form; `None` when that did not change.
 fn changed<T: Serialize + DeserializeOwned + 'static>(
     declared: &Declared,
     current: &Current,
     change: &mut impl FnMut(&mut T) -> Result<()>,
-) -> Result<Value> {
+) -> Result<Option<Value>> {
     let seen = current.seen(declared);
     let mut record: T = serde_json::from_value(seen.clone()).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
@@ -125,5 +125,46 @@ fn changed<T: Serialize + DeserializeOwned + 'static>(
     let before = to_json(&declared.name, &record)?.into_owned();
     change(&mut record)?;
     let after = to_json(&declared.name, &record).map_err(|error| in_indexes(error, declared))?;
-    Ok(carry_over(&seen, &before, &after))
+    if before == *after {
+        return Ok(None);
+    }
+    let Carried { value, doubtful } = carry_over(&seen, &before, &after);
+    let is_as_meant = |value: &Value| shows::<T>(value).as_ref() == Some(&*after);
+    Ok(Some(without_aliases(value, &doubtful, is_as_meant)))
+}
+
+/// What a type shows of a value, if it can read it.
+fn shows<T: Serialize + DeserializeOwned>(value: &Value) -> Option<Value> {
+    let record: T = serde_json::from_value(value.clone()).ok()?;
+    serde_json::to_value(record).ok()
+}
+
+/// The value without those doubtful members that the type reads under another name (serde's
+/// `alias`), if leaving them out gives the record that the program meant.
+fn without_aliases(
+    value: Value,
+    doubtful: &[String],
+    is_as_meant: impl Fn(&Value) -> bool,
+) -> Value {
+    if doubtful.is_empty() || is_as_meant(&value) {
+        return value;
+    }
+    let without = |pointers: &[String]| {
+        let mut value = value.clone();
+        for pointer in pointers {
+            remove(&mut value, pointer);
+        }
+        value
+    };
+    let each = doubtful.iter().map(std::slice::from_ref);
+    let fewer = each.chain([doubtful]).map(without).find(is_as_meant);
+    fewer.unwrap_or(value)
+}
+
+/// Removes the member that a JSON pointer leads to.
+fn remove(value: &mut Value, pointer: &str) {
+    let Some((parent, name)) = pointer.rsplit_once('/') else { return };
+    if let Some(Value::Object(members)) = value.pointer_mut(parent) {
+        members.shift_remove(&name.replace("~1", "/").replace("~0", "~"));
+    }
 }

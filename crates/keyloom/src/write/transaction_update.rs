@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::operations::{Current, Written, expect, not_found};
+use super::operations::{Written, expect, not_found};
 use super::transaction::Transaction;
-use super::update::{changed, patched, refuse_another_key, telling};
+use super::update::{checked, patched, refuse_another_key, telling};
 use crate::error::Result;
 use crate::record::Version;
 use crate::schema::Collection;
@@ -27,9 +27,7 @@ impl Transaction {
         if let Some(expected) = expected.filter(|expected| *expected != current.version) {
             return Err(telling(collection, &key, Some(&current), expected));
         }
-        let mut merge =
-            |collection: &Collection, current: &Current| patched(collection, current, patch);
-        let value = changed(collection, &key, &current, &mut merge)?;
+        let value = checked(collection, &key, &current, patched(collection, &current, patch)?)?;
         refuse_another_key(collection, &key, &value)?;
         self.leave(collection, key, Some(current), value, Vec::new())
     }

@@ -37,7 +37,7 @@ pub(crate) async fn update(
 ) -> Result<Written> {
     let change = |collection: &Collection, current: &Current| {
         if current.version == version {
-            return patched(collection, current, patch);
+            return patched(collection, current, patch).map(Some);
         }
         Err(telling(collection, &key(collection)?, Some(current), version))
     };
@@ -62,8 +62,9 @@ pub(crate) async fn update_with_retry(
     patch: &Value,
     retry: Retry,
 ) -> Result<Written> {
-    revise(session, name, key, retry, |collection, current| patched(collection, current, patch))
-        .await
+    let change =
+        |collection: &Collection, current: &Current| patched(collection, current, patch).map(Some);
+    revise(session, name, key, retry, change).await
 }
 
 pub(super) fn patched(collection: &Collection, current: &Current, patch: &Value) -> Result<Value> {
@@ -74,13 +75,13 @@ pub(super) fn patched(collection: &Collection, current: &Current, patch: &Value)
 }
 
 /// Changes a record that must be there by a function of what it is, and tries again if it changed
-/// meanwhile.
+/// meanwhile. Where the function gives nothing, nothing is written.
 pub(crate) async fn revise(
     session: &Session,
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
-    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
     let mut made = 0;
     loop {
@@ -90,7 +91,10 @@ pub(crate) async fn revise(
         let Some(current) = read(session, collection, &key).await? else {
             return Err(not_found(name, &key));
         };
-        let value = changed(collection, &key, &current, &mut change)?;
+        let Some(value) = change(collection, &current)? else {
+            return Ok(kept(collection, &key, &current));
+        };
+        let value = checked(collection, &key, &current, value)?;
         refuse_another_key(collection, &key, &value)?;
         let (change, written) = match overwrite(collection, key, Some(current), value)? {
             Overwrite::Keep(written) => return Ok(written),
@@ -104,14 +108,19 @@ pub(crate) async fn revise(
     }
 }
 
-/// What the function makes of a record: a whole record again, whose counters it left alone.
-pub(super) fn changed(
+/// The answer for a record that a function left as it is.
+fn kept(collection: &Collection, key: &Bytes, current: &Current) -> Written {
+    Written { document: current.document(collection, key), effect: Effect::Unchanged }
+}
+
+/// What a change made of a record: a whole record again, whose counters it left alone.
+pub(super) fn checked(
     collection: &Collection,
     key: &Bytes,
     current: &Current,
-    change: &mut impl FnMut(&Collection, &Current) -> Result<Value>,
+    value: Value,
 ) -> Result<Cow<'static, Value>> {
-    let mut value = Cow::Owned(change(collection, current)?);
+    let mut value = Cow::Owned(value);
     let aside = set_aside(collection, &mut value)?;
     check_aside(collection, key, &aside, current.values())?;
     write_whole_numbers(collection, &mut value);
@@ -125,7 +134,7 @@ pub(crate) async fn upsert_with(
     name: &str,
     record: &Value,
     retry: Retry,
-    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
     let (mut made, mut drawn) = (0, 0);
     loop {
@@ -173,7 +182,7 @@ pub(crate) async fn rename(
     name: &str,
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
-    mut change: impl FnMut(&Collection, &Current) -> Result<Value>,
+    mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
     let mut made = 0;
     loop {
@@ -183,7 +192,10 @@ pub(crate) async fn rename(
         let Some(current) = read(session, collection, &old_key).await? else {
             return Err(not_found(name, &old_key));
         };
-        let value = changed(collection, &old_key, &current, &mut change)?;
+        let Some(value) = change(collection, &current)? else {
+            return Ok(kept(collection, &old_key, &current));
+        };
+        let value = checked(collection, &old_key, &current, value)?;
         let new_key = record_key(collection, &value)?;
         let (change, written) =
             match overwrite(collection, new_key.clone(), Some(current.clone()), value)? {
