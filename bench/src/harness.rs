@@ -35,6 +35,8 @@ pub enum Task {
     Insert { writers: usize, time: Duration },
     /// Changes of status by so many writers for so long.
     Approve { writers: usize, time: Duration },
+    /// Changes of one record, read and written, by so many writers for so long.
+    Modify { writers: usize, time: Duration },
     /// Additions to one counter by so many writers for so long.
     Increment { writers: usize, time: Duration },
     /// Lists of these users, again and again for so long, while one writer inserts.
@@ -142,6 +144,11 @@ impl<R: Rival> Stage<R> {
         self.progress.approved += measured.latencies.count() as u64;
         self.progress.write(&self.folder)?;
         Ok(measured)
+    }
+
+    fn modify(&mut self, writers: usize, time: Duration) -> Result<Measured> {
+        let pool = vec![(); (time.as_secs_f64() * WRITES_PER_SECOND_MAX) as usize];
+        self.race(writers, time, &pool, async |session: &mut R::Session, ()| session.modify().await)
     }
 
     fn increment(&mut self, writers: usize, time: Duration) -> Result<Measured> {
@@ -322,6 +329,7 @@ impl<R: Rival> Contestant for Stage<R> {
             }
             Task::Insert { writers, time } => self.insert(*writers, *time),
             Task::Approve { writers, time } => self.approve(*writers, *time),
+            Task::Modify { writers, time } => self.modify(*writers, *time),
             Task::Increment { writers, time } => self.increment(*writers, *time),
             Task::ListWhileWriting { users, time } => self.list_while_writing(users, *time),
         }

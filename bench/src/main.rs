@@ -111,6 +111,12 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
         let task = Task::Approve { writers: 16, time: options.time };
         bench.writes("update a status, 16 writers", &task)?;
     }
+    if options.wants("modify") {
+        for &writers in &options.writers {
+            let task = Task::Modify { writers, time: options.time };
+            bench.writes(&format!("read and change one record, {writers} writers"), &task)?;
+        }
+    }
     if options.wants("increment") {
         let task = Task::Increment { writers: 16, time: options.time };
         bench.writes("increment one counter, 16 writers", &task)?;

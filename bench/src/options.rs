@@ -12,20 +12,20 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
 
   --n 10000,100000     how many records the stores hold          [100000]
   --only list,insert   which workloads                           [all]
-                       load list lookup mixed insert update increment cold sizes
+                       load list lookup mixed insert update modify increment cold sizes
   --rivals keyloom,sqlite,fjall   the first is compared with the others   [these]
                        `counted` is Keyloom with two aggregates
   --rounds 5           how often the rivals take turns           [5]
   --reads 4000         reads of each round                       [4000]
   --seconds 2          how long writers write in each round      [2]
-  --writers 1,16,64    how many writers insert at once           [1,16,64]
+  --writers 1,16,64    how many writers write at once            [1,16,64]
   --cache-mib 256      memory for the caches of each rival       [256]
   --folder PATH        where the stores are; they stay there and are used again
                        [a folder below the system's temporary one, removed at the end]
 ";
 
-pub const WORKLOADS: [&str; 9] =
-    ["load", "list", "lookup", "mixed", "insert", "update", "increment", "cold", "sizes"];
+pub const WORKLOADS: [&str; 10] =
+    ["load", "list", "lookup", "mixed", "insert", "update", "modify", "increment", "cold", "sizes"];
 
 pub const RIVALS: [&str; 4] = ["keyloom", "counted", "sqlite", "fjall"];
 

@@ -8,8 +8,8 @@ use ::keyloom::{Collection, Order, Query, Schema, Store};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{LIST, Rival, Session};
-use crate::workload::Approval;
+use super::{LIST, Rival, Session, WANTED};
+use crate::workload::{self, Approval};
 
 const SCHEMA: &str = r#"
 [collection.approval]
@@ -118,6 +118,15 @@ impl Session for KeyloomSession {
     async fn approve(&mut self, id: &str) -> Result<()> {
         let approved = json!({ "status": "approved" });
         self.approvals.update_with_retry(id, &approved).await?;
+        Ok(())
+    }
+
+    async fn modify(&mut self) -> Result<()> {
+        let add = |record: &mut Value| {
+            record["seen"] = json!(record["seen"].as_u64().unwrap_or(0) + 1);
+            Ok(())
+        };
+        self.approvals.modify(workload::id(WANTED), add).await?;
         Ok(())
     }
 

@@ -13,6 +13,9 @@ use crate::workload::Approval;
 /// How many records of a list are asked for.
 pub const LIST: usize = 20;
 
+/// The number of the record that all writers change.
+pub const WANTED: u64 = 0;
+
 /// How many records are loaded with one sync.
 pub const LOAD_BATCH: usize = 1_000;
 
@@ -49,6 +52,10 @@ pub trait Session {
 
     /// Turns a record's status from pending to approved. It is durable when this returns.
     async fn approve(&mut self, id: &str) -> Result<()>;
+
+    /// Reads the one record that all want, adds one to a number in it, and writes it. It is
+    /// durable when this returns, and no addition is ever lost.
+    async fn modify(&mut self) -> Result<()>;
 
     /// Adds one to the one counter that all count in. It is durable when this returns.
     async fn increment(&mut self) -> Result<()>;

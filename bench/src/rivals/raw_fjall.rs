@@ -2,16 +2,17 @@
 //! Keyloom adds (stamps, conditions, a schema, snapshots that hide what is not durable).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, oneshot};
 
-use super::{LIST, LOAD_BATCH, Rival, Session};
-use crate::workload::Approval;
+use super::{LIST, LOAD_BATCH, Rival, Session, WANTED};
+use crate::workload::{self, Approval};
 
 /// The newest first: what `desc` does to a timestamp.
 const TIMESTAMP_MAX: u64 = 9_999_999_999_999;
@@ -33,6 +34,7 @@ pub struct RawFjall {
     /// Its threads flush the memtable when the store is closed, so that it must outlive that.
     _database: Database,
     asks: Sender<Ask>,
+    modifier: Arc<Mutex<()>>,
     thread: JoinHandle<Result<()>>,
 }
 
@@ -53,11 +55,12 @@ impl Rival for RawFjall {
             let (database, cells) = (database.clone(), cells.clone());
             move || commit_groups(&database, &cells, &asked)
         });
-        Ok(RawFjall { cells, _database: database, asks, thread })
+        Ok(RawFjall { cells, _database: database, asks, modifier: Arc::default(), thread })
     }
 
     fn session(&self) -> Result<RawSession> {
-        Ok(RawSession { cells: self.cells.clone(), asks: self.asks.clone() })
+        let (cells, asks) = (self.cells.clone(), self.asks.clone());
+        Ok(RawSession { cells, asks, modifier: self.modifier.clone() })
     }
 
     fn close(self) -> Result<()> {
@@ -102,6 +105,8 @@ fn commit_groups(database: &Database, cells: &Keyspace, asked: &Receiver<Ask>) -
 pub struct RawSession {
     cells: Keyspace,
     asks: Sender<Ask>,
+    /// Whoever reads and writes one record: bare fjall has no conditions.
+    modifier: Arc<Mutex<()>>,
 }
 
 impl RawSession {
@@ -170,6 +175,15 @@ impl Session for RawSession {
         let key = record_key(id);
         let mut record: Value = serde_json::from_slice(&self.get(&key)?)?;
         record["status"] = "approved".into();
+        self.commit(vec![(key, record.to_string())], 0).await
+    }
+
+    async fn modify(&mut self) -> Result<()> {
+        let modifier = self.modifier.clone();
+        let _alone = modifier.lock().await;
+        let key = record_key(&workload::id(WANTED));
+        let mut record: Value = serde_json::from_slice(&self.get(&key)?)?;
+        record["seen"] = (record["seen"].as_u64().unwrap_or(0) + 1).into();
         self.commit(vec![(key, record.to_string())], 0).await
     }
 

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, params};
+use serde_json::Value;
 
-use super::{LIST, LOAD_BATCH, Rival, Session};
-use crate::workload::Approval;
+use super::{LIST, LOAD_BATCH, Rival, Session, WANTED};
+use crate::workload::{self, Approval};
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS approval (
@@ -35,6 +36,8 @@ const LOOK_UP: &str = "SELECT body FROM approval WHERE code = ?1";
 const APPROVE: &str = "UPDATE approval SET status = 'approved', \
     body = json_set(body, '$.status', 'approved') WHERE id = ?1 AND status = 'pending'";
 
+const READ: &str = "SELECT body FROM approval WHERE id = ?1";
+const REWRITE: &str = "UPDATE approval SET body = ?2 WHERE id = ?1";
 const INCREMENT: &str = "UPDATE tally SET n = n + 1 WHERE id = 'one'";
 
 pub struct Sqlite {
@@ -133,6 +136,18 @@ impl Session for SqliteSession {
     async fn approve(&mut self, id: &str) -> Result<()> {
         let changed = self.writer().prepare_cached(APPROVE)?.execute([id])?;
         ensure!(changed == 1, "the record is missing or not pending");
+        Ok(())
+    }
+
+    async fn modify(&mut self) -> Result<()> {
+        let mut writer = self.writer();
+        let transaction = writer.transaction()?;
+        let id = workload::id(WANTED);
+        let text: String = transaction.prepare_cached(READ)?.query_row([&id], |row| row.get(0))?;
+        let mut record: Value = serde_json::from_str(&text)?;
+        record["seen"] = (record["seen"].as_u64().unwrap_or(0) + 1).into();
+        transaction.prepare_cached(REWRITE)?.execute([&id, &record.to_string()])?;
+        transaction.commit()?;
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod record;
 mod schema;
 mod session;
 mod store;
+mod turns;
 mod write;
 
 pub mod blocking;

@@ -25,6 +25,8 @@ const LAYERS: &[(&str, &str)] = &[
     // Text from outside, read strictly.
     ("json",     "json"),
     ("engine",   "engine"),
+    // Writers of one record, one after the other.
+    ("turns",    "turns"),
     ("key",      "key"),
     // What is declared; the schema of a live store is a layer of its own.
     ("schema",   "schema"),
@@ -104,7 +106,8 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
-        "engine/", "schema/live.rs", "write/retry.rs", "query/reader.rs", "due/maintainer.rs", "blocking",
+        "engine/", "turns.rs", "schema/live.rs", "write/retry.rs", "write/transaction/patience.rs",
+        "query/reader.rs", "due/maintainer.rs", "blocking",
     ]),
 ];
 

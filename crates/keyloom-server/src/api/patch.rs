@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use keyloom::{Collection, Document, Retry, Store, Version, same_value};
+use keyloom::{Collection, Document, Store, Version, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -51,7 +51,7 @@ pub(super) async fn patch(
     let written = match expected {
         None | Some(Tags::Any) => {
             // Other callers patch the same record at their own pace; what is lost is time only.
-            collection.update_with(key, &patch, Retry::patient()).await
+            collection.update_with_retry(key, &patch).await
         }
         Some(tags) => {
             let attempt = |version| collection.update(key.clone(), &patch, version);

@@ -63,6 +63,11 @@ impl<T> Collection<T> {
         Ok(Collection { inner, runtime: self.runtime.clone() })
     }
 
+    /// As [`Collection::with_retry`](crate::Collection::with_retry).
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Collection { inner: self.inner.with_retry(retry), runtime: self.runtime.clone() }
+    }
+
     waits! { "Collection":
         fn declaration(&self) -> Result<Arc<CollectionDeclaration>>;
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
@@ -91,7 +96,6 @@ impl<T> Collection<T> {
         fn max(&self, query: &Query, field: &str) -> Result<Option<Value>>;
         fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
         fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
-        fn update_with(&self, key: impl KeyFields, patch: &Value, retry: Retry) -> Result<Written>;
         fn increment(
             &self,
             key: impl KeyFields,

@@ -1,6 +1,7 @@
 //! The engine that keeps everything in this process, for tests, caches and trials.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU64;
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,8 +12,9 @@ use super::bell::Bells;
 use super::decide::{Decision, decide, writes};
 use super::log::Allowance;
 use super::{
-    Address, Area, Batch, Capabilities, Cell, Committed, Direction, Engine, Link, LogBounds,
-    LogEntry, LogSlice, Outcome, Position, Range, Reading, Row, Space, Stretch, Trail, target_of,
+    Address, Area, Batch, Capabilities, Cause, Cell, Committed, Condition, Direction, Engine, Link,
+    LogBounds, LogEntry, LogSlice, Outcome, Position, Range, Reading, Rejection, Row, Space,
+    Stretch, Trail, target_of,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -26,12 +28,16 @@ pub struct Memory {
     capabilities: Capabilities,
     state: RwLock<State>,
     bells: Bells,
+    /// One in so many commits that rest on something unchanged is refused.
+    conflicts_every: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     spaces: BTreeMap<Space, BTreeMap<Area, BTreeMap<Bytes, Cell>>>,
     logs: BTreeMap<Space, Log>,
+    /// How many commits rested on something unchanged, while conflicts are asked for.
+    guarded_commits: u64,
     is_closed: bool,
 }
 
@@ -95,7 +101,17 @@ impl Memory {
             persistent: false,
             keeps_log: true,
         };
-        Memory { capabilities, state: RwLock::default(), bells: Bells::default() }
+        let (state, bells) = (RwLock::default(), Bells::default());
+        Memory { capabilities, state, bells, conflicts_every: None }
+    }
+
+    /// The same store, in which one of so many commits that rest on a record as it was read is
+    /// refused, as if another writer had been faster. In memory writers hardly ever meet, so that
+    /// a program's tests do not show what it does when they do; with this they show it, and
+    /// always at the same commits. With 1 no such commit would ever succeed.
+    #[must_use]
+    pub fn with_conflicts(self, every: NonZeroU64) -> Self {
+        Memory { conflicts_every: Some(every), ..self }
     }
 
     /// Writes are applied after everything was decided and cannot panic half-way, so that a
@@ -124,6 +140,19 @@ fn closed() -> Error {
 impl State {
     fn cells(&self, space: &Space, area: &Area) -> Option<&BTreeMap<Bytes, Cell>> {
         self.spaces.get(space)?.get(area)
+    }
+
+    /// The refusal of a commit that rests on something unchanged, if it is this one's turn. What
+    /// Keyloom keeps for itself in the area `~` has its own rules.
+    fn conflict(&mut self, batch: &Batch, every: NonZeroU64) -> Option<Rejection> {
+        let entry = batch.entries.iter().position(|entry| {
+            matches!(entry.condition, Some(Condition::Unchanged(_)))
+                && entry.address.area != Area::own()
+        })?;
+        self.guarded_commits += 1;
+        let found = self.cell(&batch.space, &batch.entries[entry].address).cloned();
+        (self.guarded_commits % every == 0)
+            .then_some(Rejection { cause: Cause::Condition { entry }, found })
     }
 
     fn log_bounds(&self, space: &Space) -> LogBounds {
@@ -230,7 +259,12 @@ impl Engine for Memory {
         let mut state = self.write()?;
         let space = batch.space.clone();
         let append = batch.append.take();
-        let decision = decide(&batch, |_, address| Ok(state.cell(&space, address).cloned()))?;
+        let mut decision = decide(&batch, |_, address| Ok(state.cell(&space, address).cloned()))?;
+        if let (Decision::Apply(_), Some(every)) = (&decision, self.conflicts_every)
+            && let Some(rejection) = state.conflict(&batch, every)
+        {
+            decision = Decision::Reject(rejection);
+        }
         Ok(match decision {
             Decision::Apply(integers) => {
                 state.apply(&space, writes(batch, &integers));

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
 use crate::log::{Author, Note, encode};
 use crate::record::{Version, random_bytes};
+use crate::turns::Turns;
 use reads::Epoch;
 
 /// How often a schema change is tried when other processes change the schema too.
@@ -125,6 +126,8 @@ pub struct Applied {
 pub(crate) struct Live {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) space: Space,
+    /// Who writes which record now.
+    pub(crate) turns: Arc<Turns>,
     epoch: Epoch,
     loaded: RwLock<Option<Arc<Loaded>>>,
     /// What this process declared, and therefore relies on.
@@ -136,6 +139,7 @@ impl Live {
         Live {
             engine,
             space,
+            turns: Arc::default(),
             epoch: Epoch::new(),
             loaded: RwLock::new(None),
             declared: RwLock::new(Vec::new()),

@@ -9,7 +9,7 @@ use super::fields::KeyFields;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Carried, Version, carry_over};
 use crate::schema::Collection as Declared;
-use crate::write::{self, Current, Retry, Written, once};
+use crate::write::{self, Current, Written, once};
 
 /// Changes of parts of records. A patch cannot change the fields of the record's key, see
 /// [`rename`](Collection::rename), nor break the schema or a declared transition.
@@ -33,29 +33,20 @@ impl<T> Collection<T> {
     }
 
     /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
-    /// somebody else changed it meanwhile: 3 attempts, 100 and 200 ms apart.
+    /// somebody else changed it meanwhile, see [`with_retry`](Collection::with_retry).
     pub async fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written> {
-        self.update_with(key, patch, Retry::patient()).await
-    }
-
-    /// As [`update_with_retry`](Self::update_with_retry), with other attempts and pauses.
-    pub async fn update_with(
-        &self,
-        key: impl KeyFields,
-        patch: &Value,
-        retry: Retry,
-    ) -> Result<Written> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
         let payload = || json!([values, patch]);
         once!(&self.session, self.request("update_with_retry", payload), |session| {
-            write::update_with_retry(&session, &self.name, key, patch, retry)
+            write::update_with_retry(&session, &self.name, key, patch, self.retry)
         })
     }
 }
 
 /// Changes of records by functions. Each is tried again when somebody else changed the record
-/// meanwhile (3 attempts, 100 and 200 ms apart), so that the function may run more than once.
+/// meanwhile, so that the function may run more than once: in its turn among the writers of this
+/// process, and against others as often as [`with_retry`](Collection::with_retry) says.
 /// Members of the stored JSON that `T` does not know stay as they are.
 impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     /// Changes a record that must be there.
@@ -69,7 +60,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         once!(&self.session, self.request("modify", || json!(values)), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-            write::revise(&session, &self.name, key, Retry::patient(), change)
+            write::revise(&session, &self.name, key, self.retry, change)
         })
     }
 
@@ -87,7 +78,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
                 let change = |declared: &Declared, current: &Current| {
                     changed(declared, current, &mut change)
                 };
-                write::upsert_with(&session, &self.name, &record, Retry::patient(), change)
+                write::upsert_with(&session, &self.name, &record, self.retry, change)
             }
         )
     }
@@ -104,7 +95,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         once!(&self.session, self.request("rename", || json!(values)), |session| {
             let change =
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
-            write::rename(&session, &self.name, key, Retry::patient(), change)
+            write::rename(&session, &self.name, key, self.retry, change)
         })
     }
 }

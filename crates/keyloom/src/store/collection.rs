@@ -36,19 +36,28 @@ pub struct Collection<T> {
     pub(super) name: Arc<str>,
     /// Whether its records come from a type or as JSON.
     origin: Origin,
+    /// How often a change is tried when others change the record meanwhile.
+    pub(super) retry: Retry,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for Collection<T> {
     fn clone(&self) -> Self {
-        let Collection { session, name, origin, kind } = self;
-        Collection { session: session.clone(), name: name.clone(), origin: *origin, kind: *kind }
+        let Collection { session, name, origin, retry, kind } = self;
+        Collection {
+            session: session.clone(),
+            name: name.clone(),
+            origin: *origin,
+            retry: *retry,
+            kind: *kind,
+        }
     }
 }
 
 impl<T> Collection<T> {
     pub(crate) fn new(session: Session, name: &str, origin: Origin) -> Self {
-        Collection { session, name: name.into(), origin, kind: PhantomData }
+        let retry = Retry::patient();
+        Collection { session, name: name.into(), origin, retry, kind: PhantomData }
     }
 
     /// The same collection, on behalf of a user.
@@ -76,6 +85,14 @@ impl<T> Collection<T> {
     /// When the outcome of a write is not known, it is repeated by itself.
     pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
         Ok(Collection { session: self.session.with_key(key)?, ..self.clone() })
+    }
+
+    /// The same collection, whose changes are tried so often when others change the record
+    /// meanwhile: [`modify`](Self::modify), [`upsert_with`](Self::upsert_with),
+    /// [`rename`](Self::rename) and [`update_with_retry`](Self::update_with_retry). Unless set,
+    /// they are tried as [`Retry::patient`] says.
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Collection { retry, ..self.clone() }
     }
 
     /// What is asked. Only a write with a key is told apart from others, so that only for such a

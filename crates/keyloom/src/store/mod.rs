@@ -77,7 +77,9 @@ struct Shared {
 
 impl Store {
     /// Opens a store by its address: `file:PATH` for a folder, which is created when it is
-    /// missing, or `memory:` for a store that ends with the process.
+    /// missing, or `memory:` for a store that ends with the process. For tests,
+    /// `memory:?conflicts=3` refuses one in three commits that rest on a record as it was read,
+    /// as if another writer had been faster.
     pub async fn open(address: &str) -> Result<Self> {
         Ok(Store::on(address::open(address)?))
     }

@@ -114,6 +114,11 @@ pub(super) fn record_text(value: &Value) -> Bytes {
 }
 
 impl Change<'_> {
+    /// Where the record lies.
+    pub(super) fn address(&self) -> Address {
+        Address::new(self.collection.area.clone(), self.key.clone())
+    }
+
     /// Whether it only removes a record that has expired.
     pub(crate) fn is_expiry(&self) -> bool {
         matches!((&self.before, &self.after), (Before::Expired(_), None))

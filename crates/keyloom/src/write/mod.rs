@@ -1,6 +1,7 @@
 //! One change becomes one batch.
 
 mod assemble;
+mod attempts;
 mod beside;
 mod entries;
 mod guard;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::assemble::{
     After, Assembled, Before, Change, Refused, Role, Work, assemble, explain, record_text,
 };
+use super::attempts::Attempts;
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
 use super::make_way::{ROUNDS_MAX, in_the_way, is_too_large, make_way, step_aside};
@@ -343,8 +344,8 @@ async fn write_over(
     record: Whole<'_>,
     allow: impl Fn(&Collection, &Bytes, Option<&Current>) -> Result<()>,
 ) -> Result<Written> {
-    let retry = Retry::eager();
-    let (mut made, mut drawn) = (0, 0);
+    let mut attempts = Attempts::new(session, Retry::eager());
+    let mut drawn = 0;
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
@@ -354,6 +355,7 @@ async fn write_over(
         write_whole_numbers(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
+        attempts.begin(collection, &key).await;
         let current = read(session, collection, &key).await?;
         allow(collection, &key, current.as_ref())?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
@@ -365,8 +367,7 @@ async fn write_over(
         if may_draw_again(&refused, &codes, &mut drawn) {
             continue;
         }
-        made += 1;
-        if is_settled(session, refused, retry, made).await? {
+        if attempts.is_settled(refused, || vec![change.address()]).await? {
             return Ok(written);
         }
     }
@@ -453,12 +454,12 @@ pub(crate) async fn delete(
     key: impl Fn(&Collection) -> Result<Bytes>,
     expected: Option<Version>,
 ) -> Result<Option<Version>> {
-    let retry = Retry::eager();
-    let mut made = 0;
+    let mut attempts = Attempts::new(session, Retry::eager());
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
+        attempts.begin(collection, &key).await;
         let current = read(session, collection, &key).await?;
         if expected.is_some() {
             expect(collection, &key, current.as_ref(), expected)?;
@@ -471,9 +472,8 @@ pub(crate) async fn delete(
             before: current.into_before(),
             after: None,
         };
-        made += 1;
-        let refused = commit(session, &loaded, Work::of(&[change])).await?;
-        if is_settled(session, refused, retry, made).await? {
+        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
+        if attempts.is_settled(refused, || vec![change.address()]).await? {
             return Ok(Some(version));
         }
     }
@@ -551,36 +551,6 @@ pub(crate) async fn read(
     let fetched = fetch_one(session, collection, key).await?;
     let current = Current::of(collection, key, fetched)?;
     Ok(current.filter(|current| !collection.is_expired(&current.value, session.now())))
-}
-
-/// What follows from the answer to attempt number `made`: `true` when it was carried out, `false`
-/// when it is worth another attempt, after the pause that is due.
-pub(super) async fn is_settled(
-    session: &Session,
-    refused: Option<Refused>,
-    retry: Retry,
-    made: u32,
-) -> Result<bool> {
-    match refused {
-        None => Ok(true),
-        Some(Refused::StaleSchema) => {
-            session.reload().await?;
-            Ok(false)
-        }
-        Some(Refused::Changed(error) | Refused::Counted(error, _)) => match retry.pause(made).await
-        {
-            true => Ok(false),
-            false => Err(contention(error, made)),
-        },
-        Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
-    }
-}
-
-pub(crate) fn contention(last: Error, attempts: u32) -> Error {
-    Error::new(ErrorKind::Contention, "other writers won every attempt")
-        .with("attempts", attempts)
-        .with("last conflict", &last)
-        .with_source(last)
 }
 
 #[cfg(test)]

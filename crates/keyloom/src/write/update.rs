@@ -7,14 +7,15 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::assemble::{Before, Change, Refused, Work};
+use super::attempts::{Attempts, contention};
 use super::beside::{Counting, Moved};
 use super::operations::{
-    Current, Overwrite, Written, commit, complete, conflict, contention, creation, is_settled,
-    may_draw_again, not_found, overwrite, read, record_key,
+    Current, Overwrite, Written, commit, complete, conflict, creation, may_draw_again, not_found,
+    overwrite, read, record_key,
 };
 use super::retry::Retry;
 use crate::counted::Counted;
-use crate::engine::ShowKey;
+use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
     Version, check_aside, check_new, check_patch, merge, set_aside, write_whole_numbers,
@@ -83,11 +84,12 @@ pub(crate) async fn revise(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
-    let mut made = 0;
+    let mut attempts = Attempts::new(session, retry);
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
+        attempts.begin(collection, &key).await;
         let Some(current) = read(session, collection, &key).await? else {
             return Err(not_found(name, &key));
         };
@@ -100,9 +102,8 @@ pub(crate) async fn revise(
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
-        made += 1;
         let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
-        if is_settled(session, refused, retry, made).await? {
+        if attempts.is_settled(refused, || vec![change.address()]).await? {
             return Ok(written);
         }
     }
@@ -136,26 +137,25 @@ pub(crate) async fn upsert_with(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
-    let (mut made, mut drawn) = (0, 0);
+    let (mut ended, mut drawn) = (0, 0);
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = Cow::Borrowed(record);
         let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
-        made += 1;
         match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
             None => return Ok(Written { document, effect: Effect::Created }),
             Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
                 let key = creation.key;
-                let changed =
-                    revise(session, name, |_| Ok(key.clone()), Retry::never(), &mut change).await;
-                match changed {
-                    Err(error) if lost_a_race(&error) => {
-                        if !retry.pause(made).await {
-                            return Err(contention(error, made));
+                match revise(session, name, |_| Ok(key.clone()), retry, &mut change).await {
+                    // Somebody deleted it between the two steps.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        ended += 1;
+                        if !retry.pause(ended).await {
+                            return Err(contention(error, ended));
                         }
                     }
                     other => return other,
@@ -171,11 +171,6 @@ pub(crate) async fn upsert_with(
     }
 }
 
-/// Somebody changed or deleted the record between two steps.
-fn lost_a_race(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Contention | ErrorKind::NotFound)
-}
-
 /// Moves a record to the key that its changed fields give, with every entry, in one batch.
 pub(crate) async fn rename(
     session: &Session,
@@ -184,11 +179,13 @@ pub(crate) async fn rename(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<Written> {
-    let mut made = 0;
+    let mut attempts = Attempts::new(session, retry);
     loop {
         let loaded = session.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let old_key = key(collection)?;
+        let address = Address::new(collection.area.clone(), old_key.clone());
+        attempts.begin(collection, &old_key).await;
         let Some(current) = read(session, collection, &old_key).await? else {
             return Err(not_found(name, &old_key));
         };
@@ -207,14 +204,13 @@ pub(crate) async fn rename(
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
-        made += 1;
         let (refused, written) = if new_key == old_key {
             (commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?, written)
         } else {
             move_with_counters(session, &loaded, moved(*change, old_key), current.counted, written)
                 .await?
         };
-        if is_settled(session, refused, retry, made).await? {
+        if attempts.is_settled(refused, || vec![address]).await? {
             return Ok(written);
         }
     }

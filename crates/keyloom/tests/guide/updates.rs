@@ -1,6 +1,6 @@
 //! docs/guide/updates.md
 
-use keyloom::{ErrorKind, Result};
+use keyloom::{ErrorKind, Result, Retry};
 use serde_json::{Value, json};
 
 use crate::store_of;
@@ -31,9 +31,17 @@ async fn the_whole_page() -> Result<()> {
     })
     .await?;
 
+    let hasty = runs.with_retry(Retry::never());
+    hasty
+        .modify(("f", "r1"), |run: &mut Value| {
+            run["by"] = json!("me");
+            Ok(())
+        })
+        .await?;
+
     let run = runs.get(("f", "r1")).await?.expect("it was inserted");
     assert_eq!(run.value["stats"], json!({ "ok": 3, "failed": 1 }));
-    assert_eq!(run.value["attempts"], 1);
+    assert_eq!((&run.value["attempts"], &run.value["by"]), (&json!(1), &json!("me")));
 
     runs.rename(("f", "r1"), |run: &mut Value| {
         run["id"] = json!("r2");

@@ -1,6 +1,7 @@
 //! Several records, several collections, one space: reads become conditions, the commit is all
 //! or nothing.
 
+mod patience;
 mod state;
 
 use std::borrow::Cow;
@@ -18,14 +19,16 @@ use crate::record::{Document, Version, check_aside, check_new, set_aside, write_
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 use crate::write::assemble::{After, Refused, Work};
+use crate::write::attempts::Attempts;
 use crate::write::beside::{Addend, LeaseHold};
 use crate::write::entries::{entry_keys_of, stored_keys_of};
 use crate::write::increment::add_all;
 use crate::write::operations::{
-    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, is_settled,
-    may_draw_again, overwrite, record_key,
+    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, may_draw_again,
+    overwrite, record_key,
 };
 use crate::write::retry::Retry;
+use patience::patiently;
 use state::{Seen, Settled, State};
 
 /// How often a closure is run again because the schema changed under it.
@@ -53,23 +56,25 @@ where
     Fut: Future<Output = Result<T, E>>,
     E: From<Error>,
 {
-    let (mut made, mut drawn, mut schemas) = (0, 0, 0);
+    let mut attempts = Attempts::new(session, retry);
+    let (mut drawn, mut schemas) = (0, 0);
     loop {
+        let turns = std::mem::take(&mut attempts.turns);
         let transaction = Transaction {
             session: session.clone(),
             loaded: session.loaded().await?,
             now: session.now(),
-            state: Arc::default(),
+            state: Arc::new(Mutex::new(State::holding(turns))),
         };
+        let _leaving = Leaving(&transaction);
         let answer = {
             let _ending = Ending(&transaction);
-            closure(transaction.clone()).await
+            patiently(&transaction, closure(transaction.clone())).await
         };
-        made += 1;
         let answer = match answer {
             Ok(answer) => answer,
             // The closure gave up because of what it saw, and it saw two moments.
-            Err(_) if transaction.state().is_torn && retry.pause(made).await => continue,
+            Err(_) if transaction.is_torn() && attempts.go_on_after(Vec::new()).await => continue,
             Err(_) if schemas < SCHEMAS && transaction.is_outdated().await => {
                 schemas += 1;
                 continue;
@@ -81,7 +86,12 @@ where
         if may_draw_again(&refused, &transaction.codes_of(&refused), &mut drawn) {
             continue;
         }
-        if is_settled(session, refused, retry, made).await? {
+        let records = {
+            let mut state = transaction.state();
+            attempts.turns = state.end_turns();
+            state.addresses()
+        };
+        if attempts.is_settled(refused, || records).await? {
             return Ok(answer);
         }
     }
@@ -94,6 +104,15 @@ struct Ending<'t>(&'t Transaction);
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.0.state().is_over = true;
+    }
+}
+
+/// Gives the turns of an attempt up however it ends, also if a clone outlives it.
+struct Leaving<'t>(&'t Transaction);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        drop(self.0.state().end_turns());
     }
 }
 
@@ -113,6 +132,13 @@ impl Transaction {
     /// Remembers that the schema refused something.
     pub(crate) fn judged<T>(&self, answer: Result<T>) -> Result<T> {
         self.under_way()?.judge(answer)
+    }
+
+    /// Whether the closure saw two moments. Nobody has to wait for such an attempt.
+    fn is_torn(&self) -> bool {
+        let mut state = self.state();
+        drop(state.end_turns());
+        state.is_torn
     }
 
     /// Whether the closure may have given up because of a schema that no longer holds. A commit
@@ -315,6 +341,7 @@ impl Transaction {
         if let Some(visible) = self.under_way()?.visible(&address) {
             return Ok(visible);
         }
+        self.join_writers(&address).await;
         let fetched = fetch_one(&self.session, collection, key).await?;
         let seen = match Current::of(collection, key, fetched)? {
             None => Seen::Absent,

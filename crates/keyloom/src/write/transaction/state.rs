@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::Version;
 use crate::schema::{Collection, Index};
+use crate::turns::Turn;
 use crate::write::assemble::{After, Before, Change};
 use crate::write::beside::{Addend, Counting, LeaseHold, Start};
 use crate::write::entries::entry_keys_of;
@@ -36,6 +37,17 @@ pub(super) struct State {
     pub(super) rests_on_schema: bool,
     /// Whether the closure has ended, so that nothing more is read or written.
     pub(super) is_over: bool,
+    holding: Holding,
+}
+
+/// The turns of an attempt among those who write the same records.
+#[derive(Default)]
+struct Holding {
+    turns: Vec<Turn>,
+    /// Whether it waits for one. It waits for one at most, and holds none meanwhile.
+    is_waiting: bool,
+    /// Whether it has given them up, and takes no more.
+    is_over: bool,
 }
 
 /// What was found where a record was looked for.
@@ -92,6 +104,41 @@ impl Write {
 }
 
 impl State {
+    /// The state of an attempt that has its turn at these records.
+    pub(super) fn holding(turns: Vec<Turn>) -> Self {
+        State { holding: Holding { turns, ..Holding::default() }, ..State::default() }
+    }
+
+    pub(super) fn has_joined(&self, address: &Address) -> bool {
+        self.holding.is_over || self.holding.turns.iter().any(|turn| turn.is_of(address))
+    }
+
+    pub(super) fn hold(&mut self, turn: Turn) {
+        self.holding.is_waiting = false;
+        if !self.holding.is_over {
+            self.holding.turns.push(turn);
+        }
+    }
+
+    /// Whether the attempt may wait for a turn; if so, it does from now on.
+    pub(super) fn may_wait(&mut self) -> bool {
+        let may_wait = self.holding.turns.is_empty() && !self.holding.is_waiting;
+        self.holding.is_waiting |= may_wait;
+        may_wait
+    }
+
+    /// Gives the turns up.
+    pub(super) fn end_turns(&mut self) -> Vec<Turn> {
+        self.holding.is_over = true;
+        std::mem::take(&mut self.holding.turns)
+    }
+
+    /// The records that the attempt read or wrote.
+    pub(super) fn addresses(&self) -> Vec<Address> {
+        let written = self.writes.keys().filter(|address| !self.records.contains_key(*address));
+        self.records.keys().chain(written).cloned().collect()
+    }
+
     /// Remembers that the schema refused something.
     pub(super) fn judge<T>(&mut self, answer: Result<T>) -> Result<T> {
         self.rests_on_schema |= answer.is_err();
