@@ -56,7 +56,7 @@ async fn verify_finds_counters_that_belong_to_nobody_and_repair_mends_them() {
             ("counter:nowhere:k", add(&[("total", 4)])),
             ("counter:", add(&[("total", 4)])),
             ("counter::plain:p", add(&[("n", 4)])),
-            ("counter::flow:stats:f", add(&[("unheard", 4), ("hits.a.b", i64::MIN), ("zero", 0)])),
+            ("counter::flow:stats:f", add(&[("unheard", 4), ("unheard.b", i64::MIN), ("zero", 0)])),
             ("counter::flow:stats:g", add(&[("unheard", 4)])),
             ("counter::flow:stats:h", bytes),
         ] {

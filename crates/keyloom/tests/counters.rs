@@ -128,7 +128,7 @@ async fn what_cannot_be_added_changes_nothing_and_says_why() {
         refused(&error, ErrorKind::InvalidArgument);
         let known = error.context_value("known").unwrap();
         assert!(known.contains("stats.running") && known.contains("hits.*"), "{known}");
-        for name in ["hits", "hits.a.b", "hits.*", "owner", "", "stats"] {
+        for name in ["hits", "hits.a\tb", "hits.*", "owner", "", "stats"] {
             refused(&fails(&[(name, 1)]).await, ErrorKind::InvalidArgument);
         }
         refused(&fails(&[]).await, ErrorKind::InvalidArgument);
@@ -621,4 +621,45 @@ async fn increments_and_updates_of_one_record_do_not_hinder_each_other_on_disk()
     let options = EmbeddedOptions::default().durability(Durability::Durable);
     let engine = Arc::new(Embedded::open(folder.path(), options).unwrap());
     count_together(engine, 64, i64::from(long::times(50))).await;
+}
+
+/// Any name below a family is a counter: it is counted, shown in one place, and may come back with
+/// the record that shows it.
+#[tokio::test]
+async fn names_in_a_family_are_data() {
+    for subject in Subject::all().await {
+        subject.flows.insert(&flow_record("f")).await.unwrap();
+        let names = ["http.500", "no answer", "{x}", "a..b", ".", "5*", "ü:\"", "free.x"];
+        for (name, count) in names.iter().zip(1..) {
+            let after = subject.flows.increment("f", [(format!("hits.{name}"), count)]).await;
+            assert_eq!(after.unwrap()[&format!("hits.{name}")], count, "{name}");
+        }
+        let shown = subject.flows.get("f").await.unwrap().unwrap().value;
+        for (name, count) in names.iter().zip(1..) {
+            assert_eq!(shown["hits"][name], count, "{name}: {shown}");
+        }
+        assert_eq!(shown["hits"].as_object().unwrap().len(), names.len() + 1, "{shown}");
+        subject.flows.replace(&shown).await.unwrap();
+        assert_eq!(subject.flows.get("f").await.unwrap().unwrap().value, shown);
+        for wrong in ["hits.", "hits.*", "hits.*key", "hits.a\nb", "hits"] {
+            let error = subject.flows.increment("f", [(wrong, 1)]).await.unwrap_err();
+            refused(&error, ErrorKind::InvalidArgument);
+        }
+    }
+}
+
+/// What holds counters is no counter: the advice names those that it holds.
+#[tokio::test]
+async fn a_patch_of_what_holds_counters_hears_which() {
+    for subject in Subject::all().await {
+        subject.flows.insert(&flow_record("f")).await.unwrap();
+        for value in [json!(null), json!(5)] {
+            let patch = json!({ "hits": value });
+            let error = subject.flows.update_with_retry("f", &patch).await.unwrap_err();
+            refused(&error, ErrorKind::InvalidRecord);
+            assert_eq!(error.context_value("field"), Some("hits"), "{error}");
+            assert_eq!(error.context_value("counters"), Some("hits.free, hits.*"), "{error}");
+            assert_eq!(error.context_value("instead"), None, "{error}");
+        }
+    }
 }

@@ -169,6 +169,20 @@ async fn what_cannot_be_patched_is_refused_with_the_right_way() {
                 "name",
                 "b.c",
             ),
+            // The names of a declared map are data.
+            (
+                json!({ "emittedEvents.order.created": 1, "n": 1 }),
+                ErrorKind::InvalidRecord,
+                "instead",
+                r#"{"emittedEvents":{"order.created":1}}"#,
+            ),
+            (
+                json!({ "a.b": { "c.d": null, "c": { "e.f": 1 } } }),
+                ErrorKind::InvalidRecord,
+                "instead",
+                r#"{"a":{"b":{"c":{"d":null,"e":{"f":1}}}}}"#,
+            ),
+            (json!({ ".".repeat(9_000): 1 }), ErrorKind::InvalidRecord, "collection", "run"),
             (
                 json!({ "run_id": "other" }),
                 ErrorKind::InvalidRecord,

@@ -30,8 +30,12 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
         return Err(refuse("a record is a JSON object"));
     }
     check_depth(collection, record)?;
-    for field in collection.fields.values() {
-        check_field(field, record).map_err(|error| locate(error, collection, field))?;
+    let faults = collection.fields.values().filter_map(|field| {
+        let error = check_field(field, record).err()?;
+        Some((field, error))
+    });
+    if let Some(error) = all_told(collection, faults) {
+        return Err(error);
     }
     let violations =
         collection.body.as_ref().map(|body| body.violations(record)).unwrap_or_default();
@@ -44,6 +48,27 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
             error.with("problem", format_args!("{}: {}", violation.at, violation.message))
         },
     ))
+}
+
+/// How many further fields an error tells, so that it stays readable.
+const ALSO_MAX: usize = 20;
+
+/// The first fault of a record as an error, which tells the others as well.
+fn all_told<'f>(
+    collection: &Collection,
+    mut faults: impl Iterator<Item = (&'f Field, Error)>,
+) -> Option<Error> {
+    let (field, first) = faults.next()?;
+    let first = locate(first, collection, field);
+    Some(faults.take(ALSO_MAX).fold(first, |error, (field, also)| {
+        let reason = also.context_value("reason").unwrap_or(also.message());
+        match also.context_value("value") {
+            Some(value) => {
+                error.with("also", format_args!("{}: {reason}; it is {value}", field.path))
+            }
+            None => error.with("also", format_args!("{}: {reason}", field.path)),
+        }
+    }))
 }
 
 /// Adds where a refused value would have gone.

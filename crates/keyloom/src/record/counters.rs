@@ -27,7 +27,7 @@ pub(crate) fn show(counters: &Counters, record: &mut Value, counted: Option<&Int
     }
     take(counters, record);
     for (name, value) in shown_counters(counters, counted) {
-        place(record, &name, value);
+        place(record, counters.path_of(&name), value);
     }
 }
 
@@ -46,9 +46,9 @@ pub(crate) fn shown(
     document.with_text(Bytes::from(record.to_string()))
 }
 
-fn place(record: &mut Value, name: &str, value: i64) {
+fn place<'p>(record: &mut Value, path: impl Iterator<Item = &'p str>, value: i64) {
     let mut at = record;
-    for step in name.split('.') {
+    for step in path {
         if !at.is_object() {
             *at = Value::Object(Map::new());
         }
@@ -74,13 +74,7 @@ pub(crate) fn set_aside(collection: &Collection, record: &mut Cow<'_, Value>) ->
             _ if collection.counters.has(&name) => {
                 return Err(refused(collection, &name).with("value", shortened(&value)));
             }
-            _ => {
-                let message = "this is where the record shows its counters";
-                return Err(Error::new(ErrorKind::InvalidRecord, message)
-                    .with("collection", &collection.name)
-                    .with("field", name)
-                    .with("value", shortened(&value)));
-            }
+            _ => return Err(refused_place(collection, name, &value)),
         }
     }
     Ok(aside)
@@ -111,10 +105,22 @@ pub(crate) fn refuse_counters(collection: &Collection, patch: &Value) -> Result<
     let mut rest = patch.clone();
     match take(&collection.counters, &mut rest).into_iter().next() {
         None => Ok(()),
-        Some((name, value)) => {
+        Some((name, value)) if collection.counters.has(&name) => {
             Err(refused(collection, &name).with("value given", shortened(&value)))
         }
+        Some((name, value)) => Err(refused_place(collection, name, &value)),
     }
+}
+
+/// The refusal of what stands where counters are shown, and is none.
+fn refused_place(collection: &Collection, name: String, value: &Value) -> Error {
+    let message =
+        "the record shows its counters here, which `increment` alone changes; leave it out";
+    Error::new(ErrorKind::InvalidRecord, message)
+        .with("collection", &collection.name)
+        .with("counters", collection.counters.names_at(&name).join(", "))
+        .with("field", name)
+        .with("value", shortened(value))
 }
 
 fn refused(collection: &Collection, name: &str) -> Error {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::check::check_depth;
 use super::counters::refuse_counters;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::DEPTH_MAX;
 use crate::key::{Path, Step};
 use crate::schema::{Collection, FieldKind};
 
@@ -48,19 +49,20 @@ fn check_names(
     path: &mut Vec<Step>,
     changes: &Map<String, Value>,
 ) -> Result<()> {
-    let here = Path(path.clone());
-    let names_are_data =
-        collection.fields.get(&here).is_some_and(|field| field.kind == FieldKind::Map);
+    let names_are_data = is_map(collection, path);
     for (name, change) in changes {
         if name.contains('.') && !names_are_data {
             let message = "a name in a patch has a dot; write nested objects, or declare a map";
             let error = Error::new(ErrorKind::InvalidRecord, message)
                 .with("collection", &collection.name)
-                .with("name", name)
-                .with("instead", nested(path, name, change));
-            return Err(match refuse_counters(collection, &nested(path, name, change)) {
-                Err(counter) => error.with("but", counter),
-                Ok(()) => error,
+                .with("name", name);
+            if path.len() + nested_depth(name, change) > DEPTH_MAX {
+                return Err(error);
+            }
+            let instead = within(path, nested(collection, path, name, change));
+            return Err(match check_patch(collection, &instead) {
+                Ok(()) => error.with("instead", instead),
+                Err(refusal) => error.with("instead", instead).with("but", refusal),
             });
         }
         if let Value::Object(inner) = change {
@@ -72,14 +74,58 @@ fn check_names(
     Ok(())
 }
 
-/// The patch that was meant: a name with dots as nested objects.
-fn nested(path: &[Step], name: &str, value: &Value) -> Value {
-    let outer = path.iter().filter_map(|step| match step {
-        Step::Name(name) => Some(name.as_str()),
-        Step::Each | Step::EachKey => None,
-    });
-    let names: Vec<&str> = outer.chain(name.split('.')).collect();
-    names.iter().rev().fold(value.clone(), |inner, name| json!({ *name: inner }))
+/// What was meant by a member whose name has dots: nested objects, down to a declared map, whose
+/// names may have them. Names within its value are nested likewise.
+fn nested(collection: &Collection, path: &[Step], name: &str, value: &Value) -> Value {
+    let below = |name: &str| [path, &[Step::Name(name.to_owned())]].concat();
+    match (name.split_once('.'), value) {
+        (Some((first, rest)), _) if !is_map(collection, path) => {
+            json!({ first: nested(collection, &below(first), rest, value) })
+        }
+        (_, Value::Object(members)) => {
+            let path = below(name);
+            let members =
+                members.iter().map(|(name, value)| nested(collection, &path, name, value));
+            json!({ name: members.fold(json!({}), joined) })
+        }
+        _ => json!({ name: value }),
+    }
+}
+
+/// Two objects as one, member by member. Unlike in a merge, a `null` is a value.
+fn joined(one: Value, other: Value) -> Value {
+    let (Value::Object(mut members), Value::Object(more)) = (one, other.clone()) else {
+        return other;
+    };
+    for (name, value) in more {
+        let together = match members.shift_remove(&name) {
+            Some(there) => joined(there, value),
+            None => value,
+        };
+        members.insert(name, together);
+    }
+    Value::Object(members)
+}
+
+/// How deep a member would be, were all names with dots nested.
+fn nested_depth(name: &str, value: &Value) -> usize {
+    let inner = value.as_object().into_iter().flatten();
+    let deepest = inner.map(|(name, value)| nested_depth(name, value)).max().unwrap_or(0);
+    1 + name.matches('.').count() + deepest
+}
+
+/// A value at the end of a path.
+fn within(path: &[Step], value: Value) -> Value {
+    path.iter().rev().fold(value, |inner, step| match step {
+        Step::Name(name) => json!({ name: inner }),
+        Step::Each | Step::EachKey => inner,
+    })
+}
+
+/// Whether the names of the object at this path are data.
+fn is_map(collection: &Collection, path: &[Step]) -> bool {
+    let field = collection.fields.get(&Path(path.to_vec()));
+    field.is_some_and(|field| field.kind == FieldKind::Map)
 }
 
 #[cfg(test)]

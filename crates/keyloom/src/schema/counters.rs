@@ -48,12 +48,41 @@ impl Counters {
     /// family.
     pub(crate) fn bounds(&self, name: &str) -> Option<Bounds> {
         self.exact.get(name).copied().or_else(|| {
-            let (family, _) = name.rsplit_once('.')?;
-            let bounds = self.families.get(family)?;
-            let is_plain = name.len() <= COUNTER_NAME_BYTES_MAX
-                && Path::parse(name).is_ok_and(|path| path.star().is_none());
-            is_plain.then_some(*bounds)
+            let (bounds, member) = self.family_of(name)?;
+            let is_name = name.len() <= COUNTER_NAME_BYTES_MAX
+                && !matches!(member, "" | "*" | "*key")
+                && !member.chars().any(char::is_control);
+            is_name.then_some(bounds)
         })
+    }
+
+    /// The family that a name is in, by its bounds, and what it is called there: all that follows,
+    /// dots included. No family lies in another.
+    fn family_of<'n>(&self, name: &'n str) -> Option<(Bounds, &'n str)> {
+        name.match_indices('.').find_map(|(dot, _)| {
+            let bounds = self.families.get(&name[..dot])?;
+            Some((*bounds, &name[dot + 1..]))
+        })
+    }
+
+    /// Where a record shows a counter: the members that lead to it.
+    pub(crate) fn path_of<'n>(&self, name: &'n str) -> impl Iterator<Item = &'n str> {
+        let member = match self.exact.contains_key(name) {
+            true => None,
+            false => self.family_of(name).map(|(_, member)| member),
+        };
+        let above = match member {
+            Some(member) => &name[..name.len() - member.len() - 1],
+            None => name,
+        };
+        above.split('.').chain(member)
+    }
+
+    /// The declared counters that are shown at this path or in the object there.
+    pub(crate) fn names_at(&self, path: &str) -> Vec<String> {
+        let place = Path(path.split('.').map(|name| Step::Name(name.into())).collect());
+        let meets = |pattern: &Path| meet(&place.0, &pattern.0).is_some();
+        self.patterns().filter(meets).map(|pattern| pattern.to_string()).collect()
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -77,7 +106,9 @@ impl Counters {
 
     /// Whether a question about this path is one about counters.
     pub(crate) fn is_asked_by(&self, path: &Path) -> bool {
-        self.patterns().any(|pattern| meet(&pattern.0, &path.0) == Some(Meeting::Same))
+        self.patterns().any(|pattern| {
+            matches!(meet(&path.0, &pattern.0), Some(Meeting::Same | Meeting::Below))
+        })
     }
 
     /// How a path meets a counter; `None` when it meets none.
@@ -95,12 +126,11 @@ impl Counters {
 
     fn unknown(&self, name: &str) -> Error {
         let known: Vec<String> = self.patterns().map(|path| path.to_string()).collect();
-        let family = name.rsplit_once('.').map(|(family, _)| family);
         let message = match known.is_empty() {
             true => "the collection declares no counters",
-            false if family.is_some_and(|family| self.is_family(family)) => {
-                "the name of a counter in a family has no `*`, blanks or control characters, and \
-                 is not empty; with the family's it has at most 255 bytes"
+            false if self.family_of(name).is_some() => {
+                "the name of a counter in a family is not empty, not `*` or `*key`, and has no \
+                 control characters; with the family's it has at most 255 bytes"
             }
             false => "the collection has no counter of that name",
         };
@@ -178,8 +208,13 @@ mod tests {
         assert_eq!(min("stats.other"), Some(Some(0)));
         assert_eq!(min("count"), Some(Some(-3)));
         let long = format!("stats.{}", "n".repeat(250));
-        for unknown in ["stats", "stats.", "stats.*", "stats.*key", "stats.a.b", "x", "", &long] {
+        for unknown in ["stats", "stats.", "stats.*", "stats.*key", "stats.a\n", "x", "", &long] {
             assert_eq!(min(unknown), None, "{unknown}");
+        }
+        for any in ["stats.a.b", "stats.a b", "stats.{a}", "stats.5*", "stats..", "stats.free.x"] {
+            assert_eq!(min(any), Some(Some(0)), "{any}");
+            let path: Vec<&str> = counters.path_of(any).collect();
+            assert_eq!(path, ["stats", &any[6..]]);
         }
     }
 
