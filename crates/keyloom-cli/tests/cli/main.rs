@@ -13,6 +13,7 @@ mod golden;
 mod guide;
 mod limits;
 mod reading;
+mod readme;
 mod screens;
 mod serve;
 mod stopping;
