@@ -71,7 +71,8 @@ Examples:
 
 impl Query {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
-        let request = Request::get(&["collections", &self.collection, "records"])
+        let answer = if self.explain { "explain" } else { "records" };
+        let request = Request::get(&["collections", &self.collection, answer])
             .params(parameters("where", &self.conditions)?)
             .params(parameters("any", &self.any)?)
             .params(parameters("filter", &self.filter)?)
@@ -90,7 +91,7 @@ impl Query {
 }
 
 fn explain(target: &Target, request: Request, screen: Screen) -> Result<(), Failure> {
-    let answer = target.value(request.flag("explain", true))?;
+    let answer = target.value(request)?;
     if !screen.is_for_people() {
         return screen.json(&answer);
     }

@@ -20,8 +20,6 @@ pub(crate) struct PageAsked {
     pub(crate) query: Query,
     /// Keys without records.
     pub(super) is_keys_only: bool,
-    /// The plan instead of a page.
-    pub(super) is_explain: bool,
 }
 
 /// A count that is asked for.
@@ -63,9 +61,8 @@ pub(crate) fn page(
         query = query.from_cursor(cursor);
     }
     let is_keys_only = params.take_flag("keys_only")?;
-    let is_explain = params.take_flag("explain")?;
     params.finish()?;
-    Ok(PageAsked { query, is_keys_only, is_explain })
+    Ok(PageAsked { query, is_keys_only })
 }
 
 /// Reads the parameters of a count, all of them.

@@ -35,14 +35,24 @@ pub(super) async fn list(
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
     let asked = asking::page(Params::of(arrival.uri())?, &declaration, &app.config().limits)?;
-    if asked.is_explain {
-        return Ok(answer::json(&json!({ "plan": collection.explain(&asked.query).await? })));
-    }
     let names = Names::new(&app, &path, &caller, &collection);
     Ok(answer::text(match asked.is_keys_only {
         true => written(&app, question, collection.keys(&asked.query).await?, names).await?,
         false => written(&app, question, collection.documents(&asked.query).await?, names).await?,
     }))
+}
+
+/// `GET /explain?…`: how the page with the same parameters would be read.
+pub(super) async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    Extension(arrival): Extension<Arrival>,
+) -> Result<Response, Problem> {
+    let collection = caller.collection(Verb::Read, path.get("collection")).await?;
+    let declaration = collection.declaration().await?;
+    let asked = asking::page(Params::of(arrival.uri())?, &declaration, &app.config().limits)?;
+    Ok(answer::json(&json!({ "plan": collection.explain(&asked.query).await? })))
 }
 
 /// Writes a page out, and keeps it for those who ask the same.

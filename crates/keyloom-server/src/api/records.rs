@@ -27,6 +27,7 @@ use crate::problem::{Problem, Sent, is_missing, to_writer};
 pub(in crate::api) fn routes() -> Routes {
     Routes::new()
         .route("/records", get(pages::list).post(insert))
+        .route("/explain", get(pages::explain))
         .route("/records/", one())
         .route("/records/{key}", one())
         .route("/records//increment", post(patch::increment))

@@ -63,12 +63,12 @@ fn job() -> Value {
         "properties": {
             "id": { "type": "string" },
             "kind": { "type": "string", "enum": ["verify", "repair", "build"] },
-            "request": { "type": ["object", "null"] },
+            "request": { "type": ["object", "null"], "additionalProperties": true },
             "state": { "type": "string", "enum": ["running", "done", "failed", "stopped"] },
             "started_at": { "type": "integer" },
             "took_ms": { "type": "integer" },
             "progress": { "type": "object", "additionalProperties": { "type": "integer" } },
-            "result": { "type": "object" },
+            "result": { "type": "object", "additionalProperties": true },
             "problem": schema_named("Problem"),
         },
     })
@@ -171,7 +171,7 @@ fn stats(schema: &SchemaDeclaration, scope: &Scope) -> Value {
             "engine": { "type": "string" },
             "is_persistent": { "type": "boolean" },
             "collections": { "type": "array", "items": collection },
-            "figures": { "type": "array", "items": { "type": "object" } },
+            "figures": { "type": "array", "items": { "type": "object", "additionalProperties": true } },
         },
     });
     let names = schema.collections.keys().cloned();
@@ -183,7 +183,7 @@ fn stats(schema: &SchemaDeclaration, scope: &Scope) -> Value {
 }
 
 fn rates() -> Value {
-    let moments = json!({ "type": "object" });
+    let moments = json!({ "type": "object", "additionalProperties": true });
     let rates = list_of("moments", moments, [("step_s", json!({ "type": "integer" }))]);
     Operation::new("admin.rates", "Rates and latencies of the last minutes")
         .answer("200", json_answer("The oldest first", rates))
@@ -194,7 +194,7 @@ fn distribution(name: &str, index: &str, template: &str, scope: &Scope) -> Value
     let share = json!({
         "type": "object",
         "required": ["values", "entries"],
-        "properties": { "values": { "type": "array" }, "entries": schema_named("Amount") },
+        "properties": { "values": { "type": "array", "items": {} }, "entries": schema_named("Amount") },
     });
     let shares = list_of("shares", share, [("is_exact", json!({ "type": "boolean" }))]);
     let segments = keys::fields(template).len();
@@ -307,7 +307,7 @@ fn import(schema: &SchemaDeclaration) -> Value {
         .parameters(choice("mode", ["insert", "put"], "`insert` unless set"))
         .parameters([in_query("from_line", line, "the first line to write, from 1")])
         .parameters([header_named("Idempotency-Key")])
-        .optional_body("text/plain", json!({ "type": "string" }))
+        .optional_body("application/octet-stream", json!({ "type": "string", "format": "binary" }))
         .answer("200", json_answer("What was done", report))
         .build()
 }

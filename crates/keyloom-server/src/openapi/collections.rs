@@ -11,8 +11,9 @@ use super::parts::{
 };
 use super::{Scope, keys, object, questions, schema_named};
 
-/// A name in a family of counters; its whole path has at most 255 bytes.
-const COUNTER: &str = "[^\\s\\u0000-\\u001f\\u007f-\\u009f.{}*]+";
+/// A name in a family of counters; its whole path has at most 255 bytes. Those with a `*` are told
+/// in words alone: `*` and `*key` by themselves are no names.
+const COUNTER: &str = "[^\\u0000-\\u001f\\u007f-\\u009f*]+";
 
 /// The schemas of a collection's records and pages.
 pub(super) fn schemas(
@@ -52,6 +53,7 @@ pub(super) fn paths(
         (at("/records/{key}"), of_one.into()),
         (at("/records/{key}/entries"), json!({ "get": entries(name, key()) })),
         (at("/count"), json!({ "get": questions::count(name, collection) })),
+        (at("/explain"), json!({ "get": questions::explain(name, collection, scope) })),
     ]);
     if !collection.counters.is_empty() && is_written {
         let increment = increment(name, collection, key(), scope);
@@ -298,7 +300,7 @@ fn history(name: &str, key: Vec<Value>, scope: &Scope) -> Value {
             "stored_at": { "type": "string" },
             "renamed_from": { "type": "string" },
             "record": schema_named(&format!("{name}.stored")),
-            "changes": { "type": "array", "items": { "type": "object" } },
+            "changes": { "type": "array", "items": { "type": "object", "additionalProperties": true } },
         },
     });
     let versions = json!({

@@ -154,7 +154,7 @@ impl Node<'_> {
             (None, None) if is_required => Value::Object(self.object(making, path)),
             // What is declared below it is typed; anything else may be there instead.
             (None, None) => {
-                return json!({ "anyOf": [self.object(making, path), schema_named("NoObject")] });
+                return json!({ "anyOf": [self.object(making, path), no_object()] });
             }
         };
         // `null` is a value that is missing, and in a patch one that goes.
@@ -189,6 +189,11 @@ impl Node<'_> {
     fn is_record_point(&self) -> bool {
         matches!(self.kind(), Some(FieldType::Point { of: PointOf::Record, .. }))
     }
+}
+
+/// Any JSON but an object.
+fn no_object() -> Value {
+    json!({ "type": ["string", "boolean", "null", "number", "array"], "items": schema_named("Json") })
 }
 
 /// The names of members that a patch changes.
@@ -259,8 +264,13 @@ fn add_counters(collection: &CollectionDeclaration, properties: &mut Value) {
     for path in collection.counters.keys() {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         if properties.get(first).is_none() {
-            let kind = if rest.is_empty() { "integer" } else { "object" };
-            properties[first] = json!({ "type": kind, "readOnly": true, "description": about });
+            let mut schema = match rest.is_empty() {
+                true => json!({ "type": "integer" }),
+                false => json!({ "type": "object", "additionalProperties": true }),
+            };
+            schema["readOnly"] = json!(true);
+            schema["description"] = json!(about);
+            properties[first] = schema;
         }
     }
 }

@@ -12,53 +12,81 @@ use super::{Scope, keys, object, schema_named};
 
 /// The schemas of operations, of lists of them, and of their answers.
 pub(super) fn schemas(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Value> {
-    let collections = || schema.collections.iter();
-    let each: Vec<Value> =
-        collections().flat_map(|(name, collection)| typed(name, collection, scope)).collect();
-    let operation = if each.is_empty() { json!(false) } else { json!({ "anyOf": each }) };
+    let each = schema.collections.iter().flat_map(|(name, collection)| {
+        let named = move |(label, form)| (format!("{name}.op.{label}"), form);
+        typed(name, collection, scope).into_iter().map(named)
+    });
+    let each: Vec<(String, Value)> = each.collect();
+    let in_batch: Vec<(String, Value)> = in_batch()
+        .into_iter()
+        .map(|(label, form)| (format!("BatchOperation.{label}"), form))
+        .collect();
     let most = scope.limits.operations_max;
-    object([
-        ("Operation", operation),
-        ("BatchOperation", json!({ "anyOf": in_batch() })),
+    let mut schemas = object([
+        ("Operation", one_of(&each)),
+        ("BatchOperation", one_of(&in_batch)),
         ("Operations", list("Operation", most)),
         ("BatchOperations", list("BatchOperation", most)),
-        ("Results", results(result())),
-        ("BatchResults", results(batch_result())),
-    ])
+        ("Guard", guard()),
+        ("Result", result()),
+        ("BatchResult", batch_result()),
+        ("Results", results("Result")),
+        ("BatchResults", results("BatchResult")),
+    ]);
+    schemas.extend(each.into_iter().chain(in_batch));
+    schemas
 }
 
-/// An operation with these members and no others.
-fn operation(op: &str, required: Vec<(&str, Value)>, optional: Vec<(&str, Value)>) -> Value {
-    let mut properties = object([("op", json!({ "const": op }))]);
+/// One of several schemas that have names; nothing where there are none.
+fn one_of(named: &[(String, Value)]) -> Value {
+    if named.is_empty() {
+        return json!(false);
+    }
+    let all: Vec<Value> = named.iter().map(|(name, _)| schema_named(name)).collect();
+    json!({ "anyOf": all })
+}
+
+/// What an operation is called among the others, and its form: these members and no others.
+type Form = (&'static str, Value);
+
+fn operation(
+    label: &'static str,
+    op: &str,
+    required: Vec<(&str, Value)>,
+    optional: Vec<(&str, Value)>,
+) -> Form {
+    let mut properties = object([("op", json!({ "type": "string", "const": op }))]);
     properties.extend(object(required));
     let required: Vec<String> = properties.keys().cloned().collect();
     properties.extend(object(optional));
-    json!({ "type": "object", "required": required, "properties": properties,
-        "additionalProperties": false })
+    let form = json!({ "type": "object", "required": required, "properties": properties,
+        "additionalProperties": false });
+    (label, form)
 }
 
 /// The operations on one collection.
-fn typed(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Vec<Value> {
+fn typed(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Vec<Form> {
     let beginning = own_beginning(collection, scope);
     let pattern = keys::record_pattern(collection, beginning, Escapes::Shown);
-    let on = || ("collection", json!({ "const": name }));
+    let on = || ("collection", json!({ "type": "string", "const": name }));
     let key = || ("key", json!({ "type": "string", "pattern": pattern }));
     let record = |form: &str| schema_named(&format!("{name}{form}"));
     let members = |more: Vec<(&'static str, Value)>| [vec![on(), key()], more].concat();
     let mut all = vec![
-        operation("insert", vec![on(), ("record", record(""))], vec![]),
-        operation("get", members(vec![]), vec![]),
+        operation("insert", "insert", vec![on(), ("record", record(""))], vec![]),
+        operation("get", "get", members(vec![]), vec![]),
     ];
     let replacement = || ("record", record(".replacement"));
     all.extend(conditional(&members, replacement, ("patch", record(".patch"))));
     if !collection.counters.is_empty() {
-        all.push(operation("increment", members(vec![("add", additions(collection))]), vec![]));
+        let add = ("add", additions(collection));
+        all.push(operation("increment", "increment", members(vec![add]), vec![]));
     }
     all
 }
 
 /// The form of every operation, with its conditions.
-fn in_batch() -> Vec<Value> {
+fn in_batch() -> Vec<Form> {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let on = || ("collection", text("its name"));
     let members = |more: Vec<(&'static str, Value)>| {
@@ -69,9 +97,9 @@ fn in_batch() -> Vec<Value> {
     let deltas = json!({ "type": "object", "minProperties": 1, "additionalProperties": delta });
     let record = || ("record", object());
     let mut all = vec![
-        operation("insert", vec![on(), record()], vec![]),
-        operation("increment", members(vec![("add", deltas)]), vec![]),
-        operation("get", members(vec![]), vec![]),
+        operation("insert", "insert", vec![on(), record()], vec![]),
+        operation("increment", "increment", members(vec![("add", deltas)]), vec![]),
+        operation("get", "get", members(vec![]), vec![]),
     ];
     all.extend(conditional(&members, record, ("patch", object())));
     all
@@ -82,17 +110,25 @@ fn conditional(
     members: &impl Fn(Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)>,
     record: impl Fn() -> (&'static str, Value),
     patch: (&'static str, Value),
-) -> Vec<Value> {
-    let only = |name: &'static str, value: bool| (name, json!({ "const": value }));
+) -> Vec<Form> {
+    let only =
+        |name: &'static str, value: bool| (name, json!({ "type": "boolean", "const": value }));
     let flag = |name: &'static str| (name, json!({ "type": "boolean" }));
+    let fields = || ("if", schema_named("Guard"));
+    let exists = || only("exists", true);
     vec![
-        operation("put", members(vec![record()]), vec![flag("if_absent")]),
-        operation("put", members(vec![record(), version()]), vec![only("if_absent", false)]),
-        operation("patch", members(vec![patch]), vec![version(), guard()]),
-        operation("delete", members(vec![]), vec![version()]),
-        operation("check", members(vec![flag("exists")]), vec![]),
-        operation("check", members(vec![version()]), vec![guard(), only("exists", true)]),
-        operation("check", members(vec![guard()]), vec![version(), only("exists", true)]),
+        operation("put", "put", members(vec![record()]), vec![flag("if_absent")]),
+        operation(
+            "put_version",
+            "put",
+            members(vec![record(), version()]),
+            vec![only("if_absent", false)],
+        ),
+        operation("patch", "patch", members(vec![patch]), vec![version(), fields()]),
+        operation("delete", "delete", members(vec![]), vec![version()]),
+        operation("check", "check", members(vec![flag("exists")]), vec![]),
+        operation("check_version", "check", members(vec![version()]), vec![fields(), exists()]),
+        operation("check_fields", "check", members(vec![fields()]), vec![version(), exists()]),
     ]
 }
 
@@ -102,14 +138,10 @@ fn version() -> (&'static str, Value) {
     ("if_match", json!({ "type": "string", "pattern": pattern, "description": about }))
 }
 
-fn guard() -> (&'static str, Value) {
+fn guard() -> Value {
     let about = "only while these fields, named by their paths, have these values";
-    let fields = schema_named("Json");
-    (
-        "if",
-        json!({ "type": "object", "minProperties": 1, "additionalProperties": fields,
-            "description": about }),
-    )
+    json!({ "type": "object", "minProperties": 1, "additionalProperties": schema_named("Json"),
+        "description": about })
 }
 
 fn list(operation: &str, operations_max: usize) -> Value {
@@ -136,7 +168,7 @@ fn result() -> Value {
             "op": { "type": "string" },
             "key": { "type": "string" },
             "version": { "type": "string" },
-            "record": { "type": ["object", "null"] },
+            "record": { "type": ["object", "null"], "additionalProperties": true },
             "values": { "type": "object", "additionalProperties": { "type": "integer" } },
         },
     })
@@ -148,16 +180,16 @@ fn batch_result() -> Value {
         "required": ["status"],
         "properties": {
             "status": { "type": "integer", "description": "as of a request by itself" },
-            "body": { "anyOf": [result(), schema_named("Problem")] },
+            "body": { "anyOf": [schema_named("Result"), schema_named("Problem")] },
             "etag": { "type": "string" },
         },
     })
 }
 
-fn results(result: Value) -> Value {
+fn results(result: &str) -> Value {
     json!({
         "type": "object",
         "required": ["results"],
-        "properties": { "results": { "type": "array", "items": result } },
+        "properties": { "results": { "type": "array", "items": schema_named(result) } },
     })
 }

@@ -40,18 +40,38 @@ pub(super) fn page(name: &str) -> Value {
 
 /// `GET /records`
 pub(super) fn list(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Value {
-    let orders = ordered(collection).flat_map(|field| [field.clone(), format!("-{field}")]);
-    let limits = scope.limits;
-    let plan = json!({ "type": "object", "required": ["plan"],
-        "properties": { "plan": { "type": "string" } } });
-    let page = json!({ "anyOf": [schema_named(&format!("{name}.page")), plan] });
     let key = json!({ "key": "$response.body#/records/0/key" });
     let link = json!({ "operationId": format!("{name}.get"), "parameters": key,
         "description": "the first record of the page" });
-    let mut answer = json_answer("A page; with `explain` its plan", page);
+    let mut answer = json_answer("A page", schema_named(&format!("{name}.page")));
     // An answer is an object.
     answer["links"] = json!({ "first": link });
-    Operation::new(format!("{name}.list"), "A page of records")
+    asked_of_pages(Operation::new(format!("{name}.list"), "A page of records"), collection, scope)
+        .answer("200", answer)
+        .answers([("409", "Unanswerable")])
+        .build()
+}
+
+/// `GET /explain`
+pub(super) fn explain(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Value {
+    let plan = json!({ "type": "object", "required": ["plan"],
+        "properties": { "plan": { "type": "string" } } });
+    let asked = Operation::new(format!("{name}.explain"), "How a page would be read");
+    asked_of_pages(asked, collection, scope)
+        .answer("200", json_answer("The plan, in words", plan))
+        .answers([("409", "Unanswerable")])
+        .build()
+}
+
+/// The parameters of a page.
+fn asked_of_pages(
+    operation: Operation,
+    collection: &CollectionDeclaration,
+    scope: &Scope,
+) -> Operation {
+    let orders = ordered(collection).flat_map(|field| [field.clone(), format!("-{field}")]);
+    let limits = scope.limits;
+    operation
         .about(
             "`any.FIELD=v`, twice or more: at least one of them. Fields that are not declared can \
              be asked in the same forms.",
@@ -66,11 +86,7 @@ pub(super) fn list(name: &str, collection: &CollectionDeclaration, scope: &Scope
             cursor(),
             flag("scan", "read the whole collection where no index serves"),
             flag("keys_only", "keys without records"),
-            flag("explain", "the plan instead of the page"),
         ])
-        .answer("200", answer)
-        .answers([("409", "Unanswerable")])
-        .build()
 }
 
 /// `GET /count`
@@ -148,7 +164,7 @@ pub(super) fn groups(
         "type": "object",
         "required": ["values", "count"],
         "properties": {
-            "values": { "type": "array", "description": "of the fields of the group, in order" },
+            "values": { "type": "array", "items": {}, "description": "of the fields of the group, in order" },
             "count": { "type": "integer", "minimum": 0 },
             "sum": { "type": "number" },
         },

@@ -14,8 +14,10 @@ pub(super) fn paths() -> Map<String, Value> {
         .answer("200", text("It does"));
     let metrics = Operation::new("metrics", "What was counted, for Prometheus")
         .answer("200", text("Its text format"));
-    let document = Operation::new("openapi", "This document")
-        .answer("200", json_answer("OpenAPI 3.1", json!({ "type": "object" })));
+    let document = Operation::new("openapi", "This document").answer(
+        "200",
+        json_answer("OpenAPI 3.1", json!({ "type": "object", "additionalProperties": true })),
+    );
     object([
         ("/health", json!({ "get": health.build() })),
         ("/ready", json!({ "get": ready.build() })),

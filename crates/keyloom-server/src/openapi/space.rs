@@ -69,8 +69,8 @@ fn changes(schema: &SchemaDeclaration, scope: &Scope) -> Value {
             "before": { "type": ["string", "null"], "description": "the version before it" },
             "became": { "type": "string", "enum": ["written", "deleted", "untouched"] },
             "version": { "type": "string" },
-            "record": { "type": "object" },
-            "increments": { "type": "object" },
+            "record": { "type": "object", "additionalProperties": true },
+            "increments": { "type": "object", "additionalProperties": { "type": "integer" } },
         },
     });
     let commit = json!({
@@ -189,14 +189,14 @@ fn stored_schema() -> Value {
         "type": "object",
         "required": ["schema", "keyspace", "indexes"],
         "properties": {
-            "schema": { "type": "object", "description": "as a schema file has it" },
-            "keyspace": { "type": "array", "items": { "type": "object" } },
+            "schema": { "type": "object", "additionalProperties": true, "description": "as a schema file has it" },
+            "keyspace": { "type": "array", "items": { "type": "object", "additionalProperties": true } },
             "indexes": { "type": "object", "additionalProperties": {
                 "type": "object", "additionalProperties": {
                     "type": "string", "enum": ["ready", "building", "disabled", "failed"],
                 },
             } },
-            "failures": { "type": "object" },
+            "failures": { "type": "object", "additionalProperties": true },
         },
     });
     Operation::new("schema", "The schema of the space")

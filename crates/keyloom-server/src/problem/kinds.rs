@@ -58,12 +58,12 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("no-index", 409, "No index serves this query",
         "The query would have to read the whole collection.",
         "Declare an index that begins with the fields asked for, or allow the reading with \
-         scan=true. explain=true shows what is possible."),
+         scan=true. /explain with the same parameters shows what is possible."),
     kind("invalid-query", 409, "The query cannot be asked in this form",
         "The request is well-formed, and its conditions do not go together, or not with the \
          collection: two ranges, an order by another field than the range, a value that the \
          field cannot have.",
-        "Change what the detail names. explain=true shows what is possible."),
+        "Change what the detail names. /explain with the same parameters shows what is possible."),
     kind("invalid-cursor", 409, "The cursor was altered or belongs to another query",
         "A cursor fits only the query, the space and the user that it came from.",
         "Start without a cursor, and send the other parameters unchanged with each page."),

@@ -213,6 +213,11 @@ fn operations_name_the_headers_that_they_take() {
         assert_eq!(headers(&document, operation), wanted, "{method} {path}");
     }
     let operations = document["components"]["schemas"]["Operation"]["anyOf"].as_array().unwrap();
+    let named = |operation: &Value| {
+        let pointer = operation["$ref"].as_str().unwrap().trim_start_matches('#');
+        document.pointer(pointer).unwrap().clone()
+    };
+    let operations: Vec<Value> = operations.iter().map(named).collect();
     let takes = |op: &str, member: &str| {
         let of_op = operations.iter().filter(|it| it["properties"]["op"]["const"] == op);
         of_op.into_iter().any(|it| it["properties"].get(member).is_some())

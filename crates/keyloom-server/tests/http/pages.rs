@@ -93,7 +93,7 @@ fn ranges_unions_filters_and_orders_are_answered() {
     let keys = ask(&format!("{ana}&keys_only=true"));
     assert_eq!(keys["records"].as_array().unwrap().len(), 6);
     assert_eq!(keys["records"][0].as_object().unwrap().len(), 2, "{keys}");
-    let plan = ask(&format!("{ana}&index=requester&explain=true"));
+    let plan = server.get(&format!("{ALL}/explain?{ana}&index=requester")).expect(200);
     assert!(plan["plan"].as_str().unwrap().contains("requester"), "{plan}");
     let refused = server.get(&format!("{ALL}/records?where.number=1")).expect(409);
     assert_eq!(refused["type"], "/problems/no-index");
