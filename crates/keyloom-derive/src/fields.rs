@@ -75,6 +75,15 @@ impl Fields {
         Ok(Fields { owner: input.ident.clone(), of_struct, by_path, has_flattened })
     }
 
+    /// The names of all members, as an expression.
+    pub(crate) fn members(&self) -> TokenStream {
+        let names = self.of_struct.iter().map(|field| &field.name);
+        match self.has_flattened {
+            true => quote!(::std::option::Option::None),
+            false => quote!(::std::option::Option::Some(&[#(#names),*])),
+        }
+    }
+
     /// The types behind a path, or an error at the place of the template that names it.
     pub(crate) fn resolve(&self, path: &Path, span: Span) -> Result<Resolved<'_>> {
         let text = path.to_string();

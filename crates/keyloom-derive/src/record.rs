@@ -62,6 +62,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let declaration = declaration::expand(&record)?;
     let ways_name = ways::trait_name(&record);
     let ways = ways::expand(&record);
+    let members = record.fields.members();
     Ok(quote! {
         #[automatically_derived]
         impl ::keyloom::Record for #name {
@@ -75,6 +76,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 let mut collection = ::keyloom::CollectionDeclaration::new(#key);
                 #declaration
                 ::std::result::Result::Ok(collection)
+            }
+
+            fn members() -> ::std::option::Option<&'static [&'static str]> {
+                #members
             }
 
             fn ways<W: ::keyloom::typed::Ways<Self>>(of: &W) -> &Self::Ways {

@@ -32,13 +32,16 @@ pub(crate) struct Session {
     claim: Option<Arc<Claim>>,
     /// Who hears of warnings, if anybody does.
     listener: Option<Arc<Listener>>,
+    /// The names that the program's own type has; `None` where a type does not tell.
+    members: Option<&'static [&'static str]>,
 }
 
 impl Session {
     /// The program itself, which acts for nobody in particular.
     pub(crate) fn new(live: Arc<Live>) -> Self {
         let clock = Clock::default();
-        Session { live, actor: None, clock, key: None, claim: None, listener: None }
+        let members = Some(&[][..]);
+        Session { live, actor: None, clock, key: None, claim: None, listener: None, members }
     }
 
     /// The same caller in another space.
@@ -66,6 +69,16 @@ impl Session {
     /// The same caller, whose next write carries a key.
     pub(crate) fn with_key(&self, key: &str) -> Result<Self> {
         Ok(Session { key: Some(IdempotencyKey::new(key)?), ..self.clone() })
+    }
+
+    /// The same caller, whose records have members of these names, declared or not.
+    pub(crate) fn with_members(&self, members: Option<&'static [&'static str]>) -> Self {
+        Session { members, ..self.clone() }
+    }
+
+    /// Whether the program's own type has a member of that name, or may have.
+    pub(crate) fn has_member(&self, name: &str) -> bool {
+        self.members.is_none_or(|members| members.contains(&name))
     }
 
     /// The key that the next write carries.

@@ -1,10 +1,13 @@
 //! The types that a field of a key can have.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::codec::Codec;
+use super::codec::{Codec, TIMESTAMP_MAX, number};
+use super::path::Path;
+use super::refusal::KeyRefusal;
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,36 @@ impl Kind {
         match self {
             Kind::Point { lat, lon } => checked.map_err(|_| describe_place(lat, lon)),
             _ => checked,
+        }
+    }
+
+    /// Why a value at this path is not of this type; `None` when it is.
+    pub(crate) fn refusal(&self, path: &Path, value: &Value) -> Option<KeyRefusal> {
+        let reason = self.check(value).err()?;
+        let refusal = KeyRefusal::of_field(path, value, reason);
+        Some(if *self == Kind::Float { refusal.of_float(value) } else { refusal })
+    }
+
+    /// Whether a value of this type can begin so.
+    pub(crate) fn check_prefix(&self, path: &Path, text: &str) -> Result<(), KeyRefusal> {
+        let written = self.plain_codec().write_prefix(text, false, None, &mut Vec::new());
+        written.map_err(|reason| KeyRefusal::of_field(path, &text.into(), reason))
+    }
+
+    /// Whether values have members of their own.
+    pub(crate) fn has_members(&self) -> bool {
+        matches!(self, Kind::Point { .. })
+    }
+
+    /// The whole numbers that it allows, if it is a type of whole numbers.
+    pub(crate) fn wholes(&self) -> Option<RangeInclusive<i64>> {
+        match self {
+            Kind::Integer { digits } => {
+                let (low, high) = number::integer_limits(*digits);
+                Some(low..=high)
+            }
+            Kind::Timestamp => Some(0..=TIMESTAMP_MAX),
+            _ => None,
         }
     }
 

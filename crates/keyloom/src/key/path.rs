@@ -52,6 +52,14 @@ impl Path {
         Some(Path(self.0[..place].to_vec()))
     }
 
+    /// Whether a path names one of the values of this one: `steps.*.at` covers `steps.first.at`.
+    pub(crate) fn covers(&self, other: &Path) -> bool {
+        let is_one = |(own, other): (&Step, &Step)| {
+            own == other || matches!((own, other), (Step::Each, Step::Name(_)))
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_one)
+    }
+
     /// Every value at the path: none when it is missing, several when it walks over an array or a
     /// map. A present `null` is a value.
     pub(crate) fn all<'v>(&self, record: &'v Value) -> impl Iterator<Item = Cow<'v, Value>> {
@@ -173,6 +181,15 @@ mod tests {
         assert_eq!(star("a.b.*"), Some("a.b".into()));
         assert_eq!(star("a.*.c"), Some("a".into()));
         assert_eq!(star("a.*key"), Some("a".into()));
+    }
+
+    #[test]
+    fn a_star_covers_any_name() {
+        let covers =
+            |one: &str, other: &str| Path::parse(one).unwrap().covers(&Path::parse(other).unwrap());
+        assert!(covers("a.*.c", "a.b.c") && covers("a.*", "a.b") && covers("a.b", "a.b"));
+        assert!(!covers("a.*", "a") && !covers("a.*", "a.b.c") && !covers("a.b", "a.*"));
+        assert!(!covers("a.*key", "a.b") && !covers("a.*.c", "a.b.d"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) struct KeyRefusal {
     pub(crate) path: Option<Path>,
     /// The value as JSON, shortened when very long.
     pub(crate) value: String,
-    /// A sentence without a final stop, e.g. "a timestamp is 0 to 9999999999999 milliseconds".
+    /// A sentence without a final stop, e.g. "a boolean is true or false".
     pub(crate) reason: String,
     /// Whether the key would be longer than any key may be.
     is_too_long: bool,

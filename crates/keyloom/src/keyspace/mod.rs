@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::example::Example;
 use crate::engine::ShowKey;
-use crate::schema::{Access, Collection, Condition, Holds, Index, IndexKind, Schema};
+use crate::schema::{Access, Collection, Holds, Index, IndexKind, Schema};
 
 /// One kind of key of a schema: what it looks like, what lies there, and who reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -98,7 +98,7 @@ fn entry(collection: &Collection, index: &Index, example: &Example) -> KeyPatter
 
 fn what_entry(index: &Index) -> String {
     let which = match &index.condition {
-        Some(condition) => format!(" whose {}", tested(condition)),
+        Some(condition) => format!(" whose {condition}"),
         None => String::new(),
     };
     let each = match &index.star {
@@ -117,12 +117,6 @@ fn what_entry(index: &Index) -> String {
         ),
         IndexKind::Value => format!("An entry of {name} for each record{which}{each}."),
     }
-}
-
-fn tested(condition: &Condition) -> String {
-    let tests: Vec<String> =
-        condition.tests.iter().map(|(path, test)| format!("{path} {test}")).collect();
-    tests.join(" and ")
 }
 
 fn held(holds: &Holds) -> String {

@@ -45,7 +45,7 @@ enum Way {
 async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usize> {
     let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
-        match counting(session, loaded, collection, query) {
+        match counting(session, loaded, collection, query)? {
             Some(counted) => Ok(Way::Group(counted)),
             None => Ok(Way::Read(plan(session, loaded, collection, query, None)?)),
         }
@@ -58,7 +58,7 @@ async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usiz
         }
     };
     let expires = plan.collection.expiry.is_some();
-    let want = if plan.filters.is_empty() && !expires { Want::Entries } else { Want::Records };
+    let want = if plan.filters() || expires { Want::Records } else { Want::Entries };
     count_as(session, &plan, query, want).await
 }
 
@@ -77,10 +77,8 @@ pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) 
 async fn count_entries_once(session: &Session, name: &str, query: &Query) -> Result<Counted> {
     let swept_until = swept(session, name).await?;
     let plan = planned(session, name, query).await?;
-    if !plan.filters.is_empty() {
-        let message = "entries alone cannot be filtered by what the records hold; use count";
-        return Err(Error::new(ErrorKind::InvalidQuery, message).with("collection", name));
-    }
+    let message = "entries alone cannot be filtered by what the records hold; use count";
+    plan.check_entries_tell(message)?;
     let records = count_as(session, &plan, query, Want::Entries).await?;
     Ok(Counted { records, swept_until })
 }
@@ -111,8 +109,11 @@ async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> 
 async fn is_counted(reader: &Reader<'_>, mut found: Found<'_>) -> Result<bool> {
     let twins = std::mem::take(&mut found.twins);
     for found in std::iter::once(found).chain(twins) {
-        if let Resolved::Record(document) = reader.resolve(found).await? {
-            return reader.passes(&document);
+        let branch = found.branch;
+        if let Resolved::Record(document) = reader.resolve(found).await?
+            && reader.passes(branch, &document)?
+        {
+            return Ok(true);
         }
     }
     Ok(false)

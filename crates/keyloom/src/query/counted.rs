@@ -1,10 +1,14 @@
 //! Which declared count answers a query exactly, so that nothing needs to be read to count.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::asked::{Asked, asked, ensures};
 use super::predicate::Query;
-use crate::key::Path;
-use crate::schema::{Aggregate, Collection, IndexState, Loaded, Test};
+use crate::error::Result;
+use crate::schema::{Aggregate, Collection, Condition, IndexState, Loaded, Test};
+use crate::session::Session;
 
 /// A group whose records are exactly those that answer a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,59 +17,41 @@ pub(crate) struct CountedBy {
     pub(crate) group: Vec<Value>,
 }
 
-/// The ready count or sum that has a group of exactly these records, if one has. A query with a
-/// range, a union, filters, a key to begin after or a named index is counted by reading. A limit does not matter: a count
-/// that is kept needs no reads.
+/// The ready count or sum that has a group of exactly these records, if one has. A union, a key to
+/// begin after or a named index is counted by reading. A limit does not matter: a count that is
+/// kept needs no reads.
 pub(crate) fn counted_by(
+    session: &Session,
     loaded: &Loaded,
     collection: &Collection,
     query: &Query,
-) -> Option<CountedBy> {
-    let asks_for_equality_only = query.any.is_empty()
-        && query.range.is_none()
-        && query.filters.is_empty()
-        && query.after.is_none()
-        && query.index.is_none();
-    if !asks_for_equality_only || collection.aggregates.is_empty() {
-        return None;
+) -> Result<Option<CountedBy>> {
+    if collection.aggregates.is_empty() || query.after.is_some() || query.index.is_some() {
+        return Ok(None);
     }
-    let equal: Vec<(Path, &Value)> = query
-        .equal
-        .iter()
-        .map(|(field, value)| Some((Path::parse(field).ok()?, value)))
-        .collect::<Option<_>>()?;
-    let fits = |value: &Value, path: &Path| {
-        let kind = collection.fields.get(path).and_then(|field| field.key_kind());
-        kind.is_some_and(|kind| kind.check(value).is_ok())
+    let branches = asked(session, collection, query)?;
+    let [asked] = &branches[..] else { return Ok(None) };
+    let is_ready = |aggregate: &&Arc<Aggregate>| {
+        *loaded.state(&collection.name, &aggregate.name) == IndexState::Ready
     };
-    collection.aggregates.values().find_map(|aggregate| {
-        let group = group_of(aggregate, &equal)?;
-        let is_ready = *loaded.state(&collection.name, &aggregate.name) == IndexState::Ready;
-        let is_sound = group.iter().zip(&aggregate.group).all(|(value, path)| fits(value, path));
-        (is_ready && is_sound).then(|| CountedBy { aggregate: aggregate.name.clone(), group })
-    })
+    Ok(collection.aggregates.values().filter(is_ready).find_map(|aggregate| {
+        let group = group_of(collection, aggregate, asked)?;
+        Some(CountedBy { aggregate: aggregate.name.clone(), group })
+    }))
 }
 
-/// The group of exactly the records with these values; `None` when there is no such group.
-fn group_of(aggregate: &Aggregate, equal: &[(Path, &Value)]) -> Option<Vec<Value>> {
-    let tests = || aggregate.condition.iter().flat_map(|condition| &condition.tests);
-    let asked = |path: &Path| {
-        let mut values = equal.iter().filter(|(asked, _)| asked == path).map(|(_, value)| *value);
-        let value = values.next();
-        // A field that is asked for twice can have two values, or none.
-        value.filter(|_| values.next().is_none())
-    };
-    // Every counted record has the value, by its group or by the condition.
-    let is_certain = |(path, value): &(Path, &Value)| {
-        aggregate.group.contains(path)
-            || tests()
-                .any(|(tested, test)| tested == path && *test == Test::Equals((*value).clone()))
-    };
-    // Every record with the values meets the condition.
-    let is_implied =
-        |(path, test): &(Path, Test)| asked(path).is_some_and(|value| test.holds(Some(value)));
-    if !equal.iter().all(is_certain) || !tests().all(is_implied) {
-        return None;
-    }
-    aggregate.group.iter().map(|path| asked(path).cloned()).collect()
+/// The group of exactly the records that are asked for; `None` when there is no such group.
+fn group_of(collection: &Collection, aggregate: &Aggregate, asked: &Asked) -> Option<Vec<Value>> {
+    let group: Vec<Value> =
+        aggregate.group.iter().map(|path| asked.value(path).cloned()).collect::<Option<_>>()?;
+    // Every record of the group is asked for.
+    let fixed = aggregate.group.iter().zip(&group);
+    let fixed = fixed.map(|(path, value)| (path.clone(), Test::Equals(value.clone())));
+    let tests = aggregate.condition.iter().flat_map(|condition| condition.tests.iter().cloned());
+    let of_group = Condition { tests: fixed.chain(tests).collect() };
+    let is_whole = asked.filters_all()?.iter().all(|it| ensures(collection, &of_group, it));
+    // Every record that is asked for is of the group.
+    let is_exact =
+        aggregate.condition.as_ref().is_none_or(|condition| asked.implies(collection, condition));
+    (is_whole && is_exact).then_some(group)
 }

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::plan::{Asked, Plan};
-use super::predicate::{Order, Query};
+use super::asked::Asked;
+use super::filter::Filter;
+use super::fit::fit_unnamed;
+use super::plan::{Branch, Plan};
+use super::predicate::Order;
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind};
 use crate::key::{Kind, Path, Span};
-use crate::schema::{Collection, FieldKind, Holds, Index, Loaded, Test};
+use crate::schema::{Collection, FieldKind, Holds, Index, Loaded, nearest};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,6 +29,9 @@ impl fmt::Display for Plan {
                         self.collection.name, index.name, template.source
                     )?;
                 }
+            }
+            if let Some(condition) = branch.index.as_ref().and_then(|it| it.condition.as_ref()) {
+                writeln!(f, "  where: {condition}")?;
             }
             let fixed: Vec<String> = template
                 .segments()
@@ -45,22 +51,31 @@ impl fmt::Display for Plan {
                 .as_ref()
                 .map_or_else(|| "(end)".to_owned(), |end| ShowKey(end).to_string());
             writeln!(f, "  range: {} .. {end}", ShowKey(&branch.range.start))?;
-            writeln!(f, "  read: {}", access(&self.collection, branch.index.as_ref()))?;
+            writeln!(f, "  read: {}", access(branch.index.as_ref()))?;
+            if self.shared_filters().is_none() {
+                branch.filters.iter().try_for_each(|it| writeln!(f, "  filter: {it}"))?;
+            }
         }
         let direction = match self.direction {
             Direction::Forward => "forward",
             Direction::Backward => "backward",
         };
         write!(f, "direction: {direction}")?;
-        for (path, tests) in &self.filters {
-            let tests: Vec<String> = tests.iter().map(Test::to_string).collect();
-            write!(f, "\nfilter: {path} {}", tests.join(" and "))?;
-        }
-        Ok(())
+        let shared = self.shared_filters().into_iter().flatten();
+        shared.into_iter().try_for_each(|filter| write!(f, "\nfilter: {filter}"))
     }
 }
 
-fn access(_collection: &Collection, index: Option<&Arc<Index>>) -> &'static str {
+impl Plan {
+    /// The filters of all branches, if they have the same.
+    fn shared_filters(&self) -> Option<&[Filter]> {
+        let (first, others) = self.branches.split_first()?;
+        let is_same = |branch: &Branch| branch.filters == first.filters;
+        others.iter().all(is_same).then_some(&first.filters)
+    }
+}
+
+fn access(index: Option<&Arc<Index>>) -> &'static str {
     match index {
         None => "scan, 1 round trip",
         Some(index) if index.holds == Holds::Record => {
@@ -72,27 +87,26 @@ fn access(_collection: &Collection, index: Option<&Arc<Index>>) -> &'static str 
 }
 
 /// The refusal of a query that no index serves, with what there is and what would serve.
-pub(super) fn no_index(
-    loaded: &Loaded,
-    collection: &Collection,
-    query: &Query,
-    branches: &[Asked],
-) -> Error {
+pub(super) fn no_index(loaded: &Loaded, collection: &Collection, branches: &[Asked]) -> Error {
     let message = match branches.len() {
         1 => "no index serves this query",
         _ => "no indexes serve this union in one order",
     };
     let mut error = Error::new(ErrorKind::NoIndex, message).with("collection", &collection.name);
-    if let Some(index) = &query.index {
+    let named = branches.iter().find_map(|asked| asked.index.as_ref());
+    if let Some(index) = named {
         error = error.with("index", index);
     }
     for asked in branches {
         error = error.with("asked", describe(asked));
         for path in asked.paths().filter(|path| !collection.fields.contains_key(path)) {
-            error = error.with("first", format_args!("declare the field {path}"));
+            error = error.with("first", declare(collection, path));
         }
         if !asked.is_empty() {
             error = error.with("would serve", would_serve(collection, asked));
+        }
+        for index in nearly(collection, asked) {
+            error = error.with("nearly", index);
         }
     }
     if branches.len() > 1 && branches.iter().any(Asked::is_about_elements) {
@@ -102,10 +116,12 @@ pub(super) fn no_index(
     error = error.with("there is", &collection.key.source);
     for index in collection.asked_indexes() {
         let state = loaded.state(&collection.name, &index.name);
+        let condition = index.condition.as_ref().map(|it| format!(" where {it}"));
+        let (source, condition) = (&index.key.source, condition.unwrap_or_default());
         error =
-            error.with("there is", format_args!("{} ({}, {state})", index.key.source, index.name));
+            error.with("there is", format_args!("{source}{condition} ({}, {state})", index.name));
     }
-    match (&query.index, branches.len()) {
+    match (named, branches.len()) {
         (Some(_), _) => error.with("or", "do not insist on an index"),
         (None, 1) if branches.iter().all(Asked::can_be_scanned_for) => {
             error.with("or", "ask for a scan of the whole collection")
@@ -113,6 +129,31 @@ pub(super) fn no_index(
         (None, 1) => error,
         (None, _) => error.with("or", "ask each alternative by itself"),
     }
+}
+
+/// What to do about a field that is not declared.
+fn declare(collection: &Collection, path: &Path) -> String {
+    let known: Vec<String> = collection.fields.keys().map(Path::to_string).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    match nearest(&path.to_string(), &known) {
+        Some(near) => format!("declare the field {path}; or did you mean {near}?"),
+        None => format!("declare the field {path}"),
+    }
+}
+
+/// The partial indexes that would serve if their conditions were asked for, too.
+fn nearly(collection: &Collection, asked: &Asked) -> Vec<String> {
+    if asked.is_empty() || asked.index.is_some() {
+        return Vec::new();
+    }
+    let of_index = |index: &Arc<Index>| {
+        let condition = index.condition.as_ref()?;
+        let lacks = !asked.implies(collection, condition);
+        fit_unnamed(collection, index, asked).filter(|_| lacks)?;
+        let name = &index.name;
+        Some(format!("{name} serves records whose {condition}; ask for that, or name the index"))
+    };
+    collection.asked_indexes().filter_map(of_index).collect()
 }
 
 fn describe(asked: &Asked) -> String {

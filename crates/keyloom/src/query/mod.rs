@@ -1,14 +1,20 @@
 //! One question becomes records.
 
 mod after;
+mod asked;
+mod checks;
 mod count;
 mod counted;
 mod cursor;
 mod explain;
+mod filter;
+mod fit;
 mod freshness;
 mod geo;
 mod groups;
 mod history;
+mod implication;
+mod names;
 mod page;
 mod plan;
 mod predicate;
@@ -29,7 +35,7 @@ pub use history::HistoryEntry;
 pub(crate) use history::{as_of, at_version, history};
 pub use page::{Page, Problem, ProblemKind, Stopped};
 pub(crate) use page::{documents, explained, keys};
-pub(crate) use predicate::TAKE_MAX;
+pub(crate) use predicate::{Alternative, TAKE_MAX};
 pub use predicate::{Order, Query};
 pub(crate) use reader::{has_entry, unreadable};
 pub(crate) use swept::swept_until;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::counted::{CountedBy, counted_by};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::freshness::Freshness;
-use super::plan::{Plan, plan};
+use super::plan::{Branch, Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
 use super::reader::{Reader, Resolved, unreadable};
 use super::swept::swept;
@@ -139,7 +139,7 @@ pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> R
     // Nothing is read by the plan that could tell that the schema is another by now.
     let loaded = session.reload().await?;
     let collection = loaded.schema.collection(name)?;
-    let counted = counting(session, &loaded, collection, query);
+    let counted = counting(session, &loaded, collection, query)?;
     match (plan(session, &loaded, collection, query, None), counted) {
         (plan, None) => Ok(plan?.to_string()),
         (Ok(plan), Some(CountedBy { aggregate, .. })) => {
@@ -157,10 +157,10 @@ pub(super) fn counting(
     loaded: &Loaded,
     collection: &Collection,
     query: &Query,
-) -> Option<CountedBy> {
+) -> Result<Option<CountedBy>> {
     // Groups count what has expired until it is swept, and the records of all owners.
     let is_exact = collection.expiry.is_none() && session.forced(collection).is_none();
-    is_exact.then(|| counted_by(loaded, collection, query)).flatten()
+    if is_exact { counted_by(session, loaded, collection, query) } else { Ok(None) }
 }
 
 /// How the query would be answered, from the start.
@@ -197,9 +197,8 @@ async fn run_once(
     });
     let (plan, position, binding) = decided.await?;
     // A scan filters by whatever else is asked for.
-    if want == Want::Entries && !plan.filters.is_empty() {
-        let message = "keys alone cannot be filtered by what the records hold";
-        return Err(Error::new(ErrorKind::InvalidQuery, message).with("collection", name));
+    if want == Want::Entries {
+        plan.check_entries_tell("keys alone cannot be filtered by what the records hold")?;
     }
     let mut gathered = gather(session, &plan, query, want, position.as_ref()).await?;
     if want == Want::Records {
@@ -295,6 +294,7 @@ async fn walk_on(
         let mut twins = std::mem::take(&mut found.twins).into_iter();
         let mut entry = Some(found);
         while let Some(found) = entry {
+            let branch = found.branch;
             let resolved = match want {
                 Want::Entries => reader.key_only(&found),
                 Want::Records => match reader.resolve_at_once(found) {
@@ -303,10 +303,11 @@ async fn walk_on(
                 },
             };
             entry = match resolved {
-                Resolved::Record(document) => {
-                    all.take_in(reader, document);
-                    None
-                }
+                // Another side of a union may want what this one does not.
+                Resolved::Record(document) => match all.take_in(reader, branch, document) {
+                    true => None,
+                    false => twins.next(),
+                },
                 Resolved::Problem(problem) => {
                     all.problems.push(problem);
                     twins.next()
@@ -327,13 +328,14 @@ impl Plan {
 }
 
 impl Gathered {
-    /// Takes in a record that was found, unless a filter drops it.
-    fn take_in(&mut self, reader: &Reader<'_>, document: Document) {
-        match reader.passes(&document) {
+    /// Takes in a record that was found, or what is wrong with it; or tells that a filter drops it.
+    fn take_in(&mut self, reader: &Reader<'_>, branch: &Branch, document: Document) -> bool {
+        match reader.passes(branch, &document) {
             Ok(true) => self.records.push(document),
-            Ok(false) => {}
+            Ok(false) => return false,
             Err(error) => self.problems.push(unreadable(document.key().as_bytes(), error)),
         }
+        true
     }
 
     fn into_page(

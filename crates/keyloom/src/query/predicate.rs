@@ -35,7 +35,7 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     pub(crate) equal: Vec<(String, Value)>,
-    pub(crate) any: Vec<(String, Value)>,
+    pub(crate) any: Vec<Alternative>,
     pub(crate) range: Option<(String, Span)>,
     pub(crate) order: Option<(String, Order)>,
     pub(crate) index: Option<String>,
@@ -45,6 +45,15 @@ pub struct Query {
     pub(crate) take: usize,
     pub(crate) limit: Option<usize>,
     pub(crate) cursor: Option<String>,
+}
+
+/// One side of a union.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Alternative {
+    pub(crate) field: String,
+    pub(crate) value: Value,
+    /// The index that must answer this side.
+    pub(crate) index: Option<String>,
 }
 
 impl Query {
@@ -77,7 +86,8 @@ impl Query {
     /// order and without duplicates.
     #[must_use]
     pub fn any(mut self, field: &str, value: impl Into<Value>) -> Self {
-        self.any.push((field.to_owned(), value.into()));
+        let (field, value) = (field.to_owned(), value.into());
+        self.any.push(Alternative { field, value, index: None });
         self
     }
 
@@ -173,12 +183,23 @@ impl Query {
         let filters: Vec<Value> =
             self.filters.iter().map(|(field, test)| json!([field, format!("{test:?}")])).collect();
         let order = self.order.as_ref().map(|(field, order)| json!([field, format!("{order:?}")]));
-        let mut words = json!([self.equal, self.any, range, order, self.index, filters, self.scan]);
+        let any: Vec<Value> = self.any.iter().map(Alternative::canonical).collect();
+        let mut words = json!([self.equal, any, range, order, self.index, filters, self.scan]);
         // Only where it is asked for, so that cursors from before it could be are still good.
         if let (Some(after), Value::Array(words)) = (&self.after, &mut words) {
             words.push(json!(after));
         }
         words.to_string()
+    }
+}
+
+impl Alternative {
+    fn canonical(&self) -> Value {
+        let Alternative { field, value, index } = self;
+        match index {
+            None => json!([field, value]),
+            Some(index) => json!([field, value, index]),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::page::{Problem, ProblemKind};
-use super::plan::Plan;
+use super::plan::{Branch, Plan};
 use super::walk::{Followed, Found};
 use crate::engine::{Address, Cell, Reading, Row, ShowKey};
 use crate::error::Result;
@@ -55,22 +55,16 @@ impl<'p> Reader<'p> {
 
     /// Whether a record that is found may be left out.
     pub(super) fn filters(&self) -> bool {
-        !self.plan.filters.is_empty()
+        self.plan.filters()
     }
 
-    pub(super) fn passes(&self, document: &Document) -> Result<bool> {
-        if !self.filters() {
+    /// Whether a record that was found by a branch passes what is left to test.
+    pub(super) fn passes(&self, branch: &Branch, document: &Document) -> Result<bool> {
+        if branch.filters.is_empty() {
             return Ok(true);
         }
         let record: Value = document.json()?;
-        Ok(self.plan.filters.iter().all(|(path, tests)| {
-            let mut present = path.all(&record).filter(|value| !value.is_null()).peekable();
-            let hold = |value: Option<&Value>| tests.iter().all(|test| test.holds(value));
-            match present.peek() {
-                None => hold(None),
-                Some(_) => present.any(|value| hold(Some(&value))),
-            }
-        }))
+        Ok(branch.filters.iter().all(|filter| filter.passes(&record)))
     }
 
     /// The record's key alone, from the entry.

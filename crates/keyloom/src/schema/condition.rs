@@ -57,6 +57,21 @@ impl Condition {
             .iter()
             .all(|(path, test)| test.holds(path.get(record).filter(|value| !value.is_null())))
     }
+
+    /// What it asks of one field.
+    pub(crate) fn tests_of<'c>(&'c self, field: &'c Path) -> impl Iterator<Item = &'c Test> {
+        self.tests.iter().filter(move |(path, _)| path == field).map(|(_, test)| test)
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (path, test)) in self.tests.iter().enumerate() {
+            let and = if place > 0 { " and " } else { "" };
+            write!(f, "{and}{path} {test}")?;
+        }
+        Ok(())
+    }
 }
 
 impl Test {

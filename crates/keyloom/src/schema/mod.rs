@@ -49,6 +49,7 @@ pub(crate) use {
     expiry::{EXPIRY_INDEX, MomentForm},
     live::{Live, Loaded, catalog_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
+    suggest::{is_slip, nearest},
     target::{followed_key_of, record_key_of},
     transitions::Verdict,
     warning::lookalikes,

@@ -16,6 +16,38 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, name)| name)
 }
 
+/// Whether a name is surely another one, written wrongly: in another style (`createdAt` for
+/// `created_at`), or with one slip of the fingers in a word of five letters or more. Names that
+/// differ by what makes two words of one do not count: their first letter, a number, a plural, or,
+/// unless they are long, one letter in place of another (`stage`, `state`).
+pub(crate) fn is_slip(name: &str, known: &str) -> bool {
+    /// In a name that is so long, one letter in place of another rarely makes another word.
+    const LONG: usize = 8;
+    /// In a shorter one anything does.
+    const SHORT: usize = 5;
+    let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    let (name, known) = (plain(name), plain(known));
+    if name == known {
+        return true;
+    }
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let is_plural = |one: &str, other: &str| one.strip_suffix('s') == Some(other);
+    let (length, other) = (name.chars().count(), known.chars().count());
+    let is_other_word = name.chars().next() != known.chars().next()
+        || digits(&name) != digits(&known)
+        || is_plural(&name, &known)
+        || is_plural(&known, &name);
+    if is_other_word || length.min(other) < SHORT || edits(&name, &known) != 1 {
+        return false;
+    }
+    let sorted = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    length != other || length >= LONG || sorted(&name) == sorted(&known)
+}
+
 /// The insertions, deletions, substitutions and swaps of neighbours that lead from one word to
 /// the other.
 fn edits(from: &str, to: &str) -> usize {
@@ -66,5 +98,36 @@ mod tests {
         assert_eq!(nearest("uni", &known), Some("unique"));
         assert_eq!(nearest("retention", &known), None);
         assert_eq!(nearest("", &known), None);
+    }
+
+    #[test]
+    fn only_what_is_no_other_word_is_a_slip() {
+        for (name, known) in [
+            ("Status", "status"),
+            ("createdAt", "created_at"),
+            ("created-at", "created_at"),
+            ("id", "ID"),
+            ("stauts", "status"),
+            ("statu", "status"),
+            ("staatus", "status"),
+            ("requestor_id", "requester_id"),
+        ] {
+            assert!(is_slip(name, known), "{name} for {known}");
+        }
+        for (name, known) in [
+            ("stage", "state"),
+            ("tags", "tag"),
+            ("name", "names"),
+            ("form", "from"),
+            ("altitude", "latitude"),
+            ("line1", "line2"),
+            ("updated_at", "created_at"),
+            ("due", "due_at"),
+            ("x", "y"),
+            ("data", "date"),
+            ("", "a"),
+        ] {
+            assert!(!is_slip(name, known) && !is_slip(known, name), "{name} for {known}");
+        }
     }
 }

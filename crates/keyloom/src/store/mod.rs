@@ -144,7 +144,8 @@ impl Store {
             Ok(_) => drop(self.apply(&T::schema()?).await?),
             Err(_) => self.session.expect(&T::schema()?).await?,
         }
-        Ok(Collection::new(self.session.clone(), T::COLLECTION, Origin::Type))
+        let session = self.session.with_members(T::members());
+        Ok(Collection::new(session, T::COLLECTION, Origin::Type))
     }
 
     /// A collection of the stored schema, as JSON.

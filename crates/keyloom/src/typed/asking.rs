@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::blocking::Runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Span;
-use crate::query::{Order, Query};
+use crate::query::{Alternative, Order, Query};
 use crate::schema::Test;
 use crate::store::Collection;
 
@@ -155,7 +155,9 @@ impl<T> Asking<T> {
             let [(path, value)] = own[..] else {
                 return Err(refused("the sides of a union must differ in one field each"));
             };
-            query = query.any(path, value.clone());
+            let (field, value) = ((*path).to_owned(), value.clone());
+            let index = branch.index.map(str::to_owned);
+            query.any.push(Alternative { field, value, index });
         }
         Ok(query)
     }

@@ -21,6 +21,12 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The collection that the type declares, as a schema file would.
     fn declaration() -> Result<CollectionDeclaration>;
 
+    /// The names of its members as JSON, declared or not: a question for one of them is no slip.
+    /// `None` where the type alone does not tell.
+    fn members() -> Option<&'static [&'static str]> {
+        None
+    }
+
     /// The ways of a collection.
     fn ways<W: Ways<Self>>(of: &W) -> &Self::Ways;
 

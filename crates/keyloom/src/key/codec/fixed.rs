@@ -23,7 +23,7 @@ use crate::key::geohash::geohash_encode;
 use crate::key::kind::CodePattern;
 
 /// The highest timestamp: the year 2286, and the most that 13 digits hold.
-const TIMESTAMP_MAX: u64 = 9_999_999_999_999;
+pub(in crate::key) const TIMESTAMP_MAX: i64 = 9_999_999_999_999;
 
 /// What may stand at one position, and how it is mirrored.
 pub(in crate::key) struct Position {
@@ -214,10 +214,9 @@ impl Codec {
             (Codec::Boolean, Value::Bool(value)) => out.push(b'0' + u8::from(*value)),
             (Codec::Timestamp, Value::Number(_)) => {
                 let time = number::whole_of(value)
-                    .and_then(|time| u64::try_from(time).ok())
-                    .filter(|time| *time <= TIMESTAMP_MAX)
+                    .filter(|time| (0..=TIMESTAMP_MAX).contains(time))
                     .ok_or_else(|| self.describe())?;
-                number::push_digits(time, 13, out);
+                number::push_digits(time.unsigned_abs(), 13, out);
             }
             (Codec::Float, Value::Number(_)) => {
                 let float = number::float_of(value)
@@ -235,7 +234,9 @@ impl Codec {
                 let place = geohash_encode(degrees(lat, 90.0)?, degrees(lon, 180.0)?, *chars);
                 out.extend_from_slice(place.as_bytes());
             }
-            (Codec::Boolean | Codec::Timestamp | Codec::Float, _) => return Err(self.describe()),
+            (Codec::Boolean | Codec::Timestamp | Codec::Float, _) => {
+                return Err(self.describe() + &self.hint(value));
+            }
             (_, Value::String(text)) => {
                 self.check_text(text)?;
                 out.extend_from_slice(text.as_bytes());
@@ -247,6 +248,11 @@ impl Codec {
 
     /// Whether a text is one of a codec whose values are texts of a fixed width.
     pub(in crate::key) fn check_text(&self, text: &str) -> Result<(), String> {
+        self.check_exactly(text).map_err(|reason| reason + &self.hint(&text.into()))
+    }
+
+    /// As [`check_text`](Self::check_text), without a hint at what was meant.
+    pub(super) fn check_exactly(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() < width {
             let found = text.chars().count();
@@ -283,12 +289,18 @@ impl Codec {
             Codec::Text | Codec::SortedText | Codec::Raw => "a text is a string".into(),
             Codec::Integer { digits } => {
                 let (low, high) = number::integer_limits(*digits);
-                format!("an integer of {digits} digits is a whole number from {low} to {high}")
+                let digits = match digits {
+                    19.. => String::new(),
+                    digits => format!(" (digits = {digits})"),
+                };
+                format!("an integer here is a whole number from {low} to {high}{digits}")
             }
             Codec::Float => "a float is a number".into(),
             Codec::Boolean => "a boolean is true or false".into(),
             Codec::Enum { values } => format!("the allowed values are {}", values.join(", ")),
-            Codec::Timestamp => "a timestamp is 0 to 9999999999999 milliseconds".into(),
+            Codec::Timestamp => format!(
+                "a timestamp is a whole number of milliseconds since 1970, from 0 to {TIMESTAMP_MAX}"
+            ),
             Codec::DateTime => "a date-time is written exactly as 2024-01-31T23:59:59.999Z".into(),
             Codec::Uuid { version: None } => "a UUID is 32 lower-case hex digits".into(),
             Codec::Uuid { version: Some(version) } => format!(

@@ -14,6 +14,7 @@
 pub(super) mod alphabet;
 mod calendar;
 mod fixed;
+mod hint;
 pub(super) mod number;
 pub(super) mod text;
 
@@ -21,6 +22,8 @@ use serde_json::Value;
 
 use super::kind::CodePattern;
 use crate::engine::percent;
+
+pub(super) use fixed::TIMESTAMP_MAX;
 
 /// How the value of one segment is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

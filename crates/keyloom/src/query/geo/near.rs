@@ -9,7 +9,8 @@ use super::search::Search;
 use super::sphere::{DISTANCE_M_MAX, Place};
 use crate::counted::reveal;
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::cursor::{Asked, Binding, Cursor};
+use crate::query::asked::Asked;
+use crate::query::cursor::{self, Binding, Cursor};
 use crate::query::page::Page;
 use crate::query::predicate::TAKE_MAX;
 use crate::record::Document;
@@ -149,22 +150,26 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
     let decided = session.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
-        let index = geo_index(session, loaded, collection, near.index.as_deref())?;
+        let mut asked = Asked::equalities(session, collection, &near.equal)?;
+        if let Some((path, owner)) = session.forced(collection) {
+            asked.imply(path, &owner);
+        }
+        let index = geo_index(session, loaded, collection, near.index.as_deref(), &asked)?;
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
             space: session.space.name().to_owned(),
             actor: session.actor().map(str::to_owned),
             collection: collection.name.clone(),
-            query: Asked::Words(near.canonical()),
+            query: cursor::Asked::Words(near.canonical()),
         };
-        Ok((loaded.clone(), collection.clone(), index.clone(), Arc::new(binding)))
+        Ok((loaded.clone(), collection.clone(), index.clone(), asked, Arc::new(binding)))
     });
-    let (loaded, collection, index, binding) = decided.await?;
+    let (loaded, collection, index, asked, binding) = decided.await?;
     let after = match &near.cursor {
         Some(text) => Some(Rank::read(&Cursor::open(text, &binding)?.key)?),
         None => None,
     };
-    let search = Search::new(session, &loaded, &collection, &index, near)?;
+    let search = Search::new(session, &loaded, &collection, &index, near, &asked)?;
     let mut page = search.page(after, binding).await?;
     reveal(session, &collection, page.records.iter_mut().map(|nearby| &mut nearby.record)).await?;
     Ok(page)
@@ -175,22 +180,11 @@ fn geo_index<'s>(
     loaded: &Loaded,
     collection: &'s Collection,
     name: Option<&str>,
+    asked: &Asked,
 ) -> Result<&'s Arc<Index>> {
     let index = match name {
         Some(name) => collection.index(name)?,
-        None => {
-            let mut all = collection.indexes.values().filter(|index| index.kind == IndexKind::Geo);
-            match (all.next(), all.next()) {
-                (Some(index), None) => index,
-                (None, _) => return Err(refused(collection, "the collection has no geo index")),
-                (Some(_), Some(_)) => {
-                    return Err(refused(
-                        collection,
-                        "the collection has several geo indexes; name one",
-                    ));
-                }
-            }
-        }
+        None => only_geo_index(collection, asked)?,
     };
     if index.kind != IndexKind::Geo {
         return Err(refused(collection, "this is not a geo index").with("index", &index.name));
@@ -198,6 +192,33 @@ fn geo_index<'s>(
     session.check_readable(loaded, collection, index)?;
     session.confine(collection, Some(index))?;
     Ok(index)
+}
+
+/// The one geo index that has every record that is asked for.
+fn only_geo_index<'s>(collection: &'s Collection, asked: &Asked) -> Result<&'s Arc<Index>> {
+    let all = || collection.indexes.values().filter(|index| index.kind == IndexKind::Geo);
+    let has_all = |index: &&Arc<Index>| match &index.condition {
+        Some(condition) => asked.implies(collection, condition),
+        None => true,
+    };
+    let mut whole = all().filter(has_all);
+    match (whole.next(), whole.next()) {
+        (Some(index), None) => Ok(index),
+        (Some(_), Some(_)) => {
+            Err(refused(collection, "the collection has several geo indexes; name one"))
+        }
+        (None, _) if all().next().is_none() => {
+            Err(refused(collection, "the collection has no geo index"))
+        }
+        (None, _) => {
+            let message = "a geo index has only some of the records; ask for those, or name it";
+            Err(all().fold(refused(collection, message), |error, index| {
+                let condition = index.condition.as_ref().map(|it| format!(" where {it}"));
+                let condition = condition.unwrap_or_default();
+                error.with("there is", format_args!("{}{condition}", index.name))
+            }))
+        }
+    }
 }
 
 pub(super) fn refused(collection: &Collection, message: &'static str) -> Error {

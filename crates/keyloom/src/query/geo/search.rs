@@ -18,8 +18,10 @@ use super::ring::Ring;
 use super::sphere::{DISTANCE_M_MAX, Place};
 use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Codec, Segment, Span, shortened};
+use crate::key::{Codec, Path, Segment, Span, shortened};
+use crate::query::asked::{Asked, ensures};
 use crate::query::cursor::{Binding, Cursor, Position};
+use crate::query::filter::Filter;
 use crate::query::page::{Page, Problem, Stopped};
 use crate::query::plan::{Branch, Plan, nothing_of};
 use crate::query::reader::{Reader, Resolved, unreadable};
@@ -50,6 +52,8 @@ pub(super) struct Search<'s> {
     near: &'s Near,
     /// The values before the geohash.
     fixed: Vec<Value>,
+    /// What is asked for besides, and tested by the index's condition only in part.
+    filters: Vec<Filter>,
     geohash: &'s Segment,
     chars: u8,
     /// It asks for what the caller may not see, and is answered as if nothing were there.
@@ -73,38 +77,53 @@ impl<'s> Search<'s> {
         collection: &'s Arc<Collection>,
         index: &'s Arc<Index>,
         near: &'s Near,
+        asked: &Asked,
     ) -> Result<Self> {
-        let mut equal = near.equal.clone();
-        let mut is_void = false;
-        if let Some((path, owner)) = session.forced(collection) {
-            let path = path.to_string();
-            match equal.iter().any(|(field, _)| *field == path) {
-                true => is_void = equal.iter().any(|(field, v)| *field == path && *v != owner),
-                false => equal.push((path, owner)),
-            }
-        }
         let before = index.key.segments().take_while(|segment| chars_of(segment).is_none());
+        let before: Vec<&Segment> = before.collect();
         let fixed = before
+            .iter()
             .map(|segment| {
-                let value = equal.iter().find(|(field, _)| *field == segment.path.to_string());
-                value.map(|(_, value)| value.clone()).ok_or_else(|| {
+                asked.value(&segment.path).cloned().ok_or_else(|| {
                     refused(collection, "the geo index needs this field to be fixed")
                         .with("field", &segment.path)
+                        .with("index", &index.name)
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        if fixed.len() < equal.len() {
-            return Err(refused(
-                collection,
-                "the geo index has only these fields before its geohash",
-            )
-            .with("key", &index.key.source));
+        let is_before = |path: &Path| before.iter().any(|segment| segment.path == *path);
+        let left = asked.equal.iter().filter(|(path, _)| !is_before(path));
+        let mut filters: Vec<Filter> =
+            left.map(|(path, value)| Filter::equal(path, value)).collect();
+        let condition = index.condition.as_ref();
+        let is_tested = |filter: &&Filter| {
+            condition.is_some_and(|condition| condition.tests_of(&filter.path).next().is_some())
+        };
+        if let Some(other) = filters.iter().find(|filter| !is_tested(filter)) {
+            let message = "the geo index has only these fields before its geohash";
+            return Err(refused(collection, message)
+                .with("field", &other.path)
+                .with("index", &index.name)
+                .with("key", &index.key.source));
         }
+        filters.retain(|filter| !condition.is_some_and(|it| ensures(collection, it, filter)));
         let located = index.key.segments().find_map(|segment| Some((segment, chars_of(segment)?)));
         let Some((geohash, chars)) = located else {
             return Err(Error::new(ErrorKind::Internal, "a geo index has a geohash"));
         };
-        Ok(Search { session, loaded, collection, index, near, fixed, geohash, chars, is_void })
+        let is_void = asked.is_void;
+        Ok(Search {
+            session,
+            loaded,
+            collection,
+            index,
+            near,
+            fixed,
+            filters,
+            geohash,
+            chars,
+            is_void,
+        })
     }
 
     /// The next places after a rank, ring after ring.
@@ -240,17 +259,23 @@ impl<'s> Search<'s> {
         Ok(Read::All { found, problems })
     }
 
-    /// The record of an entry with its rank; `None` when it is gone.
+    /// The record of an entry with its rank; `None` when it is gone, or not asked for.
     async fn ranked(
         &self,
         reader: &Reader<'_>,
         entry: Found<'_>,
     ) -> Result<Result<Option<(Rank, Document)>, Problem>> {
+        let branch = entry.branch;
         let document = match reader.resolve(entry).await? {
             Resolved::Gone => return Ok(Ok(None)),
             Resolved::Problem(problem) => return Ok(Err(problem)),
             Resolved::Record(document) => document,
         };
+        match reader.passes(branch, &document) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(unreadable(document.key().as_bytes(), error))),
+        }
         Ok(self.place_of(&document).map(|place| {
             let distance_m = self.near.place.distance_m(place);
             let key = Bytes::copy_from_slice(document.key().as_bytes());
@@ -277,6 +302,7 @@ impl<'s> Search<'s> {
                     range: if self.is_void { nothing_of(range) } else { range },
                     prefix: prefix.clone(),
                     presumed: Vec::new(),
+                    filters: self.filters.clone(),
                 })
             })
             .collect::<Result<Vec<_>>>()?;
@@ -285,7 +311,6 @@ impl<'s> Search<'s> {
             collection: self.collection.clone(),
             branches,
             direction: Direction::Forward,
-            filters: Vec::new(),
         })
     }
 
