@@ -108,7 +108,7 @@ mod tests {
             ("created-at", "created_at"),
             ("id", "ID"),
             ("stauts", "status"),
-            ("statu", "status"),
+            ("satus", "status"),
             ("staatus", "status"),
             ("requestor_id", "requester_id"),
         ] {
