@@ -40,7 +40,7 @@ pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, Repair, RepairOptions, RepairProgress,
+    Built, Finding, FindingCounts, FindingKind, NotReady, Repair, RepairOptions, RepairProgress,
     Verification, VerifiedChunk, Verifier, VerifyOptions,
 };
 pub use json::{read_json, same_value};

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::verify::{print_findings, total};
+use super::verify::{Idle, print_findings, total};
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
@@ -25,7 +25,8 @@ Examples:
   keyloom repair
 
 Records are the truth: entries that they lack are written, and entries without a record go. Each
-mend rests on exactly what was read, so that writers may go on meanwhile.";
+mend rests on exactly what was read, so that writers may go on meanwhile. An index that failed or is
+not built to its end is told of: `keyloom build` makes it ready.";
 
 impl Repair {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
@@ -43,9 +44,18 @@ impl Repair {
             true => note(&format!("{mended} would be mended; nothing was changed")),
             false => note(&format!("{mended} mended")),
         }
+        let idle = Idle::of(&result);
+        idle.print(screen)?;
         let left = total(&result["left_counts"]);
         if left == 0 {
-            return Ok(());
+            // What has to be built cannot be mended.
+            return match idle.hint() {
+                Some(hint) => {
+                    let message = format!("nothing is left to mend{}", idle.clause());
+                    Err(Failure::new(FAILED, message).with_hint(hint))
+                }
+                None => Ok(()),
+            };
         }
         print_findings(screen, &result["left"])?;
         Err(Failure::new(FAILED, format!("{} cannot be mended", counted(left, "finding")))

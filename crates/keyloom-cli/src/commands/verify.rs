@@ -7,10 +7,10 @@ use super::keys::key;
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
-use crate::output::{Screen, Table, cell, counted, note};
+use crate::output::{Screen, Table, cell, counted, line, note, visible};
 use crate::target::Target;
 
-/// Find every entry that is missing, dangling or wrong
+/// Find every entry that is missing, dangling or wrong, and every index that does not serve
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {}
@@ -20,8 +20,9 @@ Examples:
   keyloom verify
   keyloom verify --server http://127.0.0.1:7117 --json
 
-Reads every record and every entry, while writers go on. Ends with 1 if something was found;
-`keyloom repair --dry-run` says what would mend it.";
+Reads every record and every entry, while writers go on. Ends with 1 if something was found, or if
+an index failed or is not built to its end; a disabled index is told of, and ends with 0.
+`keyloom repair --dry-run` says what would mend a finding.";
 
 impl Verify {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
@@ -39,12 +40,85 @@ impl Verify {
             counted(records.as_u64().unwrap_or(0), "record"),
             counted(entries.as_u64().unwrap_or(0), "entry")
         );
-        if count == 0 {
-            note(&format!("everything is whole: {looked_at}"));
+        let idle = Idle::of(&result);
+        idle.print(screen)?;
+        tell_unsettled(&result);
+        if count > 0 {
+            let idle = idle.clause();
+            let message = format!("{} in {looked_at}{idle}", counted(count, "finding"));
+            return Err(Failure::new(FAILED, message)
+                .with_hint("`keyloom repair --dry-run` says what would mend it"));
+        }
+        if let Some(hint) = idle.hint() {
+            let message = format!("no finding in {looked_at}{}", idle.clause());
+            return Err(Failure::new(FAILED, message).with_hint(hint));
+        }
+        match idle.0.is_empty() {
+            true => note(&format!("everything is whole: {looked_at}")),
+            false => note(&format!("all that is in use is whole: {looked_at}{}", idle.clause())),
+        }
+        Ok(())
+    }
+}
+
+/// The indexes and aggregates that do not serve.
+pub(super) struct Idle<'r>(&'r [Value]);
+
+impl<'r> Idle<'r> {
+    /// Those of the result of a verification or a repair.
+    pub(super) fn of(result: &'r Value) -> Self {
+        Idle(result["not_ready"].as_array().map_or(&[], Vec::as_slice))
+    }
+
+    /// Prints them for people.
+    pub(super) fn print(&self, screen: Screen) -> Result<(), Failure> {
+        if !screen.is_for_people() {
             return Ok(());
         }
-        Err(Failure::new(FAILED, format!("{} in {looked_at}", counted(count, "finding")))
-            .with_hint("`keyloom repair --dry-run` says what would mend it"))
+        // Not a table, which would cut the names of the records that are in the way.
+        for idle in self.0 {
+            let [collection, index, state] =
+                ["collection", "index", "state"].map(|name| cell(&idle[name]));
+            let reason = match idle["reason"].as_str() {
+                Some(reason) => format!(": {reason}"),
+                None => String::new(),
+            };
+            line(&visible(&format!("{collection}.{index} is {state}{reason}")))?;
+        }
+        Ok(())
+    }
+
+    /// How many there are in each state: `; 1 index is failed, 2 are disabled`.
+    pub(super) fn clause(&self) -> String {
+        let states = ["failed", "building", "disabled"].map(|state| {
+            let count = self.0.iter().filter(|idle| idle["state"] == state).count();
+            (state, count)
+        });
+        let told = states.into_iter().filter(|(_, count)| *count > 0).map(|(state, count)| {
+            let verb = if count == 1 { "is" } else { "are" };
+            format!("; {} {verb} {state}", counted(count as u64, "index"))
+        });
+        told.collect()
+    }
+
+    /// What to do about the first one that nobody meant to be so.
+    pub(super) fn hint(&self) -> Option<String> {
+        let fault = self.0.iter().find(|idle| idle["state"] != "disabled")?;
+        let [collection, index] = ["collection", "index"].map(|name| cell(&fault[name]));
+        let build = format!("`keyloom build {collection} {index}`");
+        Some(match fault["state"] == "failed" {
+            true => format!("change the records that the reason names, then {build}"),
+            false => format!("{build} makes it complete"),
+        })
+    }
+}
+
+/// Says that some suspicions could not be settled, if there were any.
+fn tell_unsettled(result: &Value) {
+    let unsettled = result["unsettled"].as_u64().unwrap_or(0);
+    if unsettled > 0 {
+        let what = counted(unsettled, "suspicion");
+        note(&format!("{what} could not be settled while writers went on; run it again"));
     }
 }
 

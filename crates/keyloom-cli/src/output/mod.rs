@@ -135,6 +135,7 @@ pub(crate) fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         _ if one.ends_with('y') => format!("{} {}ies", grouped(count), one.trim_end_matches('y')),
+        _ if one.ends_with('x') => format!("{} {one}es", grouped(count)),
         _ => format!("{} {one}s", grouped(count)),
     }
 }

@@ -72,9 +72,23 @@ struct ResultTold {
     mended_counts: Option<BTreeMap<String, u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Vec<FindingTold>>,
+    /// Of verifications and repairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_ready: Option<Vec<NotReadyTold>>,
     /// Of builds.
     #[serde(skip_serializing_if = "Option::is_none")]
     put: Option<u64>,
+}
+
+/// An index or an aggregate that does not serve.
+#[derive(Deserialize, Serialize)]
+struct NotReadyTold {
+    collection: String,
+    index: String,
+    state: String,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// Something that is wrong.
@@ -199,6 +213,11 @@ impl ResultTold {
     /// How many faults were mended, those included that are not listed.
     fn mended_total(&self) -> u64 {
         self.mended_counts.iter().flat_map(BTreeMap::values).sum()
+    }
+
+    /// What is declared and does not serve.
+    fn idle(&self) -> &[NotReadyTold] {
+        self.not_ready.as_deref().unwrap_or_default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use keyloom::{Finding, FindingCounts};
+use keyloom::{Finding, FindingCounts, IndexState, NotReady};
 use serde_json::{Value, json};
 
 /// A finding.
@@ -26,4 +26,17 @@ pub(super) fn counts(found: &FindingCounts) -> Value {
         "missing": missing, "dangling": dangling, "wrong": wrong, "drifted": drifted,
         "unreadable": unreadable, "unknown": unknown,
     })
+}
+
+/// The indexes and aggregates that do not serve, those included that were switched off.
+pub(super) fn not_ready(found: &[NotReady]) -> Value {
+    let told = found.iter().map(|NotReady { collection, index, state, .. }| {
+        let mut told =
+            json!({ "collection": collection, "index": index, "state": state.to_string() });
+        if let IndexState::Failed { reason } = state {
+            told["reason"] = reason.as_str().into();
+        }
+        told
+    });
+    told.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keyloom::{RepairOptions, RepairProgress, Store};
 use serde_json::{Value, json};
 
-use super::findings::{counts, finding};
+use super::findings::{counts, finding, not_ready};
 use super::{Job, Outcome};
 
 /// Repairs a space, or says what would be mended.
@@ -24,5 +24,6 @@ pub(crate) async fn repair(store: Store, job: Arc<Job>, dry_run: bool) -> Outcom
         "mended": done.mended.iter().map(finding).collect::<Vec<Value>>(),
         "left_counts": counts(&done.left_counts),
         "left": done.left.iter().map(finding).collect::<Vec<Value>>(),
+        "not_ready": not_ready(&done.not_ready),
     }))
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use keyloom::{Finding, FindingCounts, FindingKind, Store, VerifyOptions};
+use keyloom::{Finding, FindingCounts, FindingKind, NotReady, Store, VerifyOptions};
 use serde_json::{Value, json};
 
-use super::findings::{counts, finding};
+use super::findings::{counts, finding, not_ready};
 use super::{Job, Outcome};
 
 /// Verifies a space chunk by chunk.
@@ -23,13 +23,15 @@ pub(crate) async fn verify(store: Store, job: Arc<Job>) -> Outcome {
         kept.extend(chunk.findings.iter().take(room).map(finding));
         job.progress.set(records, entries, counted.total());
     }
+    let idle = verifier.not_ready().await?;
     Ok(json!({
-        "is_clean": counted.total() == 0,
+        "is_clean": counted.total() == 0 && !idle.iter().any(NotReady::is_fault),
         "records": records,
         "entries": entries,
         "unsettled": unsettled,
         "counts": counts(&counted),
         "findings": kept,
+        "not_ready": not_ready(&idle),
     }))
 }
 

@@ -65,6 +65,42 @@ fn verify_finds_and_repair_mends() {
     server.get("/s/other/v1/admin/jobs/1").expect(404);
 }
 
+/// A server whose declared unique index could not be built: two accounts have the same code.
+fn failed() -> TestServer {
+    let server = TestServer::start(SCHEMA);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(server.store.disable("account", "code")).unwrap();
+    for n in [0, 1] {
+        let mut record = account(n, 1);
+        record["code"] = "same".into();
+        server.json("POST", "/v1/collections/account/records", &record).expect(201);
+    }
+    let built = run(&server, "build", &json!({"collection": "account", "index": "code"}));
+    assert_eq!(built["state"], "failed", "{built}");
+    server
+}
+
+#[test]
+fn verify_and_repair_tell_of_an_index_that_does_not_serve() {
+    let server = failed();
+    let reason = format!("code \"same\" is in account:{} and in account:{}", id(0), id(1));
+    let failed = json!([
+        {"collection": "account", "index": "code", "state": "failed", "reason": reason}
+    ]);
+    let verified = run(&server, "verify", &json!({}));
+    assert_eq!(verified["result"]["not_ready"], failed);
+    assert_eq!(verified["result"]["is_clean"], false);
+    assert_eq!(verified["result"]["findings"], json!([]));
+    let repaired = run(&server, "repair", &json!({"dry_run": false}));
+    assert_eq!(repaired["result"]["not_ready"], failed);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(server.store.disable("account", "code")).unwrap();
+    let verified = run(&server, "verify", &json!({}));
+    let disabled = json!([{"collection": "account", "index": "code", "state": "disabled"}]);
+    assert_eq!(verified["result"]["not_ready"], disabled);
+    assert_eq!(verified["result"]["is_clean"], true);
+}
+
 #[test]
 fn an_index_is_built_and_an_unknown_one_refused() {
     let server = damaged(20);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::runtime::Runtime;
 use crate::error::Result;
-use crate::index::VerifiedChunk;
+use crate::index::{NotReady, VerifiedChunk};
 
 /// A [`Verifier`](crate::Verifier) for programs without an async runtime: an iterator over chunks.
 pub struct Verifier {
@@ -15,6 +15,11 @@ pub struct Verifier {
 impl Verifier {
     pub(super) fn new(inner: crate::Verifier, runtime: Arc<Runtime>) -> Self {
         Verifier { inner, runtime }
+    }
+
+    /// As [`Verifier::not_ready`](crate::Verifier::not_ready).
+    pub fn not_ready(&self) -> Result<Vec<NotReady>> {
+        self.runtime.run(self.inner.not_ready())
     }
 }
 

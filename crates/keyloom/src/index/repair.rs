@@ -5,6 +5,7 @@ use super::discard::discard;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::group::Group;
 use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
+use super::not_ready::NotReady;
 use super::pair::Pair;
 use super::suspect::Suspect;
 use super::verification::VerifyOptions;
@@ -42,6 +43,9 @@ pub struct Repair {
     /// How many suspicions could neither be confirmed nor dismissed, as in
     /// [`Verification`](super::Verification).
     pub unsettled: u64,
+    /// The indexes and aggregates that are declared and do not serve. A repair leaves them:
+    /// [`Store::build`](crate::Store::build) makes them ready.
+    pub not_ready: Vec<NotReady>,
 }
 
 /// How far a repair is.
@@ -134,6 +138,7 @@ pub(crate) async fn repair(
         records,
         entries,
         unsettled,
+        not_ready: verifier.not_ready().await?,
     })
 }
 

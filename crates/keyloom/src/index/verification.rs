@@ -1,6 +1,7 @@
 //! What verify is asked for, and what it answers.
 
 use super::finding::{Finding, FindingCounts};
+use super::not_ready::NotReady;
 
 /// How a store is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +34,15 @@ pub struct Verification {
     /// many groups of aggregates could not be compared, because writers changed them all the
     /// time.
     pub unsettled: u64,
+    /// The indexes and aggregates that are declared and do not serve, whatever the reason.
+    pub not_ready: Vec<NotReady>,
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong: there is no finding, and whatever is declared and was not switched
+    /// off is complete.
     pub fn is_clean(&self) -> bool {
-        self.counts.total() == 0
+        self.counts.total() == 0 && !self.not_ready.iter().any(NotReady::is_fault)
     }
 }
 

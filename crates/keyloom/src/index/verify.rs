@@ -13,6 +13,7 @@ use super::counter_cells::CounterCell;
 use super::finding::{Finding, Tally};
 use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
+use super::not_ready::{NotReady, not_ready};
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};
@@ -115,6 +116,12 @@ impl Verifier {
         }))
     }
 
+    /// The indexes and aggregates that are declared and do not serve at this moment. No chunk tells
+    /// of them.
+    pub async fn not_ready(&self) -> Result<Vec<NotReady>> {
+        Ok(not_ready(&*self.live.reload().await?))
+    }
+
     /// Looks at everything that is left.
     pub(crate) async fn finish(mut self, findings_max: usize) -> Result<Verification> {
         let mut tally = Tally::default();
@@ -128,7 +135,8 @@ impl Verifier {
             }
         }
         let Tally { findings, counts } = tally;
-        Ok(Verification { findings, counts, records, entries, unsettled })
+        let not_ready = self.not_ready().await?;
+        Ok(Verification { findings, counts, records, entries, unsettled, not_ready })
     }
 
     pub(super) fn mender(&self) -> Mender<'_> {

@@ -35,6 +35,9 @@ async fn the_whole_page() -> Result<()> {
     for finding in &verification.findings {
         println!("{finding}");
     }
+    for idle in &verification.not_ready {
+        println!("{idle}"); // user.email is failed: email "a@x" is in user:1 and in user:2
+    }
     assert!(verification.is_clean());
 
     let repair = store.repair(&RepairOptions { dry_run: true, ..RepairOptions::default() }).await?;

@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::{FindingTold, JobPage, JobTold, ResultTold, VerifyPage};
+use super::{FindingTold, JobPage, JobTold, NotReadyTold, ResultTold, VerifyPage};
 use crate::console::draw::{badge, count, crumbs, key, time};
+use crate::console::index::tone;
 use crate::console::links::Links;
 use crate::console::once;
 use crate::console::page::{Page, Place};
@@ -150,9 +151,10 @@ impl JobTold {
                 @if (findings.len() as u64) < self.progress.findings {
                     p.muted { "The first " (count(findings.len() as u64)) " findings are listed." }
                 }
-                (verified(findings, links))
+                (verified(result, findings, links))
             }
             @if let Some(mended) = &result.mended { (self.repaired(result, mended, links)) }
+            @if !result.idle().is_empty() { (not_ready(result.idle(), links)) }
             @if let Some(put) = result.put {
                 p.notice.good role="status" { "It is complete and ready. " (count(put)) " entries were put." }
             }
@@ -163,7 +165,13 @@ impl JobTold {
         let left = result.left.as_deref().unwrap_or_default();
         html! {
             @if mended.is_empty() && left.is_empty() {
-                p.notice.good role="status" { "There was nothing to mend." }
+                @if result.idle().is_empty() {
+                    p.notice.good role="status" { "There was nothing to mend." }
+                } @else {
+                    p.notice.warn role="status" {
+                        "There was nothing to mend in what is ready. The indexes below are built, not repaired."
+                    }
+                }
             }
             @if !mended.is_empty() {
                 h2 { @if self.is_dry() { "Would be mended" } @else { "Mended" } }
@@ -188,15 +196,56 @@ impl JobTold {
     }
 }
 
-fn verified(findings: &[FindingTold], links: &Links) -> Markup {
+fn verified(result: &ResultTold, findings: &[FindingTold], links: &Links) -> Markup {
     html! {
         @if findings.is_empty() {
-            p.notice.good role="status" { "Everything fits. There is nothing to mend." }
+            @if result.idle().is_empty() {
+                p.notice.good role="status" { "Everything fits. There is nothing to mend." }
+            } @else {
+                p.notice.warn role="status" {
+                    "Everything that was looked at fits. Not all indexes are ready: see below."
+                }
+            }
             (start(links, "/verify", None, "Verify again", "quiet"))
         } @else {
             h2 { "Findings" }
             (table(findings, links))
             (start(links, "/repair", Some(true), "See what a repair would do", ""))
+        }
+    }
+}
+
+/// What is declared and does not serve, each with the way to its page, which can build it.
+fn not_ready(idle: &[NotReadyTold], links: &Links) -> Markup {
+    html! {
+        section aria-labelledby="not-ready" {
+            h2 #not-ready { "Not ready" }
+            p.muted {
+                "These answer no query. Of disabled and failed ones nothing was looked at, and a \
+                 unique one does not keep two records from having the same value."
+            }
+            div.scroll {
+                table {
+                    thead {
+                        tr { th scope="col" { "Index" } th scope="col" { "State" } th scope="col" { "Why" } }
+                    }
+                    tbody {
+                        @for NotReadyTold { collection, index, state, reason } in idle {
+                            tr {
+                                th scope="row" { a href=(links.index(collection, index)) { (collection) "." (index) } }
+                                td { (badge(state, tone(state))) }
+                                td {
+                                    @match (reason, state.as_str()) {
+                                        (Some(reason), _) => (reason),
+                                        (None, "disabled") => "Somebody switched it off.",
+                                        (None, _) => "It is not complete until it is built.",
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

@@ -91,6 +91,12 @@ fn an_index_that_is_not_ready_is_built_from_its_page() {
     assert!(page.contains(">disabled<") && page.contains(">Build<"), "{page}");
     let overview = String::from_utf8(server.get("/console/").body).unwrap();
     assert!(overview.contains(">disabled<"), "{overview}");
+    let (page, job) = run(&server, "/console/verify", &[]);
+    assert_eq!(job["result"]["not_ready"][0]["state"], "disabled");
+    assert!(!page.contains("Everything fits.") && page.contains("switched it off"), "{page}");
+    assert!(page.contains(&format!("href=\"{path}\"")), "{page}");
+    let (page, _) = run(&server, "/console/repair", &[("dry_run", "true")]);
+    assert!(!page.contains("There was nothing to mend.") && page.contains(">disabled<"), "{page}");
     let (page, job) = run(&server, &format!("{path}/build"), &[]);
     assert!(page.contains("It is complete and ready."), "{page}");
     assert_eq!(job["request"]["index"], "status");
