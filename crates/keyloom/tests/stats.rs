@@ -183,6 +183,26 @@ async fn check(notes: &[(u8, u8)], segments: usize, budget: usize) {
         );
     }
     assert_eq!(part.is_exact, counted == notes.len() as u64);
+    assert_eq!(part.has_all_values, part.shares.len() == expected.len());
+    // Nor is the budget left unspent while a value has more.
+    let open = part.shares.iter().filter(|share| !share.entries.is_exact).count();
+    assert!(open == 0 || counted + open as u64 > budget as u64, "{counted} of {budget}: {part:?}");
+}
+
+/// A share that is as large as its part of the budget is no count of the value.
+#[tokio::test]
+async fn values_that_were_not_counted_to_their_end_say_so() {
+    let store = store_on(Arc::new(Memory::new())).await;
+    let notes: Vec<(u8, u8)> = (0..4).flat_map(|status| vec![(1, status); 40]).collect();
+    fill(&store, &notes).await;
+    let spread = store.distribution("note", "status", 1, 80).await.unwrap();
+    assert!(spread.has_all_values && !spread.is_exact);
+    for share in &spread.shares {
+        assert_eq!((share.entries.keys, share.entries.is_exact), (20, false));
+    }
+    let spread = store.distribution("note", "status", 1, 160).await.unwrap();
+    assert!(spread.is_exact);
+    assert!(spread.shares.iter().all(|share| share.entries.keys == 40 && share.entries.is_exact));
 }
 
 #[tokio::test]

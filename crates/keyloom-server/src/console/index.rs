@@ -45,6 +45,8 @@ struct Inside {
     reason: Option<String>,
     entries: Option<Counted>,
     shares: Vec<Share>,
+    /// Whether these are all values that there are.
+    has_all_values: bool,
     /// Whether these are all values, each counted to its end.
     is_exact: bool,
 }
@@ -55,6 +57,8 @@ struct Share {
     values: Vec<Value>,
     amount: i64,
     bytes: Option<u64>,
+    /// Whether it was counted to its end. Otherwise there are at least so many.
+    is_exact: bool,
 }
 
 /// `GET /collections/{collection}/indexes/{index}`
@@ -132,19 +136,16 @@ async fn entries(store: &Store, collection: &str, name: &str) -> Result<Option<I
     let mut indexes = stats.collections.into_iter().flat_map(|it| it.indexes);
     let Some(index) = indexes.find(|it| it.name == name) else { return Ok(None) };
     let spread = store.distribution(collection, name, 1, ENTRIES_MAX).await?;
-    let is_exact = spread.is_exact && spread.shares.len() <= SHARES_MAX;
+    let has_all_values = spread.has_all_values && spread.shares.len() <= SHARES_MAX;
     let shares = spread.shares.into_iter().take(SHARES_MAX).map(|share| Share {
         values: share.values,
         amount: i64::try_from(share.entries.keys).unwrap_or(i64::MAX),
         bytes: Some(share.entries.bytes),
+        is_exact: share.entries.is_exact,
     });
-    Ok(Some(Inside {
-        state: state_name(&index.state),
-        reason: reason(index.state),
-        entries: Some(index.entries.into()),
-        shares: shares.collect(),
-        is_exact,
-    }))
+    let state = state_name(&index.state);
+    let (reason, entries) = (reason(index.state), Some(index.entries.into()));
+    Ok(Some(Inside::new(state, reason, entries, shares.collect(), has_all_values)))
 }
 
 /// The groups of a count or a sum, largest first.
@@ -156,19 +157,34 @@ async fn groups(
 ) -> Result<Inside, Problem> {
     let state = store.index_state(collection.name(), name).await?;
     let groups = match state {
+        // One more than is shown tells whether there are more.
         IndexState::Ready => {
-            collection.top_groups(&GroupQuery::new(name), SHARES_MAX).await?.groups
+            collection.top_groups(&GroupQuery::new(name), SHARES_MAX + 1).await?.groups
         }
         _ => Vec::new(),
     };
-    let is_exact = groups.len() < SHARES_MAX;
-    let shares = groups.into_iter().map(|group| Share {
+    let has_all_values = groups.len() <= SHARES_MAX;
+    let shares = groups.into_iter().take(SHARES_MAX).map(|group| Share {
         amount: if is_sum { group.sum.unwrap_or_default() } else { group.count },
         values: group.values,
         bytes: None,
+        // Kept by every write, and never counted here.
+        is_exact: true,
     });
-    let (entries, shares) = (None, shares.collect());
-    Ok(Inside { state: state_name(&state), reason: reason(state), entries, shares, is_exact })
+    Ok(Inside::new(state_name(&state), reason(state), None, shares.collect(), has_all_values))
+}
+
+impl Inside {
+    fn new(
+        state: &'static str,
+        reason: Option<String>,
+        entries: Option<Counted>,
+        shares: Vec<Share>,
+        has_all_values: bool,
+    ) -> Self {
+        let is_exact = has_all_values && shares.iter().all(|share| share.is_exact);
+        Inside { state, reason, entries, shares, has_all_values, is_exact }
+    }
 }
 
 /// A state in one word.

@@ -3,9 +3,11 @@
 mod pulse;
 mod view;
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
 use keyloom::engine::Figure;
-use keyloom::{Amount, CollectionStats, StatsOptions};
+use keyloom::{Amount, CollectionDeclaration, CollectionStats, IndexState, StatsOptions};
 use serde::Serialize;
 
 use self::pulse::Pulse;
@@ -39,6 +41,15 @@ struct Summary {
     /// How much there is of it, for administrators.
     records: Option<Counted>,
     indexes: Vec<IndexSummary>,
+    /// The counts and sums that do not serve.
+    aggregates_not_ready: Vec<AggregateSummary>,
+}
+
+/// A count or a sum that does not serve.
+#[derive(Serialize)]
+struct AggregateSummary {
+    name: String,
+    state: &'static str,
 }
 
 /// One index of a collection.
@@ -90,8 +101,10 @@ async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
     visit.take_params().finish()?;
     let capabilities = visit.caller.store.engine().capabilities().clone();
     let (mut stats, mut figures) = (Vec::new(), Vec::new());
+    let mut states = BTreeMap::new();
     let is_admin = visit.caller.admin().is_ok();
     if let Ok(store) = visit.caller.admin() {
+        states = store.stored_schema().await?.states;
         let options = StatsOptions { keys_max: COUNTED_MAX, ..StatsOptions::default() };
         let counted = store.stats(&options).await?;
         (stats, figures) = (counted.collections, counted.figures);
@@ -105,6 +118,7 @@ async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
             indexes: counted
                 .map(|it| it.indexes.iter().map(IndexSummary::of).collect())
                 .unwrap_or_default(),
+            aggregates_not_ready: not_ready(declared, states.get(name)),
         }
     });
     Ok(OverviewPage {
@@ -116,6 +130,21 @@ async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
         is_admin,
         pulse: is_admin.then(|| Pulse::of(&visit.app)),
     })
+}
+
+/// The counts and sums of a collection that do not serve.
+fn not_ready(
+    declared: &CollectionDeclaration,
+    states: Option<&BTreeMap<String, IndexState>>,
+) -> Vec<AggregateSummary> {
+    let names = declared.count.keys().chain(declared.sum.keys());
+    let known = names.filter_map(|name| Some((name, states?.get(name)?)));
+    let idle = known.filter(|(_, state)| **state != IndexState::Ready);
+    let summary = |(name, state): (&String, &IndexState)| AggregateSummary {
+        name: name.clone(),
+        state: super::index::state_name(state),
+    };
+    idle.map(summary).collect()
 }
 
 impl IndexSummary {

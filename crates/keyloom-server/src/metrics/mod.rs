@@ -6,6 +6,7 @@ mod probes;
 mod text;
 mod window;
 
+pub(crate) use histogram::STEPS_US;
 pub(crate) use measure::{Answered, is_of_collection};
 pub(crate) use probes::routes;
 pub(crate) use window::Moment;

@@ -196,7 +196,8 @@ fn distribution(name: &str, index: &str, template: &str, scope: &Scope) -> Value
         "required": ["values", "entries"],
         "properties": { "values": { "type": "array", "items": {} }, "entries": schema_named("Amount") },
     });
-    let shares = list_of("shares", share, [("is_exact", json!({ "type": "boolean" }))]);
+    let mut shares = list_of("shares", share, [("is_exact", json!({ "type": "boolean" }))]);
+    shares["properties"]["has_all_values"] = json!({ "type": "boolean" });
     let segments = keys::fields(template).len();
     Operation::new(format!("admin.distribution.{name}.{index}"), "How an index spreads")
         .parameters([

@@ -39,6 +39,6 @@ pub(crate) use keyspace::{Keyspace, Place};
 pub use not_ready::NotReady;
 pub(crate) use repair::repair;
 pub use repair::{Repair, RepairOptions, RepairProgress};
-pub(crate) use tally::{Tally, cell_bytes, tally_range, tally_template};
+pub(crate) use tally::{Counting, Tally, cell_bytes, tally_range, tally_template};
 pub use verification::{Verification, VerifiedChunk, VerifyOptions};
 pub use verify::Verifier;

@@ -1,7 +1,7 @@
 //! How many keys there are and how many bytes they take, counted within a budget.
 
 use super::rows::Rows;
-use crate::engine::{Cell, Content, Direction, EngineExt, Range};
+use crate::engine::{Cell, Content, Direction, EngineExt, Range, Row};
 use crate::error::Result;
 use crate::key::Template;
 use crate::schema::Live;
@@ -64,19 +64,48 @@ pub(crate) async fn tally_template(
     range: Range,
     budget: usize,
 ) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let (mut rows, mut wanted) = (Rows::new(template, range), budget);
-    loop {
-        let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
-        let Some(chunk) = rows.next(live, limit).await? else {
-            return Ok(Tally { is_exact: true, ..tally });
-        };
-        for row in chunk {
-            if wanted == 0 {
-                return Ok(tally);
+    let mut counting = Counting::new(template, range);
+    counting.go_on(live, budget).await?;
+    Ok(counting.tally)
+}
+
+/// Counts the keys of a template in a range, part by part. Keys of others are jumped over.
+pub(crate) struct Counting<'t> {
+    rows: Rows<'t>,
+    /// Was read to tell that there is more, and is not counted yet.
+    ahead: Option<Row>,
+    pub(crate) tally: Tally,
+}
+
+impl<'t> Counting<'t> {
+    pub(crate) fn new(template: &'t Template, range: Range) -> Self {
+        Counting { rows: Rows::new(template, range), ahead: None, tally: Tally::default() }
+    }
+
+    /// Counts `budget` keys more at most, and whether that is all.
+    pub(crate) async fn go_on(&mut self, live: &Live, budget: usize) -> Result<()> {
+        let mut wanted = budget;
+        loop {
+            // One key more than the budget tells whether there is more.
+            let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
+            let chunk = match self.ahead.take() {
+                Some(row) => vec![row],
+                None => match self.rows.next(live, limit).await? {
+                    Some(chunk) => chunk,
+                    None => {
+                        self.tally.is_exact = true;
+                        return Ok(());
+                    }
+                },
+            };
+            for row in chunk {
+                if wanted == 0 {
+                    self.ahead = Some(row);
+                    return Ok(());
+                }
+                wanted -= 1;
+                self.tally.add(&row.key, &row.cell);
             }
-            wanted -= 1;
-            tally.add(&row.key, &row.cell);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Store;
 use super::stats::Amount;
 use crate::engine::{Direction, EngineExt, Range};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::tally_template;
+use crate::index::Counting;
 use crate::key::Template;
 use crate::schema::Live;
 
@@ -14,9 +14,13 @@ use crate::schema::Live;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Distribution {
-    /// Those with the most entries first.
+    /// Those with the most entries first, as far as they were counted: where
+    /// [`Amount::is_exact`] is false a share has at least so many, and may have any number more.
     pub shares: Vec<IndexShare>,
-    /// Whether every one of them was met, and counted to its end.
+    /// Whether every value was met. Otherwise the budget ended before that, and those that were not
+    /// met may have any number of entries.
+    pub has_all_values: bool,
+    /// Whether every value was met, and each was counted to its end.
     pub is_exact: bool,
 }
 
@@ -30,15 +34,16 @@ pub struct IndexShare {
     pub entries: Amount,
 }
 
-/// Into how many parts of a budget one share may grow, so that the first large one leaves room to
-/// meet others.
+/// Which part of a budget one share may take at first, so that a large one leaves room to meet
+/// others.
 const SHARES_IN_BUDGET: usize = 16;
 
 impl Store {
     /// How the entries of an index spread over the values of its first segments, those with the
-    /// most entries first. Values are found by seeking from one to the next; `budget` entries are
-    /// counted at most, and of one group of values no more than a part of that, so that a large one
-    /// does not hide the others. Refused to acting users.
+    /// most entries first. Values are found by seeking from one to the next. `budget` entries are
+    /// counted at most: at first a part of that for each value, so that a large one does not hide
+    /// the others, and then what is left of it for those that have more, in equal parts. A value
+    /// that was not counted to its end says so. Refused to acting users.
     pub async fn distribution(
         &self,
         collection: &str,
@@ -58,27 +63,59 @@ impl Store {
                 .with("segments asked for", first_segments));
         }
         let (mut left, mut budget_left) = (index.entry_range()?, budget);
-        let (mut shares, mut is_exact) = (Vec::new(), true);
+        let mut counted: Vec<(Vec<Value>, Counting<'_>)> = Vec::new();
+        let mut has_all_values = true;
         while let Some((values, group)) =
             first_group(live, &index.key, &mut left, first_segments).await?
         {
             if budget_left == 0 {
-                is_exact = false;
+                has_all_values = false;
                 break;
             }
+            let mut counting = Counting::new(&index.key, group.clone());
             let part = (budget / SHARES_IN_BUDGET).clamp(1, budget_left);
-            let tally = tally_template(live, &index.key, group.clone(), part).await?;
-            is_exact &= tally.is_exact;
-            budget_left -= usize::try_from(tally.keys).unwrap_or(usize::MAX).clamp(1, budget_left);
-            shares.push(IndexShare { values, entries: tally.into() });
+            budget_left -= spend(live, &mut counting, part).await?.max(1);
+            counted.push((values, counting));
             match group.end {
                 Some(end) => left.start = end,
                 None => break,
             }
         }
+        count_on(live, &mut counted, budget_left).await?;
+        let mut shares: Vec<IndexShare> = counted
+            .into_iter()
+            .map(|(values, counting)| IndexShare { values, entries: counting.tally.into() })
+            .collect();
         // Equal ones stay in the order of their values.
         shares.sort_by_key(|share| std::cmp::Reverse(share.entries.keys));
-        Ok(Distribution { shares, is_exact })
+        let is_exact = has_all_values && shares.iter().all(|share| share.entries.is_exact);
+        Ok(Distribution { shares, has_all_values, is_exact })
+    }
+}
+
+/// Counts up to `budget` entries more of one share; gives how many that were.
+async fn spend(live: &Live, counting: &mut Counting<'_>, budget: usize) -> Result<usize> {
+    let before = counting.tally.keys;
+    counting.go_on(live, budget).await?;
+    Ok(usize::try_from(counting.tally.keys - before).unwrap_or(usize::MAX))
+}
+
+/// Spends what is left of a budget on the shares that have more, in equal parts.
+async fn count_on(
+    live: &Live,
+    counted: &mut [(Vec<Value>, Counting<'_>)],
+    mut budget_left: usize,
+) -> Result<()> {
+    loop {
+        let open = counted.iter_mut().filter(|(_, counting)| !counting.tally.is_exact);
+        let mut open: Vec<&mut Counting<'_>> = open.map(|(_, counting)| counting).collect();
+        let part = budget_left / open.len().max(1);
+        if open.is_empty() || part == 0 {
+            return Ok(());
+        }
+        for counting in &mut open {
+            budget_left -= spend(live, counting, part).await?;
+        }
     }
 }
 

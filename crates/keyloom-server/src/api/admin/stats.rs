@@ -80,7 +80,11 @@ async fn distribution(
     let (collection, index) = (path.get("collection"), path.get("index"));
     let found = store.distribution(collection, index, segments, budget).await?;
     let shares: Vec<Value> = found.shares.iter().map(share).collect();
-    Ok(answer::json(&json!({"shares": shares, "is_exact": found.is_exact})))
+    Ok(answer::json(&json!({
+        "shares": shares,
+        "has_all_values": found.has_all_values,
+        "is_exact": found.is_exact,
+    })))
 }
 
 fn collection_stats(stats: &CollectionStats) -> Value {

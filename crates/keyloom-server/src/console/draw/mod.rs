@@ -7,7 +7,7 @@ mod plot;
 
 pub(super) use json::{capital, json, json_line, visible};
 pub(super) use key::{key, template};
-pub(super) use numbers::{bytes, count, distance, duration, time};
+pub(super) use numbers::{at_least, bytes, count, distance, duration, time};
 pub(super) use plot::{bars, line};
 
 use maud::{Markup, html};

@@ -16,6 +16,14 @@ pub(in crate::console) fn count(number: impl Into<u64>) -> String {
     grouped
 }
 
+/// A number or a size, with a plus where counting stopped before the end.
+pub(in crate::console) fn at_least(told: &str, is_exact: bool) -> Markup {
+    html! {
+        (told)
+        @if !is_exact { abbr title="There are more than were counted" { "+" } }
+    }
+}
+
 /// A size in the unit that keeps it short.
 pub(in crate::console) fn bytes(size: impl Into<u64>) -> String {
     let size = size.into();

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Here, KeysPage, Twig, key_text};
-use crate::console::draw::{badge, bars, bytes, count, json, key, visible};
+use crate::console::draw::{at_least, badge, bars, bytes, count, json, key, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{Page, Place};
 
@@ -128,8 +128,8 @@ impl KeysPage {
                     a href=(links.keys(&self.area, &twig.prefix_bytes)) { (key(&twig.text)) }
                     @if is_leaf { " " span.muted { "key" } }
                 }
-                td.number { (count(twig.keys)) @if !twig.is_exact { "+" } }
-                td.number { (bytes(twig.bytes)) @if !twig.is_exact { "+" } }
+                td.number { (at_least(&count(twig.keys), twig.is_exact)) }
+                td.number { (at_least(&bytes(twig.bytes), twig.is_exact)) }
                 td.bars { (bars(twig.bytes, largest)) }
             }
         }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::console::draw::{duration, line};
+use crate::metrics::STEPS_US;
 
 /// The last minutes in steps, oldest first.
 #[derive(Serialize)]
@@ -12,7 +13,8 @@ pub(super) struct Pulse {
     pub(super) uptime_s: u64,
     requests_per_second: Vec<f64>,
     errors_per_second: Vec<f64>,
-    /// What half of the requests took at most, in microseconds; nothing where there were none.
+    /// What half of the requests took at most, in microseconds, estimated from a histogram;
+    /// nothing where there were none.
     p50_us: Vec<Option<u64>>,
     /// What 99 of 100 requests took at most.
     p99_us: Vec<Option<u64>>,
@@ -86,11 +88,16 @@ fn rate(value: f64) -> String {
     }
 }
 
+/// A latency. It is estimated within a step of a histogram, so that two digits are all that it can
+/// tell, and nothing beyond the last step.
 fn micros(value: f64) -> String {
+    const LAST_STEP: f64 = STEPS_US[STEPS_US.len() - 1] as f64;
     match value {
         0.0 => "–".to_owned(),
-        value if value < 1_000.0 => format!("{value:.0} µs"),
-        value if value < 1_000_000.0 => format!("{:.1} ms", value / 1_000.0),
-        value => format!("{:.1} s", value / 1_000_000.0),
+        value if value < 995.0 => format!("about {:.0} µs", (value / 10.0).round() * 10.0),
+        value if value < 10_000.0 => format!("about {:.1} ms", value / 1_000.0),
+        value if value < 1_000_000.0 => format!("about {:.0} ms", value / 1_000.0),
+        value if value < LAST_STEP => format!("about {:.1} s", value / 1_000_000.0),
+        _ => "10 s or more".to_owned(),
     }
 }

@@ -3,8 +3,8 @@
 use keyloom::engine::Unit;
 use maud::{Markup, html};
 
-use super::{Counted, IndexSummary, OverviewPage, Summary};
-use crate::console::draw::{badge, bars, bytes, capital, count, template};
+use super::{AggregateSummary, Counted, IndexSummary, OverviewPage, Summary};
+use crate::console::draw::{at_least, badge, bars, bytes, capital, count, template};
 use crate::console::index::tone;
 use crate::console::links::Links;
 use crate::console::page::{Page, Place};
@@ -88,7 +88,7 @@ impl OverviewPage {
                                 td { (template(&summary.template)) }
                                 @if let (Some(records), Some(total)) = (summary.records, summary.total()) {
                                     td.number { (amount(records)) }
-                                    td.number { (bytes(total)) }
+                                    td.number { (at_least(&bytes(total), summary.is_exact())) }
                                     td.bars { (bars(total, largest)) }
                                     td { (indexes(summary, links)) }
                                 }
@@ -107,14 +107,17 @@ impl Summary {
         let entries: u64 = self.indexes.iter().map(|index| index.entries.bytes).sum();
         self.records.map(|records| records.bytes + entries)
     }
+
+    /// Whether all of them were counted.
+    fn is_exact(&self) -> bool {
+        let counted = self.indexes.iter().map(|index| index.entries).chain(self.records);
+        counted.into_iter().all(|amount| amount.is_exact)
+    }
 }
 
 /// How many, and a plus where there are more.
 fn amount(counted: Counted) -> Markup {
-    html! {
-        (count(counted.keys))
-        @if !counted.is_exact { abbr title="There are more than were counted" { "+" } }
-    }
+    at_least(&count(counted.keys), counted.is_exact)
 }
 
 fn indexes(summary: &Summary, links: &Links) -> Markup {
@@ -127,7 +130,12 @@ fn indexes(summary: &Summary, links: &Links) -> Markup {
                     @if *state != "ready" { " " (badge(state, tone(state))) }
                 }
             }
-            @if summary.indexes.is_empty() { li.muted { "none" } }
+            @for AggregateSummary { name, state } in &summary.aggregates_not_ready {
+                li { a href=(links.index(&summary.name, name)) { (name) } " " (badge(state, tone(state))) }
+            }
+            @if summary.indexes.is_empty() && summary.aggregates_not_ready.is_empty() {
+                li.muted { "none" }
+            }
         }
     }
 }
