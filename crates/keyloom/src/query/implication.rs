@@ -76,19 +76,20 @@ fn only_one(known: &[&Test]) -> Option<Vec<Value>> {
 /// The whole numbers of a range that pass bounds.
 fn narrowed(all: RangeInclusive<i64>, known: &[&Test]) -> RangeInclusive<i64> {
     let (mut low, mut high) = all.into_inner();
+    // No number lies above the highest, and none below the lowest.
+    let nothing = RangeInclusive::new(1, 0);
     for test in known {
-        // No number lies above the highest, and none below the lowest: the range is empty then.
         match test {
             Test::AtLeast(bound) => low = low.max(whole_of(bound).unwrap_or(low)),
             Test::AtMost(bound) => high = high.min(whole_of(bound).unwrap_or(high)),
             Test::Greater(bound) => match whole_of(bound).map(|bound| bound.checked_add(1)) {
                 Some(Some(bound)) => low = low.max(bound),
-                Some(None) => return 1..=0,
+                Some(None) => return nothing,
                 None => {}
             },
             Test::Less(bound) => match whole_of(bound).map(|bound| bound.checked_sub(1)) {
                 Some(Some(bound)) => high = high.min(bound),
-                Some(None) => return 1..=0,
+                Some(None) => return nothing,
                 None => {}
             },
             Test::Equals(_) | Test::OneOf(_) | Test::Present | Test::Missing => {}
