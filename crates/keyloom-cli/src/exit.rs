@@ -22,6 +22,9 @@ pub(crate) const UNREACHABLE: u8 = 5;
 pub(crate) const UNKNOWN: u8 = 6;
 /// The caller may not do this.
 pub(crate) const FORBIDDEN: u8 = 7;
+/// Ctrl-C came, or SIGTERM; as shells number it.
+pub(crate) const INTERRUPTED: u8 = 130;
+pub(crate) const TERMINATED: u8 = 143;
 
 /// Every exit code, as `keyloom help exit-codes` tells it.
 pub(crate) const EXIT_CODES: &str = "\
@@ -34,7 +37,10 @@ Exit codes, which stay as they are:
   4  a conflict: taken, changed since, not allowed by a transition
   5  the store or the server cannot be reached, is locked, or is not ready
   6  a write may have happened: look before you repeat it
-  7  the token is missing, wrong, or does not allow this";
+  7  the token is missing, wrong, or does not allow this
+
+Ctrl-C ends with 130 and SIGTERM with 143, as shells number them; `keyloom serve` and `keyloom demo`
+end with 0.";
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -44,24 +50,12 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// The type of the problem that the server told, if one did: `no-index`.
     kind: Option<String>,
-    /// Whether it is certain that nothing was done.
-    did_nothing: bool,
 }
 
 impl Failure {
     /// A failure with one of the codes above.
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into(), hint: None, kind: None, did_nothing: false }
-    }
-
-    /// The same, of a request of which certainly nothing was done.
-    pub(crate) fn of_nothing(self) -> Self {
-        Failure { did_nothing: true, ..self }
-    }
-
-    /// Whether it is certain that nothing was done.
-    pub(crate) fn did_nothing(&self) -> bool {
-        self.did_nothing
+        Failure { code, message: message.into(), hint: None, kind: None }
     }
 
     /// Nothing failed, and nothing is left to say: whoever read the output has gone.
@@ -72,6 +66,21 @@ impl Failure {
     /// Says what to do.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says what else to do.
+    pub(crate) fn with_further_hint(mut self, hint: &str) -> Self {
+        self.hint = Some(match self.hint {
+            Some(first) => format!("{first}; {hint}"),
+            None => hint.to_owned(),
+        });
+        self
+    }
+
+    /// Says when it happened.
+    pub(crate) fn after(mut self, when: &str) -> Self {
+        self.message = format!("{when}: {}", self.message);
         self
     }
 
@@ -108,8 +117,6 @@ impl Failure {
         let message = broken_up(detail.unwrap_or("the server gave no reason"));
         let mut failure = Failure::new(code, message);
         failure.kind = kind.map(str::to_owned);
-        // An import that has begun tells how many lines it has read.
-        failure.did_nothing = code != UNKNOWN && problem.get("lines").is_none();
         failure.hint = kind.and_then(|kind| hint_for(kind, problem));
         failure
     }

@@ -5,6 +5,7 @@ mod commands;
 mod conditions;
 mod exit;
 mod input;
+mod interrupt;
 mod jobs;
 mod numbers;
 mod output;

@@ -56,8 +56,7 @@ impl Remote {
         };
         if never_arrived || !is_write {
             return Failure::new(UNREACHABLE, format!("no answer from {url}: {error}"))
-                .with_hint("is `keyloom serve` running there?")
-                .of_nothing();
+                .with_hint("is `keyloom serve` running there?");
         }
         let message =
             format!("the answer of {url} is missing: {error}; the write may have happened");

@@ -241,10 +241,15 @@ impl Served {
     }
 
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
-        assert!(sent.success());
+        signal(&self.child, name);
     }
+}
+
+/// Sends a signal to a process.
+pub fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+    assert!(sent.success());
 }
 
 impl Drop for Served {

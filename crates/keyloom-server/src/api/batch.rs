@@ -1,5 +1,7 @@
 //! Many independent operations in one round trip.
 
+use std::fmt::Display;
+
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
@@ -73,7 +75,7 @@ async fn run_batch(
 
 /// Does one operation, and answers as if it were alone.
 async fn by_itself(caller: &Caller, prepared: &Prepared, print: String) -> Result<Value, Problem> {
-    let key = caller.key.as_deref().map(|key| key_of_operation(key, prepared.number));
+    let key = caller.key.as_deref().map(|key| derived_key(key, prepared.number));
     if prepared.is_direct() {
         return Ok(prepared.do_direct(key.as_deref()).await?.into_result());
     }
@@ -91,12 +93,12 @@ async fn by_itself(caller: &Caller, prepared: &Prepared, print: String) -> Resul
     Ok(result)
 }
 
-/// The idempotency key of one operation, of the key of the batch.
-fn key_of_operation(key: &str, number: usize) -> String {
-    let derived = format!("{key}#{number}");
+/// The idempotency key of one part of what has this key.
+pub(super) fn derived_key(key: &str, part: impl Display) -> String {
+    let derived = format!("{key}#{part}");
     match derived.len() <= IDEMPOTENCY_KEY_BYTES_MAX {
         true => derived,
-        false => format!("{}#{number}", fingerprint(&key.into())),
+        false => format!("{}#{part}", fingerprint(&key.into())),
     }
 }
 

@@ -73,6 +73,10 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("already-running", 409, "A job of this kind is running",
         "Only one job of a kind runs in a space at one time.",
         "Wait for the one that runs, or stop it."),
+    kind("unknown-batch", 409, "The store does not know the batch before this one",
+        "The answer to the batch that `after` names is not kept here: the store is another one, \
+         or an older copy, or the time in [idempotency] keep is over. Nothing was written.",
+        "Look at which lines are there, and import the others."),
     kind("belongs-to-index", 409, "The key belongs to an index",
         "Entries follow their records and are not written by themselves.",
         "Change the record that the entry leads to."),

@@ -131,6 +131,12 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-conflict", title, detail)
     }
 
+    /// A batch of an import that comes after one which is not known here.
+    pub(crate) fn unknown_batch(detail: impl Into<String>) -> Self {
+        let title = "The store does not know the batch before this one";
+        Problem::new(StatusCode::CONFLICT, "unknown-batch", title, detail)
+    }
+
     /// A path that leads nowhere.
     pub(crate) async fn unknown_path() -> Self {
         Problem::not_found("there is nothing at this path; /openapi.json describes what there is")

@@ -17,6 +17,7 @@ mod conditions;
 mod console;
 mod cursors;
 mod escapes;
+mod import;
 mod jobs;
 mod kept_pages;
 mod kv;

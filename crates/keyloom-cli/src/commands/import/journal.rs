@@ -1,24 +1,37 @@
-//! What an import remembers: how far it is, and which lines failed.
+//! What an import remembers beside its file: what it is, how far it is, and that it is finished.
+//!
+//! Every batch has an idempotency key of import and line, and the file is written before a batch
+//! is sent and after it is answered. So whatever ends the import, the file names the batches that
+//! are done, and at most one more was sent, whose key the store knows.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use keyloom::{Id, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{TOLD_MAX, tell_line};
-use crate::exit::{FAILED, Failure, USAGE, WRONG_INPUT};
-use crate::output::note;
+use super::report::Reported;
+use super::source::{BATCH_SIZE, BatchSize, Print};
+use crate::exit::{CONFLICT, FAILED, Failure, USAGE, WRONG_INPUT};
+use crate::output::{counted, moment, note};
 
-/// How far an import is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct State {
-    /// What is imported how, so that a file is not resumed as something else.
-    settings: Value,
-    /// What tells this import apart from others.
-    id: String,
-    /// How many bytes of the input are done.
+const FORMAT: u32 = 1;
+
+/// What is imported how, so that a file is not resumed as something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) collection: Option<String>,
+    pub(super) mode: String,
+    pub(super) space: String,
+}
+
+/// What is done of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Done {
+    /// How many bytes of the source.
     pub(super) bytes: u64,
     /// How many lines of it.
     pub(super) lines: u64,
@@ -28,185 +41,270 @@ pub(super) struct State {
     pub(super) failed: u64,
 }
 
-/// The file beside the input that tells how far the import is.
+/// What the file holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    format: u32,
+    /// Tells this import apart from others.
+    import: String,
+    settings: Settings,
+    /// Where the records go, for people.
+    target: String,
+    source: Print,
+    batch: BatchSize,
+    done: Done,
+    is_finished: bool,
+    /// The key of the last batch that is done, or of the beginning.
+    last_key: String,
+    report: Option<Reported>,
+    /// When this was written, in milliseconds since 1970.
+    at: i64,
+}
+
+/// The file beside the source; nothing for a source that can be read only once.
 pub(super) struct Journal {
     path: Option<PathBuf>,
     state: State,
-    /// What failed before this process began.
-    failed_before: u64,
-    /// What the file was before.
-    before: Option<Vec<u8>>,
+    is_resumed: bool,
+}
+
+/// What to do with the traces of an earlier import of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Earlier {
+    /// Go on with it.
+    Resume,
+    /// Forget it.
+    Restart,
+    /// Refuse to import the file if it was interrupted.
+    Respect,
 }
 
 impl Journal {
-    /// For an input that cannot be read again.
-    pub(super) fn none() -> Self {
-        Journal { path: None, state: State::default(), failed_before: 0, before: None }
+    /// A new import of a source that can be read only once.
+    pub(super) fn unwritten(settings: Settings) -> Self {
+        let source = Print::default();
+        Journal {
+            path: None,
+            state: State::new(settings, String::new(), source),
+            is_resumed: false,
+        }
     }
 
-    pub(super) fn open(input: &str, settings: Value, resume: bool) -> Result<Self, Failure> {
-        let path = PathBuf::from(format!("{input}.progress.json"));
-        let before = fs::read(&path).ok();
-        let state = match (&before, resume) {
-            (Some(bytes), true) => read_state(&path, bytes, &settings)?,
-            (Some(_), false) => {
-                note("an import of this file was interrupted; --resume would go on from there");
-                State::default()
+    /// The import of a file, new or gone on with.
+    pub(super) fn open(
+        file: &str,
+        settings: Settings,
+        target: String,
+        source: Print,
+        earlier: Earlier,
+    ) -> Result<Self, Failure> {
+        let path = PathBuf::from(format!("{file}.progress.json"));
+        let found = read(&path)?;
+        let fresh = State::new(settings, target, source);
+        let state = match (found, earlier) {
+            (Some(found), Earlier::Resume) => found?.resumed_as(file, &path, &fresh)?,
+            (Some(found), Earlier::Respect) => {
+                found?.respected(file)?;
+                fresh
             }
-            (None, true) => {
-                note("nothing to resume; beginning at the first line");
-                State::default()
+            (None, Earlier::Resume) => {
+                note(&format!("nothing to resume: no import of {file} was begun; it begins now"));
+                fresh
             }
-            (None, false) => State::default(),
+            (_, Earlier::Restart) | (None, Earlier::Respect) => fresh,
         };
-        let failed_before = state.failed;
-        let state = State { settings, ..state };
-        Ok(Journal { path: Some(path), state, failed_before, before })
+        let is_resumed = !state.last_key.is_empty();
+        Ok(Journal { path: Some(path), state, is_resumed })
     }
 
-    pub(super) fn state(&self) -> &State {
-        &self.state
+    /// Whether the source is a file, beside which there is room.
+    pub(super) fn is_beside_file(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Where and when the import was at work, for whoever looks for it.
+    pub(super) fn traces(&self) -> String {
+        let State { target, done, at, .. } = &self.state;
+        format!(
+            "the import was at work on {target} until {}, and lines 1 to {} were done; \
+             ask that store, or see which lines behind them are there and import the others",
+            moment(*at),
+            done.lines
+        )
     }
 
     /// Whether an earlier process began this import.
     pub(super) fn is_resumed(&self) -> bool {
-        !self.state.id.is_empty()
+        self.is_resumed
+    }
+
+    /// Whether the import can be gone on with when it ends now.
+    pub(super) fn is_kept(&self) -> bool {
+        self.path.is_some() && !self.state.last_key.is_empty()
+    }
+
+    /// When an earlier process finished this import.
+    pub(super) fn finished_at(&self) -> Option<String> {
+        self.state.is_finished.then(|| moment(self.state.at))
+    }
+
+    pub(super) fn done(&self) -> Done {
+        self.state.done
+    }
+
+    pub(super) fn batch_size(&self) -> BatchSize {
+        self.state.batch
+    }
+
+    /// What an earlier process told of lines that failed.
+    pub(super) fn reported(&self) -> Option<&Reported> {
+        self.state.report.as_ref()
+    }
+
+    /// The key under which the import begins.
+    pub(super) fn key(&self) -> &str {
+        &self.state.import
+    }
+
+    /// The key of the batch that begins with this line.
+    pub(super) fn key_of_batch(&self, first_line: u64) -> String {
+        format!("{}-{first_line}", self.state.import)
+    }
+
+    /// The key of the last batch that is done.
+    pub(super) fn last_key(&self) -> &str {
+        &self.state.last_key
+    }
+
+    /// Remembers that the store knows of the import.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        self.state.last_key = self.state.import.clone();
+        self.save()
     }
 
     /// Remembers that everything up to here is done.
     pub(super) fn advance(
         &mut self,
-        bytes: u64,
-        lines: u64,
-        written: u64,
-        failed: u64,
+        key: String,
+        done: Done,
+        report: Option<Reported>,
     ) -> Result<(), Failure> {
-        self.state.bytes = bytes;
-        self.state.lines = lines;
-        self.state.written += written;
-        self.state.failed = self.failed_before + failed;
+        (self.state.last_key, self.state.done, self.state.report) = (key, done, report);
         self.save()
     }
 
-    /// Gives the id of the import, which is remembered before anything is sent.
-    pub(super) fn begin(&mut self) -> Result<String, Failure> {
-        if self.state.id.is_empty() {
-            self.state.id = keyloom::Id::new().to_string();
-            self.save()?;
-        }
-        Ok(self.state.id.clone())
+    /// Remembers that nothing is left to be done.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.state.is_finished = true;
+        self.save()
     }
 
-    fn save(&self) -> Result<(), Failure> {
+    /// Written beside, made durable and renamed, so that whoever resumes finds a whole one.
+    fn save(&mut self) -> Result<(), Failure> {
         let Some(path) = &self.path else { return Ok(()) };
-        let text = serde_json::to_vec(&self.state).unwrap_or_default();
-        // Written beside and renamed, so that whoever resumes finds the old or the new one.
+        self.state.at = now();
         let fresh = path.with_extension("json.new");
-        let saved = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, path));
-        saved.map_err(|error| unwritable(path, &error))
-    }
-
-    /// A failure that ends the import before its end. One that was refused as a whole leaves
-    /// everything as it was.
-    pub(super) fn interrupted(&self, failure: Failure) -> Failure {
-        if self.state.lines == 0 && failure.did_nothing() {
-            self.withdraw();
-        }
-        match self.path {
-            Some(_) if self.state.lines > 0 => {
-                let message = format!("after line {}: {}", self.state.lines, failure.message());
-                Failure::new(failure.code(), message).with_hint("--resume goes on from there")
-            }
-            _ => failure,
-        }
-    }
-
-    /// Leaves the file as it was before. Where that fails, somebody is told to resume an import
-    /// that begins at its first line.
-    fn withdraw(&self) {
-        let Some(path) = &self.path else { return };
-        let _ = match &self.before {
-            Some(bytes) => fs::write(path, bytes),
-            None => fs::remove_file(path),
-        };
-    }
-
-    /// Nothing is left to resume.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        let Some(path) = &self.path else { return Ok(()) };
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(unwritable(path, &error))
-            }
-            _ => Ok(()),
-        }
+        let saved =
+            serde_json::to_vec(&self.state).map_err(std::io::Error::from).and_then(|text| {
+                let mut file = File::create(&fresh)?;
+                file.write_all(&text)?;
+                file.sync_data()?;
+                fs::rename(&fresh, path)
+            });
+        saved.map_err(|error| {
+            unwritable(path, &error).with_hint(
+                "progress is kept beside the file; a link to it may lie in another folder",
+            )
+        })
     }
 }
 
-fn read_state(path: &Path, bytes: &[u8], settings: &Value) -> Result<State, Failure> {
-    let state: State = serde_json::from_slice(bytes).map_err(|_| {
-        Failure::new(WRONG_INPUT, format!("{} does not tell how far it was", path.display()))
-            .with_hint("without --resume the import begins anew")
-    })?;
-    if state.settings != *settings {
-        let message = "this import began with another --collection or --mode";
-        return Err(Failure::new(USAGE, message)
-            .with_hint(format!("it was {}; repeat it so, or begin anew", state.settings)));
-    }
-    Ok(state)
-}
-
-/// The lines that failed, as JSON lines in a file.
-pub(super) struct Report {
-    path: Option<PathBuf>,
-    file: Option<File>,
-    is_appended: bool,
-    count: u64,
-}
-
-impl Report {
-    pub(super) fn new(path: Option<PathBuf>, is_appended: bool) -> Self {
-        Report { path, file: None, is_appended, count: 0 }
-    }
-
-    /// The import is under way: what an earlier one said is over.
-    pub(super) fn begin(&mut self) {
-        if let (Some(path), false) = (&self.path, self.is_appended) {
-            // If it cannot be removed, it cannot be written either, and that is told then.
-            let _ = fs::remove_file(path);
+impl State {
+    fn new(settings: Settings, target: String, source: Print) -> Self {
+        State {
+            format: FORMAT,
+            import: Id::new().to_string(),
+            settings,
+            target,
+            source,
+            batch: BATCH_SIZE,
+            done: Done::default(),
+            is_finished: false,
+            last_key: String::new(),
+            report: None,
+            at: now(),
         }
-        self.is_appended = true;
     }
 
-    /// How many lines failed in this process.
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Where all of them are told.
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    pub(super) fn add(&mut self, error: &Value) -> Result<(), Failure> {
-        self.count += 1;
-        if self.count <= TOLD_MAX {
-            tell_line(error);
+    /// The same import, if it is one of the same file in the same way.
+    fn resumed_as(self, file: &str, path: &Path, now: &State) -> Result<Self, Failure> {
+        if self.settings != now.settings {
+            let Settings { collection, mode, space } = &self.settings;
+            let collection = collection.as_deref().unwrap_or("none");
+            let message = "this import began with another --collection, --mode or --space";
+            return Err(Failure::new(USAGE, message).with_hint(format!(
+                "it was --collection {collection} --mode {mode} --space {space}; \
+                 --restart begins a new one"
+            )));
         }
-        let Some(path) = &self.path else { return Ok(()) };
-        let failed = |error| unwritable(path, &error);
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let mut options = OpenOptions::new();
-                options.create(true).append(true);
-                none.insert(options.open(path).map_err(failed)?)
-            }
-        };
-        writeln!(file, "{error}").map_err(failed)
+        if self.source != now.source {
+            let what = if self.is_finished { "was imported" } else { "began to be imported" };
+            let message = format!(
+                "{file} has changed since it {what}: it had {}, and has {}",
+                counted(self.source.bytes, "byte"),
+                match self.source.bytes == now.source.bytes {
+                    true => "as many others".to_owned(),
+                    false => counted(now.source.bytes, "byte"),
+                }
+            );
+            return Err(Failure::new(WRONG_INPUT, message).with_hint(format!(
+                "{} lines of what it was are done: {} tells more; --restart imports what it is \
+                 now from its first line",
+                self.done.lines,
+                path.display()
+            )));
+        }
+        Ok(self)
+    }
+
+    /// Refuses to import a file a second time while a first import is not finished.
+    fn respected(&self, file: &str) -> Result<(), Failure> {
+        if self.is_finished {
+            note(&format!(
+                "{file} was imported before, at {}; this imports it again",
+                moment(self.at)
+            ));
+            return Ok(());
+        }
+        let message = format!("an import of {file} was interrupted after line {}", self.done.lines);
+        Err(Failure::new(CONFLICT, message).with_hint(
+            "--resume goes on from there and writes nothing twice; --restart begins a new import",
+        ))
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+/// What the file says; an error within if it says nothing that can be understood.
+fn read(path: &Path) -> Result<Option<Result<State, Failure>>, Failure> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| {
+            Failure::new(FAILED, format!("{} cannot be read: {error}", path.display()))
+        })?,
+    };
+    let known = serde_json::from_slice(&text).ok().filter(|state: &State| state.format == FORMAT);
+    Ok(Some(known.ok_or_else(|| {
+        let message = format!("{} does not tell how far an earlier import was", path.display());
+        Failure::new(WRONG_INPUT, message).with_hint(
+            "another version may have written it; --restart begins a new import in its place",
+        )
+    })))
+}
+
+fn now() -> i64 {
+    Timestamp::now().millis()
+}
+
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(FAILED, format!("{} cannot be written: {error}", path.display()))
 }

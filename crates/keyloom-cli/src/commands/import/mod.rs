@@ -1,23 +1,28 @@
 //! `keyloom import`: JSON lines into a store.
 
-mod chunks;
 mod journal;
+mod report;
+mod source;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::Method;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use self::chunks::{Chunk, Chunks};
-use self::journal::{Journal, Report};
+use self::journal::{Done, Earlier, Journal, Settings};
+use self::report::Report;
+use self::source::{Batch, Source};
 use crate::cli::Place;
-use crate::exit::{Failure, USAGE, WRONG_INPUT};
+use crate::exit::{Failure, UNKNOWN, USAGE, WRONG_INPUT};
+use crate::interrupt::unless_interrupted;
 use crate::output::{Progress, Screen, counted, line, note};
 use crate::target::{Request, Target};
 
 /// Write records from JSON lines
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
     /// The file, or - for stdin
@@ -28,9 +33,12 @@ pub(crate) struct Import {
     /// What happens to records that are there already
     #[arg(long, value_enum, default_value_t = Mode::Put)]
     mode: Mode,
-    /// Go on where an import of this file was interrupted
+    /// Go on where an import of this file was interrupted; no line is written twice
     #[arg(long)]
     resume: bool,
+    /// Begin anew where an import of this file was interrupted
+    #[arg(long, conflicts_with = "resume")]
+    restart: bool,
     /// Where the lines that failed are told [default: FILE.errors.jsonl]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -39,7 +47,7 @@ pub(crate) struct Import {
 /// What happens to records that are there already.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Mode {
-    /// They are replaced; repeating a line changes nothing
+    /// They are replaced
     Put,
     /// They stay, and the line fails
     Insert,
@@ -54,68 +62,134 @@ Examples:
 
 Lines are what `keyloom export` writes, or bare records with --collection. A line that cannot be
 written does not stop the others: it is told with its number in the report, and the command ends
-with 3. Progress is kept in FILE.progress.json until the import is done.";
+with 3.
 
-/// How many failed lines are told on stderr; the report has all of them.
-const TOLD_MAX: u64 = 10;
+FILE.progress.json tells how far the import is, and stays when it is finished. Whatever ends an
+import, the same command with --resume goes on and writes no line twice; on a finished import it
+writes nothing. It is refused if the file has changed, or if the interruption lasted longer than
+the store keeps idempotency keys (24 hours unless its schema says otherwise).";
+
+/// The problem of a store that does not know what was imported last.
+const UNKNOWN_BATCH: &str = "unknown-batch";
+
+/// How far an import is, for whoever has to say so when it is interrupted.
+#[derive(Default)]
+struct Standing {
+    lines: AtomicU64,
+    /// Whether it can be gone on with.
+    is_kept: AtomicBool,
+    progress: Mutex<Option<Progress>>,
+}
 
 impl Import {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
-        let is_stdin = self.file == "-";
-        if is_stdin && self.resume {
-            let message = "stdin cannot be resumed, since it cannot be read again";
-            return Err(Failure::new(USAGE, message).with_hint("import a file"));
-        }
-        let settings = json!({ "collection": self.collection, "mode": self.mode_name() });
-        let mut journal = match is_stdin {
-            true => Journal::none(),
-            false => Journal::open(&self.file, settings, self.resume)?,
-        };
-        let mut chunks = match is_stdin {
-            true => Chunks::of_stdin(),
-            false => Chunks::of_file(&self.file, journal.state())?,
-        };
-        let target = Target::open(place)?;
-        let mut report = Report::new(self.report_path(is_stdin), journal.is_resumed());
-        let progress = match chunks.size() {
-            Some(size) => Progress::bytes(size, "importing"),
-            None => Progress::spinner("importing"),
-        };
-        // An input without lines is sent too: the server may know no such collection.
-        let mut next = Some(chunks.next()?.unwrap_or_else(|| chunks.end()));
-        while let Some(chunk) = next {
-            let (first, end) = (chunk.first_line, chunk.end);
-            let id = journal.begin()?;
-            let answer = target
-                .value(self.request(&id, chunk))
-                .map_err(|failure| journal.interrupted(failure))?;
-            report.begin();
-            let written = answer["written"].as_u64().unwrap_or(0);
-            for error in answer["errors"].as_array().into_iter().flatten() {
-                report.add(&failed_line(error, first))?;
-            }
-            journal.advance(end, chunks.line(), written, report.count())?;
-            progress.at(end);
-            next = chunks.next()?;
-        }
-        drop(progress);
-        report.begin();
-        let state = journal.state();
-        let (written, failed) = (state.written, state.failed);
-        journal.finish()?;
-        self.tell(place, written, failed, &report)
+        let standing = Arc::new(Standing::default());
+        let is_resume = self.resume;
+        let (worker, place) = (Arc::clone(&standing), place.clone());
+        unless_interrupted(
+            move || self.work(&place, &worker),
+            |code| {
+                standing.show(None);
+                standing.stopped(Failure::new(code, "interrupted"), is_resume)
+            },
+        )
     }
 
-    fn request(&self, id: &str, chunk: Chunk) -> Request {
-        let request = Request::new(Method::POST, &["admin", "import"])
+    fn work(&self, place: &Place, standing: &Standing) -> Result<(), Failure> {
+        let mut source = Source::open(&self.file)?;
+        let mut journal = self.journal(place, &source)?;
+        if let Some(at) = journal.finished_at() {
+            let Import { file, .. } = self;
+            note(&format!("{file} was imported already, at {at}; nothing was written now"));
+            return self.tell(place, journal.done(), &Report::told_before(journal.reported()));
+        }
+        let target = Target::open(place)?;
+        let report_path = self.report_path(&journal);
+        let mut report = match journal.is_resumed() {
+            true => Report::go_on(report_path, journal.reported())?,
+            false => {
+                // The store may know no such collection, and then nothing has happened.
+                target.value(self.request(journal.key(), None, Vec::new()))?;
+                journal.begin()?;
+                Report::begin(report_path)
+            }
+        };
+        standing.show(Some(match source.print() {
+            Some(print) => Progress::bytes(print.bytes, "importing"),
+            None => Progress::spinner("importing"),
+        }));
+        standing.is_at(&journal);
+        let done = self.write_batches(&target, &mut source, &mut journal, &mut report, standing);
+        standing.show(None);
+        done.map_err(|failure| standing.stopped(failure, self.resume))?;
+        self.tell(place, journal.done(), &report)
+    }
+
+    fn journal(&self, place: &Place, source: &Source) -> Result<Journal, Failure> {
+        let settings = Settings {
+            collection: self.collection.clone(),
+            mode: self.mode_name().to_owned(),
+            space: place.space.clone(),
+        };
+        let Some(print) = source.print() else {
+            if self.resume {
+                let message = "what is not a file cannot be resumed, since it cannot be read again";
+                return Err(Failure::new(USAGE, message).with_hint("write it to a file first"));
+            }
+            return Ok(Journal::unwritten(settings));
+        };
+        let earlier = match (self.resume, self.restart) {
+            (true, _) => Earlier::Resume,
+            (_, true) => Earlier::Restart,
+            _ => Earlier::Respect,
+        };
+        let target = place.server().unwrap_or_else(|| place.address());
+        Journal::open(&self.file, settings, target, print.clone(), earlier)
+    }
+
+    fn write_batches(
+        &self,
+        target: &Target,
+        source: &mut Source,
+        journal: &mut Journal,
+        report: &mut Report,
+        standing: &Standing,
+    ) -> Result<(), Failure> {
+        let done = journal.done();
+        source.go_to(done.bytes, done.lines)?;
+        // The first batch of whoever resumes may have been written, and the store must know.
+        let mut after = journal.is_resumed().then(|| journal.last_key().to_owned());
+        while let Some(Batch { text, first_line }) = source.next(journal.batch_size())? {
+            let key = journal.key_of_batch(first_line);
+            let request = self.request(&key, after.take(), text);
+            let answer = target.value(request).map_err(|failure| match failure.kind() {
+                Some(UNKNOWN_BATCH) => failure.with_hint(journal.traces()),
+                _ => failure,
+            })?;
+            let errors = failed_lines(&answer, first_line);
+            report.add(&errors)?;
+            let before = journal.done();
+            let done = Done {
+                bytes: source.offset,
+                lines: source.lines,
+                written: before.written + answer["written"].as_u64().unwrap_or(0),
+                failed: before.failed + errors.len() as u64,
+            };
+            journal.advance(key, done, report.reported())?;
+            standing.is_at(journal);
+        }
+        journal.finish()
+    }
+
+    /// One batch, which happens once however often it is sent with its key.
+    fn request(&self, key: &str, after: Option<String>, lines: Vec<u8>) -> Request {
+        Request::new(Method::POST, &["admin", "import"])
             .param_if("collection", self.collection.as_ref())
             .param("mode", self.mode_name())
-            .body("application/x-ndjson", chunk.bytes);
-        match self.mode {
-            Mode::Put => request,
-            // A piece that is sent again, since its answer was lost, inserts nothing twice.
-            Mode::Insert => request.header("idempotency-key", format!("{id}-{}", chunk.first_line)),
-        }
+            .param("batch", true)
+            .param_if("after", after)
+            .header("idempotency-key", key)
+            .body("application/x-ndjson", lines)
     }
 
     fn mode_name(&self) -> &'static str {
@@ -125,18 +199,16 @@ impl Import {
         }
     }
 
-    fn report_path(&self, is_stdin: bool) -> Option<PathBuf> {
-        let beside = (!is_stdin).then(|| PathBuf::from(format!("{}.errors.jsonl", self.file)));
-        self.report.clone().or(beside)
+    /// Where lines that fail are told: where the caller says, where they were told before, or
+    /// beside the file.
+    fn report_path(&self, journal: &Journal) -> Option<PathBuf> {
+        let before = journal.reported().map(|before| before.path.clone());
+        let beside = || PathBuf::from(format!("{}.errors.jsonl", self.file));
+        self.report.clone().or(before).or_else(|| journal.is_beside_file().then(beside))
     }
 
-    fn tell(
-        &self,
-        place: &Place,
-        written: u64,
-        failed: u64,
-        report: &Report,
-    ) -> Result<(), Failure> {
+    fn tell(&self, place: &Place, done: Done, report: &Report) -> Result<(), Failure> {
+        let Done { written, failed, .. } = done;
         let screen = Screen::of(place);
         match screen.is_for_people() {
             true => line(&format!("{} imported", counted(written, "record")))?,
@@ -155,18 +227,53 @@ impl Import {
     }
 }
 
-/// An error with the number of its line in the whole input.
-fn failed_line(error: &Value, first: u64) -> Value {
-    let line = first + error["line"].as_u64().unwrap_or(1).saturating_sub(1);
-    let mut told = error.clone();
-    told["line"] = line.into();
-    told
+impl Standing {
+    fn show(&self, progress: Option<Progress>) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    fn is_at(&self, journal: &Journal) {
+        let Done { bytes, lines, .. } = journal.done();
+        self.lines.store(lines, Ordering::Relaxed);
+        self.is_kept.store(journal.is_kept(), Ordering::Relaxed);
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.iter().for_each(|progress| progress.at(bytes));
+    }
+
+    /// A failure that ends the import before its end, with how to go on.
+    fn stopped(&self, failure: Failure, is_resume: bool) -> Failure {
+        let lines = self.lines.load(Ordering::Relaxed);
+        let is_kept = self.is_kept.load(Ordering::Relaxed);
+        let failure = match lines {
+            0 => failure,
+            lines => failure.after(&format!("after line {lines}")),
+        };
+        let again = if is_resume { "the same command" } else { "the same command with --resume" };
+        let go_on = match (is_kept, lines) {
+            (true, _) => format!("{again} goes on, and writes nothing twice"),
+            (false, 0) => return failure,
+            (false, lines) => format!(
+                "lines 1 to {lines} are done, and some behind them may be; \
+                 an import of a file can be resumed"
+            ),
+        };
+        match failure.code() {
+            // Nobody has to look what happened: whoever resumes finds out.
+            UNKNOWN => failure.with_hint(go_on),
+            // This would be refused again.
+            _ if failure.kind() == Some(UNKNOWN_BATCH) => failure,
+            _ => failure.with_further_hint(&go_on),
+        }
+    }
 }
 
-/// Says on stderr what is wrong with a line.
-fn tell_line(error: &Value) {
-    let problem = &error["problem"];
-    let detail = problem["detail"].as_str().or(problem["title"].as_str());
-    let detail = detail.map_or_else(|| problem.to_string(), str::to_owned);
-    note(&format!("line {}: {detail}", error["line"]));
+/// The lines that were refused, with their numbers in the whole source.
+fn failed_lines(answer: &Value, first_line: u64) -> Vec<Value> {
+    let errors = answer["errors"].as_array().into_iter().flatten();
+    let numbered = errors.map(|error| {
+        let mut told = error.clone();
+        told["line"] = (first_line - 1 + error["line"].as_u64().unwrap_or(1)).into();
+        told
+    });
+    numbered.collect()
 }

@@ -4,8 +4,6 @@ mod export;
 mod import;
 mod jobs;
 mod keys;
-mod line;
-mod lines;
 mod stats;
 
 use crate::api::routes::Routes;

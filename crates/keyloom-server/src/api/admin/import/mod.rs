@@ -1,5 +1,9 @@
 //! Records from JSON lines.
 
+mod batch;
+mod line;
+mod lines;
+
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -8,9 +12,11 @@ use futures_util::{StreamExt, stream};
 use keyloom::Store;
 use serde_json::{Value, json};
 
-use super::line::{Collections, Import, Mode};
-use super::lines::{Line, Lines};
+use self::batch::Batch;
+use self::line::{Collections, Import, Mode};
+use self::lines::{Line, Lines};
 use crate::api::answer;
+use crate::api::batch::derived_key;
 use crate::api::operation::{Lane, lanes};
 use crate::api::routes::Routes;
 use crate::app::App;
@@ -66,7 +72,8 @@ async fn import(
     let store = caller.admin()?.clone();
     let collection = params.take("collection")?;
     let mode = mode(params.take("mode")?.as_deref())?;
-    let from_line: u64 = params.take_number("from_line")?.unwrap_or(1);
+    let from_line: Option<u64> = params.take_number("from_line")?;
+    let batch = batch(&mut params, &caller, from_line)?;
     params.finish()?;
     refuse_encodings(request.headers())?;
     let collections = Collections::of(&store).await?;
@@ -79,8 +86,14 @@ async fn import(
     let task = Task { store, collections, collection, mode, once, line_bytes_max };
     let mut report = Report::default();
     let lines = Lines::new(request.into_body(), line_bytes_max, limits.body_timeout);
+    let run = async {
+        match &batch {
+            Some(batch) => task.run_batch(batch, lines, &mut report).await,
+            None => task.run(lines, from_line.unwrap_or(1), &mut report).await,
+        }
+    };
     let end = tokio::select! {
-        end = task.run(lines, from_line, &mut report) => end,
+        end = run => end,
         () = app.stopped() => Err(refusal::stopping()),
     };
     match end {
@@ -90,6 +103,25 @@ async fn import(
             .with("written", report.written)
             .with("errors", report.errors)
             .with("errors_count", report.errors_count)),
+    }
+}
+
+/// The batch that the whole body is, if the request says so.
+fn batch(
+    params: &mut Params,
+    caller: &Caller,
+    from_line: Option<u64>,
+) -> Result<Option<Batch>, Problem> {
+    let (is_batch, after) = (params.take_flag("batch")?, params.take("after")?);
+    let refused = |detail: &str| Err(Problem::invalid_request(detail));
+    match (is_batch, caller.key.clone()) {
+        (true, _) if from_line.is_some() => {
+            refused("a batch is written as a whole: leave from_line out, or batch")
+        }
+        (true, Some(key)) => Ok(Some(Batch { key, after })),
+        (true, None) => refused("a batch needs an Idempotency-Key, which stands for all its lines"),
+        (false, _) if after.is_some() => refused("the parameter after goes with batch=true"),
+        (false, _) => Ok(None),
     }
 }
 
@@ -154,7 +186,17 @@ impl Task {
                 line => read.push((number, self.read(line).await)),
             }
         }
-        let subjects = read.iter().map(|(_, read)| read.as_ref().ok().and_then(Import::subject));
+        let read = read.iter().map(|(number, read)| (*number, read.as_ref()));
+        self.write_side_by_side(read.collect(), report).await
+    }
+
+    /// Writes lines by themselves, those of one record in their order.
+    async fn write_side_by_side(
+        &self,
+        read: Vec<(u64, Result<&Import, &Problem>)>,
+        report: &mut Report,
+    ) -> Result<(), Problem> {
+        let subjects = read.iter().map(|(_, read)| read.ok().and_then(Import::subject));
         let lanes = lanes(subjects.collect::<Vec<_>>());
         let read = &read;
         let work_off = |lane: Lane| async move {
@@ -184,7 +226,7 @@ impl Task {
                         Some((_, end)) if !end.as_ref().err().is_some_and(may_be_early) => end,
                         _ => self.write(*number, import).await,
                     };
-                    self.end(*number, end)?
+                    end_of_line(*number, end)?
                 }
             };
             report.note(*number, end);
@@ -205,18 +247,18 @@ impl Task {
     }
 
     async fn write(&self, number: u64, import: &Import) -> Result<(), Problem> {
-        let once = self.once.as_ref().map(|key| format!("{key}#{number}"));
+        let once = self.once.as_ref().map(|key| derived_key(key, number));
         import.write(&self.store, self.mode, once.as_deref()).await
     }
+}
 
-    /// What a line came to; an error of the store itself, which the next lines would meet too, is
-    /// the end of the import.
-    fn end(&self, number: u64, end: Result<(), Problem>) -> Result<Result<(), Value>, Problem> {
-        match end {
-            Ok(()) => Ok(Ok(())),
-            Err(problem) if problem.status().is_server_error() => Err(problem.with("line", number)),
-            Err(problem) => Ok(Err(problem.to_json())),
-        }
+/// What a line came to; an error of the store itself, which the next lines would meet too, is the
+/// end of the import.
+fn end_of_line(number: u64, end: Result<(), Problem>) -> Result<Result<(), Value>, Problem> {
+    match end {
+        Ok(()) => Ok(Ok(())),
+        Err(problem) if problem.status().is_server_error() => Err(problem.with("line", number)),
+        Err(problem) => Ok(Err(problem.to_json())),
     }
 }
 
@@ -224,12 +266,20 @@ impl Report {
     fn note(&mut self, line: u64, end: Result<(), Value>) {
         match end {
             Ok(()) => self.written += 1,
-            Err(problem) => {
-                self.errors_count += 1;
-                if self.errors.len() < ERRORS_MAX {
-                    self.errors.push(json!({"line": line, "problem": problem}));
-                }
-            }
+            Err(problem) => self.refuse(json!({"line": line, "problem": problem})),
+        }
+    }
+
+    /// Notes what became of lines before.
+    fn add(&mut self, written: u64, errors: Vec<Value>) {
+        self.written += written;
+        errors.into_iter().for_each(|error| self.refuse(error));
+    }
+
+    fn refuse(&mut self, error: Value) {
+        self.errors_count += 1;
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(error);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use keyloom::{CollectionDeclaration, Error, ErrorKind, Store, Transaction};
-use serde_json::{Map, Value};
+use keyloom::{CollectionDeclaration, Document, Error, ErrorKind, Store, Transaction};
+use serde_json::Value;
 
 use crate::api::operation::remove_member;
 use crate::api::template::{fields_of, take_key, value_at};
@@ -31,6 +31,14 @@ pub(super) struct Import {
     key: Option<Vec<Value>>,
     /// Tells the line apart from others with the same idempotency key.
     print: String,
+}
+
+/// Why a line was not written within a transaction.
+pub(super) enum Unwritten {
+    /// It was refused, and left nothing in the transaction.
+    Whole(Error),
+    /// Its record is a part of the transaction, and the rest of it is not.
+    InPart(Error),
 }
 
 /// What becomes of a record that is there already.
@@ -192,23 +200,55 @@ impl Import {
         transaction: Transaction,
         mode: Mode,
     ) -> Result<String, Error> {
+        match self.write_within(store, &transaction, mode).await {
+            Ok(()) => Ok(self.print.clone()),
+            Err(Unwritten::Whole(error) | Unwritten::InPart(error)) => Err(error),
+        }
+    }
+
+    /// Writes the record, with its counters, as a part of a transaction.
+    pub(super) async fn write_within(
+        &self,
+        store: &Store,
+        transaction: &Transaction,
+        mode: Mode,
+    ) -> Result<(), Unwritten> {
+        let (document, now) =
+            self.write_record(transaction, mode).await.map_err(Unwritten::Whole)?;
+        let counted = self.write_counters(store, transaction, &document, &now).await;
+        counted.map_err(Unwritten::InPart)
+    }
+
+    /// Writes the record, and gives it with the record that was there, if somebody has to know.
+    async fn write_record(
+        &self,
+        transaction: &Transaction,
+        mode: Mode,
+    ) -> Result<(Document, Value), Error> {
         let records = transaction.documents(&self.collection)?;
-        let mut now = Map::new();
+        // An insert that has looked is refused at once, and not by the commit of all.
+        let must_look = mode == Mode::Insert || !self.counters.is_empty();
+        let mut now = Value::Null;
+        if let Some(key) = self.key.clone().filter(|_| must_look) {
+            now = records.get(key).await?.map_or(Value::Null, |found| found.value);
+        }
         let document = match mode {
             Mode::Insert => records.insert(&self.record)?,
-            Mode::Put => {
-                if let Some(key) = self.key.clone().filter(|_| !self.counters.is_empty())
-                    && let Some(Value::Object(found)) = records.get(key).await?.map(|it| it.value)
-                {
-                    now = found;
-                }
-                records.upsert(&self.record).await?.document
-            }
+            Mode::Put => records.upsert(&self.record).await?.document,
         };
-        let now = Value::Object(now);
+        Ok((document, now))
+    }
+
+    async fn write_counters(
+        &self,
+        store: &Store,
+        transaction: &Transaction,
+        document: &Document,
+        now: &Value,
+    ) -> Result<(), Error> {
         let mut deltas = Vec::new();
         for (name, wanted) in &self.counters {
-            let there = value_at(&now, name).and_then(Value::as_i64).unwrap_or(0);
+            let there = value_at(now, name).and_then(Value::as_i64).unwrap_or(0);
             let delta = wanted.checked_sub(there).ok_or_else(|| {
                 let message = "the counter is too far from its value for one addition";
                 Error::new(ErrorKind::OutOfBounds, message).with("counter", name)
@@ -217,11 +257,11 @@ impl Import {
                 deltas.push((name.clone(), delta));
             }
         }
-        if !deltas.is_empty() {
-            let collection = store.documents(&self.collection).await?;
-            let key = collection.key_named(&collection.name_of(document.key()).await?).await?;
-            records.increment(key, deltas)?;
+        if deltas.is_empty() {
+            return Ok(());
         }
-        Ok(self.print.clone())
+        let collection = store.documents(&self.collection).await?;
+        let key = collection.key_named(&collection.name_of(document.key()).await?).await?;
+        transaction.documents(&self.collection)?.increment(key, deltas)
     }
 }

@@ -1,0 +1,108 @@
+//! The lines that failed, as JSON lines in a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::journal::unwritable;
+use crate::exit::Failure;
+use crate::output::note;
+
+/// How many failed lines are told on stderr; the report has all of them.
+const TOLD_MAX: u64 = 10;
+
+/// How much of a report belongs to what is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reported {
+    pub(super) path: PathBuf,
+    bytes: u64,
+}
+
+/// Where lines that failed are told.
+pub(super) struct Report {
+    path: Option<PathBuf>,
+    file: Option<File>,
+    bytes: u64,
+    /// How many were told by this process.
+    told: u64,
+}
+
+impl Report {
+    /// A report that begins. What an earlier import said there is over.
+    pub(super) fn begin(path: Option<PathBuf>) -> Self {
+        if let Some(path) = &path {
+            // If it cannot be removed, it cannot be written either, and that is told then.
+            let _ = fs::remove_file(path);
+        }
+        Report { path, file: None, bytes: 0, told: 0 }
+    }
+
+    /// A report that goes on. What was told of a batch that is not done is told again.
+    pub(super) fn go_on(path: Option<PathBuf>, before: Option<&Reported>) -> Result<Self, Failure> {
+        let known = before.filter(|before| path.as_ref() == Some(&before.path));
+        let Some(Reported { path: known, bytes }) = known else { return Ok(Report::begin(path)) };
+        let mut report = Report { path, file: None, bytes: 0, told: 0 };
+        if *bytes == 0 {
+            return Ok(Report::begin(report.path));
+        }
+        let failed = |error| unwritable(known, &error);
+        let file = open(known).map_err(failed)?;
+        // Somebody may have taken away what is done.
+        report.bytes = file.metadata().map_err(failed)?.len().min(*bytes);
+        file.set_len(report.bytes).map_err(failed)?;
+        report.file = Some(file);
+        Ok(report)
+    }
+
+    /// The report of an import that is finished.
+    pub(super) fn told_before(before: Option<&Reported>) -> Self {
+        let path = before.map(|before| before.path.clone());
+        Report { path, file: None, bytes: 0, told: 0 }
+    }
+
+    /// Where all of them are told.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// How much there is of it.
+    pub(super) fn reported(&self) -> Option<Reported> {
+        Some(Reported { path: self.path.clone()?, bytes: self.bytes })
+    }
+
+    /// Tells lines that failed.
+    pub(super) fn add(&mut self, errors: &[Value]) -> Result<(), Failure> {
+        for error in errors {
+            self.told += 1;
+            if self.told <= TOLD_MAX {
+                tell_line(error);
+            }
+        }
+        let Some(path) = self.path.as_ref().filter(|_| !errors.is_empty()) else { return Ok(()) };
+        let failed = |error| unwritable(path, &error);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open(path).map_err(failed)?),
+        };
+        let text: String = errors.iter().map(|error| format!("{error}\n")).collect();
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Says on stderr what is wrong with a line.
+fn tell_line(error: &Value) {
+    let problem = &error["problem"];
+    let detail = problem["detail"].as_str().or(problem["title"].as_str());
+    let detail = detail.map_or_else(|| problem.to_string(), str::to_owned);
+    note(&format!("line {}: {detail}", error["line"]));
+}
