@@ -303,8 +303,8 @@ fn another_store_is_not_taken_for_the_one_that_the_import_began_on() {
     let (_other_sandbox, other) = serving();
     let refused = ran(import(&sandbox, &["--server", &other.url, "--resume"])).expect(4);
     assert!(refused.err.contains("after line 1000: the store does not keep"), "{}", refused.err);
-    let was_on = format!("hint: the import was at work on http://127.0.0.1:");
-    assert!(refused.err.contains(&was_on), "{}", refused.err);
+    let was_on = "hint: the import was at work on http://127.0.0.1:";
+    assert!(refused.err.contains(was_on), "{}", refused.err);
     assert_eq!(written(&sandbox, &["--server", &other.url]).len(), 0);
     assert_eq!(sandbox.read(PROGRESS), progress);
     let last = ran(import(&sandbox, &["--server", &served.url, "--resume"])).expect(3);

@@ -303,13 +303,18 @@ fn import(schema: &SchemaDeclaration) -> Value {
     let line = json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX });
     let names = schema.collections.keys().cloned();
     Operation::new("admin.import", "Records from JSON lines")
-        .about("A line that is refused is told by its number, and does not end the import.")
+        .about(
+            "A line that is refused is told by its number, and does not end the import. With \
+             `batch=true` and an `Idempotency-Key` up to 1,000 lines happen once; `after=` the key \
+             of an earlier batch, only if that is still known.",
+        )
         .parameters(choice("collection", names, "the collection of all lines"))
         .parameters(choice("mode", ["insert", "put"], "`insert` unless set"))
         .parameters([in_query("from_line", line, "the first line to write, from 1")])
         .parameters([header_named("Idempotency-Key")])
         .optional_body("application/octet-stream", json!({ "type": "string", "format": "binary" }))
         .answer("200", json_answer("What was done", report))
+        .answers([("409", "Conflict")])
         .build()
 }
 

@@ -51,7 +51,7 @@ impl<T: Serialize + 'static> Collection<T> {
     ///
     /// An error is one of the store. Its context says how many records were surely `inserted`; if
     /// it says that the write may have happened, those of the batch that failed may be there too,
-    /// which loading them again tells.
+    /// which loading them again tells. Records whose key is generated are inserted again by that.
     ///
     /// ```
     /// # use keyloom::{Schema, blocking::Store};

@@ -133,7 +133,8 @@ impl Import {
         };
         let Some(print) = source.print() else {
             if self.resume {
-                let message = "what is not a file cannot be resumed, since it cannot be read again";
+                let message =
+                    format!("{} cannot be resumed, since it cannot be read again", source.name());
                 return Err(Failure::new(USAGE, message).with_hint("write it to a file first"));
             }
             return Ok(Journal::unwritten(settings));

@@ -89,6 +89,11 @@ impl Source {
         }
     }
 
+    /// What it is called in messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What the file was when it was opened; `None` for what can be read only once.
     pub(super) fn print(&self) -> Option<&Print> {
         self.print.as_ref()

@@ -112,7 +112,7 @@ impl Task {
         report: &mut Report,
     ) -> Result<(), Problem> {
         let read = self.read_batch(lines, report).await?;
-        let mut parts: Vec<Range<usize>> = vec![0..read.len()];
+        let mut parts = Vec::from([Range { start: 0, end: read.len() }]);
         while let Some(range) = parts.pop() {
             let part = &read[range.clone()];
             let is_whole = range.len() == read.len();
