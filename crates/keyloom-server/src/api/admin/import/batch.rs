@@ -131,7 +131,7 @@ impl Task {
                 }
                 Way::Apart => {
                     let part = part.iter().map(|line| (line.number, line.import.as_ref()));
-                    self.write_side_by_side(part.collect(), report).await?;
+                    self.write_apart(part.collect(), report).await?;
                 }
             }
         }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use keyloom::{CollectionDeclaration, Document, Error, ErrorKind, Store, Transaction};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::apart::LineEnd;
 use crate::api::operation::remove_member;
 use crate::api::template::{fields_of, take_key, value_at};
 use crate::api::transaction::fingerprint;
@@ -31,6 +33,22 @@ pub(super) struct Import {
     key: Option<Vec<Value>>,
     /// Tells the line apart from others with the same idempotency key.
     print: String,
+}
+
+/// What is kept for the key of a line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptLine {
+    /// Tells the line that was written apart from others.
+    print: String,
+    /// What is told of it, if it was refused.
+    pub(super) refusal: Option<Value>,
+}
+
+impl KeptLine {
+    /// A line that is refused, and stays so.
+    pub(super) fn refused(refusal: &Value) -> Self {
+        KeptLine { print: String::new(), refusal: Some(refusal.clone()) }
+    }
 }
 
 /// Why a line was not written within a transaction.
@@ -174,22 +192,19 @@ impl Import {
     }
 
     /// Writes the record, with its counters, in one step; once where there is an idempotency key.
-    pub(super) async fn write(
-        &self,
-        store: &Store,
-        mode: Mode,
-        once: Option<&str>,
-    ) -> Result<(), Problem> {
+    pub(super) async fn write(&self, store: &Store, mode: Mode, once: Option<&str>) -> LineEnd {
         let attempt = |transaction| self.attempt(store, transaction, mode);
-        let print = match once {
-            Some(key) => store.transaction_once(key, attempt).await?,
-            None => store.transaction(attempt).await?,
+        let kept = match once {
+            Some(key) => store.transaction_once(key, attempt).await,
+            None => store.transaction(attempt).await,
         };
-        match print == self.print {
-            true => Ok(()),
-            false => {
+        match kept {
+            Err(error) => LineEnd::Refused(error.into()),
+            Ok(KeptLine { refusal: Some(refusal), .. }) => LineEnd::StaysRefused(refusal),
+            Ok(KeptLine { print, .. }) if print == self.print => LineEnd::Written,
+            Ok(_) => {
                 let message = "the idempotency key belongs to another line";
-                Err(Error::new(ErrorKind::IdempotencyConflict, message).into())
+                LineEnd::Refused(Error::new(ErrorKind::IdempotencyConflict, message).into())
             }
         }
     }
@@ -199,9 +214,9 @@ impl Import {
         store: &Store,
         transaction: Transaction,
         mode: Mode,
-    ) -> Result<String, Error> {
+    ) -> Result<KeptLine, Error> {
         match self.write_within(store, &transaction, mode).await {
-            Ok(()) => Ok(self.print.clone()),
+            Ok(()) => Ok(KeptLine { print: self.print.clone(), refusal: None }),
             Err(Unwritten::Whole(error) | Unwritten::InPart(error)) => Err(error),
         }
     }

@@ -1,14 +1,13 @@
 //! Records from JSON lines.
 
+mod apart;
 mod batch;
 mod line;
 mod lines;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
-use futures_util::{StreamExt, stream};
 use keyloom::Store;
 use serde_json::{Value, json};
 
@@ -16,8 +15,6 @@ use self::batch::Batch;
 use self::line::{Collections, Import, Mode};
 use self::lines::{Line, Lines};
 use crate::api::answer;
-use crate::api::batch::derived_key;
-use crate::api::operation::{Lane, lanes};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::refuse_encodings;
@@ -49,6 +46,8 @@ struct Task {
     mode: Mode,
     /// The idempotency key of the request.
     once: Option<String>,
+    /// Whether the whole body is a batch, which is answered alike however often it is sent.
+    is_batch: bool,
     line_bytes_max: usize,
 }
 
@@ -83,7 +82,8 @@ async fn import(
     let limits = &app.config().limits;
     let line_bytes_max = limits.line_bytes_max;
     let once = caller.key.clone();
-    let task = Task { store, collections, collection, mode, once, line_bytes_max };
+    let is_batch = batch.is_some();
+    let task = Task { store, collections, collection, mode, once, is_batch, line_bytes_max };
     let mut report = Report::default();
     let lines = Lines::new(request.into_body(), line_bytes_max, limits.body_timeout);
     let run = async {
@@ -187,51 +187,7 @@ impl Task {
             }
         }
         let read = read.iter().map(|(number, read)| (*number, read.as_ref()));
-        self.write_side_by_side(read.collect(), report).await
-    }
-
-    /// Writes lines by themselves, those of one record in their order.
-    async fn write_side_by_side(
-        &self,
-        read: Vec<(u64, Result<&Import, &Problem>)>,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
-        let subjects = read.iter().map(|(_, read)| read.ok().and_then(Import::subject));
-        let lanes = lanes(subjects.collect::<Vec<_>>());
-        let read = &read;
-        let work_off = |lane: Lane| async move {
-            let mut ended = Vec::with_capacity(lane.len());
-            for place in lane {
-                let Some((number, Ok(import))) = read.get(place) else { continue };
-                let end = self.write(*number, import).await;
-                let is_early = end.as_ref().err().is_some_and(may_be_early);
-                ended.push((place, end));
-                // It is written again later, and what follows of its record after it.
-                if is_early {
-                    break;
-                }
-            }
-            ended
-        };
-        let ended = stream::iter(lanes).map(work_off).buffer_unordered(AT_ONCE);
-        let mut ended: Vec<(usize, Result<(), Problem>)> =
-            ended.collect::<Vec<_>>().await.into_iter().flatten().collect();
-        ended.sort_by_key(|(place, _)| *place);
-        let mut ended = ended.into_iter().peekable();
-        for (place, (number, read)) in read.iter().enumerate() {
-            let end = match read {
-                Err(problem) => Err(problem.to_json()),
-                Ok(import) => {
-                    let end = match ended.next_if(|(of, _)| *of == place) {
-                        Some((_, end)) if !end.as_ref().err().is_some_and(may_be_early) => end,
-                        _ => self.write(*number, import).await,
-                    };
-                    end_of_line(*number, end)?
-                }
-            };
-            report.note(*number, end);
-        }
-        Ok(())
+        self.write_apart(read.collect(), report).await
     }
 
     async fn read(&self, line: Line) -> Result<Import, Problem> {
@@ -244,21 +200,6 @@ impl Task {
                 Err(refusal::limit_exceeded(format!("the line has more than {most} bytes")))
             }
         }
-    }
-
-    async fn write(&self, number: u64, import: &Import) -> Result<(), Problem> {
-        let once = self.once.as_ref().map(|key| derived_key(key, number));
-        import.write(&self.store, self.mode, once.as_deref()).await
-    }
-}
-
-/// What a line came to; an error of the store itself, which the next lines would meet too, is the
-/// end of the import.
-fn end_of_line(number: u64, end: Result<(), Problem>) -> Result<Result<(), Value>, Problem> {
-    match end {
-        Ok(()) => Ok(Ok(())),
-        Err(problem) if problem.status().is_server_error() => Err(problem.with("line", number)),
-        Err(problem) => Ok(Err(problem.to_json())),
     }
 }
 
@@ -287,10 +228,4 @@ impl Report {
         let Report { lines, written, errors, errors_count } = self;
         json!({"lines": lines, "written": written, "errors": errors, "errors_count": errors_count})
     }
-}
-
-/// Whether a line may only have come too soon: a value that it claims is given up by another line
-/// that is written at the same time.
-fn may_be_early(problem: &Problem) -> bool {
-    problem.status() == StatusCode::CONFLICT
 }
