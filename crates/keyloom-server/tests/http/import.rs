@@ -320,36 +320,41 @@ fn halves_stay_halves() {
     });
 }
 
-/// The first line claims what the last gives up. Whoever dies in between, the second line of the
-/// record is its last word, and what was answered once is answered again.
+/// The first line claims what another record has, which is given up by the last line, or by
+/// somebody else while the sender is dead. The third line is the last word about its record, and
+/// what was answered once is answered again.
 #[test]
 fn later_lines_win_whenever_their_sender_dies() {
     block_on(async {
-        let (first, other) = (format!("{:026}", 5), format!("{:026}", 0));
-        let lines = [
-            json!({"id": first, "code": "held0", "n": 1}),
-            json!({"id": first, "code": 7}),
-            json!({"id": first, "code": "mine", "n": 2}),
-            json!({"id": other, "code": "free", "n": 3}),
-        ];
-        let lines = lines.map(|line| line.to_string()).join("\n");
-        for commits in 0.. {
-            let engine = store_with(SCHEMA, &held()).await;
-            let mortal = Arc::new(Mortal::new(&engine, commits, true, MANY));
-            let dying = Asked::on(mortal.clone());
-            let ended = until_death(&mortal, dying.batch("&mode=put", "i-1", &lines)).await;
-            let server = Asked::on(engine);
-            let (_, answer) = server.batch("&mode=put", "i-1", &lines).await;
-            let records = server.records().await;
-            let (_, again) = server.batch("&mode=put", "i-1", &lines).await;
-            assert_eq!(again, answer, "{commits}");
-            assert_eq!(server.records().await, records, "{commits}");
-            let path = format!("/v1/collections/account/records/{first}");
-            let (_, record) = server.send("GET", &path, None, "").await;
-            assert!(record.contains("mine"), "{commits}: {record}");
-            if let Some((_, first)) = ended {
-                assert_eq!(first, answer);
-                return;
+        let [record, other] = [5, 0].map(|n| format!("{n:026}"));
+        for claimed in ["held0", "held1"] {
+            let lines = [
+                json!({"id": record, "code": claimed, "n": 1}),
+                json!({"id": record, "code": 7}),
+                json!({"id": record, "code": "mine", "n": 2}),
+                json!({"id": other, "code": "free", "n": 3}),
+            ];
+            let lines = lines.map(|line| line.to_string()).join("\n");
+            for commits in 0.. {
+                let engine = store_with(SCHEMA, &held()).await;
+                let mortal = Arc::new(Mortal::new(&engine, commits, true, MANY));
+                let dying = Asked::on(mortal.clone());
+                let ended = until_death(&mortal, dying.batch("&mode=put", "i-1", &lines)).await;
+                let server = Asked::on(engine);
+                let holder = format!("/v1/collections/account/records/{:026}", 1);
+                assert_eq!(server.send("DELETE", &holder, None, "").await.0, 204);
+                let (_, answer) = server.batch("&mode=put", "i-1", &lines).await;
+                let records = server.records().await;
+                let (_, again) = server.batch("&mode=put", "i-1", &lines).await;
+                assert_eq!(again, answer, "{claimed}, {commits}");
+                assert_eq!(server.records().await, records, "{claimed}, {commits}");
+                let path = format!("/v1/collections/account/records/{record}");
+                let (_, found) = server.send("GET", &path, None, "").await;
+                assert!(found.contains("mine"), "{claimed}, {commits}: {found}");
+                if let Some((_, first)) = ended {
+                    assert_eq!(first, answer, "{claimed}, {commits}");
+                    break;
+                }
             }
         }
     });
