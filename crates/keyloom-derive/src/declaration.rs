@@ -259,7 +259,7 @@ impl FieldAttribute {
     /// What queries compare a field of this type with; `None` when the attribute sets no type.
     pub(crate) fn segment(&self) -> Option<TokenStream> {
         Some(match self.kind_name()?.as_str() {
-            "integer" => quote!(i64),
+            "integer" => quote!(::keyloom::typed::Integer),
             "float" => quote!(f64),
             "boolean" => quote!(bool),
             "timestamp" => quote!(::keyloom::Timestamp),

@@ -192,8 +192,22 @@ fn text_segment() -> TokenStream {
 }
 
 fn is_scale_type(rust_type: &Type) -> bool {
-    const SCALES: [&str; 11] =
-        ["Timestamp", "DateTime", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "f32", "f64"];
+    const SCALES: [&str; 14] = [
+        "Timestamp",
+        "DateTime",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "isize",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "usize",
+        "f32",
+        "f64",
+    ];
     let Type::Path(path) = rust_type else { return false };
     let Some(last) = path.path.segments.last() else { return false };
     if let syn::PathArguments::AngleBracketed(arguments) = &last.arguments {

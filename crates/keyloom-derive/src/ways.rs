@@ -21,20 +21,23 @@ use crate::record::Record;
 use crate::templates::{Segment, Template};
 
 /// The methods that every step has. A field of such a name gets an underscore.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 18] = [
     "ascending",
     "count",
     "descending",
+    "document_pages",
     "documents",
     "explain",
     "filter",
     "first",
+    "key_pages",
     "keys",
     "limit",
     "newest",
     "oldest",
     "or",
     "page",
+    "pages",
     "range",
     "starts_with",
 ];

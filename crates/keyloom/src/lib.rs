@@ -48,8 +48,8 @@ pub use keyspace::{KeyPattern, keyspace_markdown};
 pub use log::Trimmed;
 pub use purge::{PurgeOptions, Purged};
 pub use query::{
-    Counted, Cursor, Freshness, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near,
-    Nearby, Order, Page, Problem, ProblemKind, Query, Stopped, TopGroups,
+    Counted, Cursor, Freshness, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, IntoCursor,
+    Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
 pub use record::{Document, Version};
 pub use schema::{
@@ -62,9 +62,9 @@ pub use session::Clock;
 pub use store::{
     Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,
-    LoggedChange, OwnedKey, OwnedKind, Plain, RawKey, RawKeys, RawKind, RawList, RawPage, Replayed,
-    StatsOptions, Store, StoreStats, Stored, StoredSchema, TransactionCollection, Unloaded, Watch,
-    WatchOptions,
+    LoggedChange, OwnedKey, OwnedKind, PagedRecords, Pages, Plain, RawKey, RawKeys, RawKind,
+    RawList, RawPage, Replayed, StatsOptions, Store, StoreStats, Stored, StoredSchema,
+    TransactionCollection, Unloaded, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Effect, Increment, Retry, Transaction, Written};

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use keyloom::blocking::Store;
+use keyloom::blocking::{self, Store};
 use keyloom::{
     BranchOptions, Due, Error, ErrorKind, IndexState, Near, Query, RawList, Record, RepairOptions,
     Retry, Schema, StatsOptions, SweepOptions, VerifyOptions, WatchOptions,
@@ -215,6 +215,112 @@ fn inside_a_runtime_it_is_an_error_and_no_panic() {
     });
 }
 
+/// One of each way to wait, on an engine that answers from another thread: what is in memory, what
+/// has to be made durable, what takes turns, and what pauses.
+fn wait_for_everything(store: &Store) -> Result<(), Error> {
+    let accounts = store.collection::<Account>()?;
+    accounts.upsert(&account("ana", 0))?;
+    let mut attempts = 0;
+    store.transaction(|transaction| {
+        attempts += 1;
+        let inside = transaction.collection::<Account>()?;
+        let seen = inside.get("ana")?.map_or(0, |ana| ana.balance);
+        if attempts == 1 {
+            accounts.upsert(&account("ana", 100))?;
+        }
+        inside.replace(&account("ana", seen + 1)).map(drop)
+    })?;
+    assert_eq!(attempts, 2, "the first attempt met another write, and paused");
+    // A function that waits while it is waited for.
+    accounts.modify("ana", |ana| {
+        ana.balance += accounts.get("ana")?.map_or(0, |ana| ana.balance);
+        Ok(())
+    })?;
+    assert_eq!(accounts.get("ana")?.unwrap().balance, 202);
+    assert_eq!(accounts.scan().page(5).wait()?.records.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn threads_of_spawn_blocking_may_wait() {
+    let flavors = [
+        tokio::runtime::Builder::new_current_thread(),
+        tokio::runtime::Builder::new_multi_thread(),
+    ];
+    for mut flavor in flavors {
+        // Without a clock of its own: the store brings one.
+        let runtime = flavor.build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("file:{}", folder.path().display());
+        let waited = runtime.block_on(async {
+            tokio::task::spawn_blocking(move || {
+                let store = Store::open(&address)?;
+                wait_for_everything(&store)?;
+                store.close()
+            })
+            .await
+            .unwrap()
+        });
+        waited.unwrap();
+    }
+}
+
+#[test]
+fn many_lent_threads_wait_for_one_store_at_once() {
+    const THREADS: i64 = 8;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&format!("file:{}", folder.path().display())).unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    accounts.insert(&account("ana", 0)).unwrap();
+    runtime.block_on(async {
+        let add = || {
+            let accounts = accounts.clone();
+            tokio::task::spawn_blocking(move || {
+                for _ in 0..5 {
+                    let add = |ana: &mut Account| {
+                        ana.balance += 1;
+                        Ok(())
+                    };
+                    accounts.modify("ana", add).unwrap();
+                }
+            })
+        };
+        let all: Vec<_> = (0..THREADS).map(|_| add()).collect();
+        for thread in all {
+            thread.await.unwrap();
+        }
+    });
+    assert_eq!(accounts.get("ana").unwrap().unwrap().balance, 5 * THREADS);
+}
+
+#[test]
+fn a_task_is_told_where_a_blocking_store_may_wait() {
+    let store = Store::open("memory:").unwrap();
+    let accounts = store.collection::<Account>().unwrap();
+    let refused = |accounts: &blocking::Collection<Account>| {
+        let error = accounts.get("ana").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("spawn_blocking"), "{error}");
+    };
+    for mut flavor in
+        [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()]
+    {
+        let runtime = flavor.build().unwrap();
+        let (here, there) = (accounts.clone(), accounts.clone());
+        runtime.block_on(async move {
+            refused(&here);
+            tokio::spawn(async move { refused(&there) }).await.unwrap();
+        });
+    }
+    // A task of a `LocalSet` cannot be told from a lent thread. It waits, and does not panic.
+    let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+    let local = tokio::task::LocalSet::new();
+    local.spawn_local(async move { accounts.insert(&account("ana", 0)).map(drop) });
+    runtime.block_on(local);
+    assert_eq!(store.collection::<Account>().unwrap().scan().count().wait().unwrap(), 1);
+}
+
 #[test]
 fn an_async_answer_cannot_be_waited_for() {
     let store = Store::open("memory:").unwrap();
@@ -359,7 +465,7 @@ fn the_stored_schema_tells_states_and_long_work_its_progress() {
 }
 
 /// The types with public async methods, and the file in which each of these has a twin.
-const TWINS: [(&str, &str); 8] = [
+const TWINS: [(&str, &str); 10] = [
     ("Store", "store"),
     ("Collection", "collection"),
     ("Plain", "plain"),
@@ -368,6 +474,8 @@ const TWINS: [(&str, &str); 8] = [
     ("Watch", "watch"),
     ("Freshness", "store"),
     ("Lease", "store"),
+    ("Pages", "pages"),
+    ("PagedRecords", "pages"),
 ];
 
 /// Async methods that need none: a blocking store has no threads of its own to maintain it, a

@@ -11,11 +11,12 @@ mod index_support;
 use std::sync::{Arc, Mutex};
 
 use index_support::{Clients, Meddled, dump, plant, schema};
-use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn};
+use keyloom::engine::{Embedded, EmbeddedOptions, Engine, Memory, Metered, Torn, Usage};
 use keyloom::{
-    Applied, Built, Error, ErrorKind, IndexState, Query, RepairOptions, Schema, Store,
+    Applied, Built, Error, ErrorKind, IndexState, Query, Record, RepairOptions, Schema, Store,
     VerifyOptions,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// The schema without any index: what the store held before.
@@ -81,6 +82,68 @@ async fn a_built_index_answers() {
     let again = store.build("user", "email").await.unwrap();
     assert_eq!((again.records, again.put), (0, 0));
     assert_clean(&store).await;
+}
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "user:{id}", collection = "user")]
+struct User {
+    id: String,
+    email: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, Record)]
+#[record(key = "user:{id}", collection = "user")]
+#[unique(email = "index:email:{email}")]
+#[count(by_email = ["email"])]
+struct UserByEmail {
+    id: String,
+    email: Option<String>,
+}
+
+#[tokio::test]
+async fn a_collection_tells_what_is_to_be_built() {
+    let store = Store::on(Arc::new(Memory::new()));
+    let older = store.collection::<User>().await.unwrap();
+    older.insert(&User { id: "u".into(), email: Some("a@x".into()) }).await.unwrap();
+    assert!(older.to_build().await.unwrap().is_empty());
+    let users = store.collection::<UserByEmail>().await.unwrap();
+    let names = async || -> Vec<String> { users.to_build().await.unwrap().into_keys().collect() };
+    assert_eq!(names().await, ["by_email", "email"]);
+    let error = users.by_email("a@x").get().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::IndexNotReady);
+    for (index, state) in users.to_build().await.unwrap() {
+        assert_eq!(state, IndexState::Building);
+        store.build(users.name(), &index).await.unwrap();
+    }
+    assert_eq!(names().await, [""; 0]);
+    assert!(users.by_email("a@x").get().await.unwrap().is_some());
+    store.disable("user", "email").await.unwrap();
+    assert_eq!(users.to_build().await.unwrap()["email"], IndexState::Disabled);
+    let acting = store.acting_as("ana").unwrap().documents("user").await.unwrap();
+    assert_eq!(acting.to_build().await.unwrap_err().kind(), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn a_collection_is_opened_again_without_a_call() {
+    let metered = Metered::new(Arc::new(Memory::new()));
+    let store = Store::on(Arc::new(metered.clone()));
+    let acting = store.acting_as("ana").unwrap();
+    assert_eq!(
+        acting.collection::<UserByEmail>().await.map(drop).unwrap_err().kind(),
+        ErrorKind::Forbidden,
+        "what was refused is not remembered"
+    );
+    store.collection::<UserByEmail>().await.unwrap();
+    let users = store.collection::<User>().await.unwrap();
+    users.insert(&User { id: "u".into(), email: None }).await.unwrap();
+    metered.take();
+    store.collection::<User>().await.unwrap();
+    store.clone().collection::<UserByEmail>().await.unwrap();
+    acting.collection::<User>().await.unwrap();
+    assert_eq!(metered.take(), Usage::default(), "neither a read nor a commit");
+    // Another space is another store.
+    store.space("other").unwrap().collection::<User>().await.unwrap();
+    assert!(metered.take().round_trips() > 0);
 }
 
 #[tokio::test]

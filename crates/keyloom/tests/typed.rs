@@ -533,3 +533,67 @@ async fn a_choice_is_a_value_of_a_key_and_of_a_group() {
     assert!(lamps.get(Light::Green).await.unwrap().is_none());
     assert_eq!(lamps.counted("by_light", Light::Red).await.unwrap(), 1);
 }
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Record)]
+#[record(key = "block:{height}")]
+#[index(size = "block-size:{size}:{height}")]
+#[index(shift = "block-shift:{shift desc}:{height}")]
+struct Block {
+    height: u64,
+    size: usize,
+    shift: isize,
+    /// In no key, so that it may be any number.
+    nonce: u64,
+}
+
+#[tokio::test]
+async fn whole_numbers_of_every_size_are_keys() {
+    const TOP: u64 = i64::MAX as u64;
+    let store = Store::open("memory:").await.unwrap();
+    let blocks = store.collection::<Block>().await.unwrap();
+    let heights = [0, 9, 10, 1 << 32, TOP - 1, TOP];
+    for height in heights {
+        let shift = -(height.trailing_zeros() as isize);
+        let block = Block { height, size: height as usize, shift, nonce: u64::MAX };
+        blocks.insert(&block).await.unwrap();
+        assert_eq!(blocks.get(height).await.unwrap().unwrap().value, block);
+        assert_eq!(blocks.get(height as usize).await.unwrap().unwrap().value, block);
+    }
+    let of = |page: keyloom::Page<keyloom::Stored<Block>>| -> Vec<u64> {
+        page.records.iter().map(|block| block.height).collect()
+    };
+    // A value and a bound may be of any type of whole numbers, and a bare literal is one.
+    assert_eq!(of(blocks.by_size().size(9).page(9).await.unwrap()), [9]);
+    assert_eq!(of(blocks.by_size().size(9_u8).page(9).await.unwrap()), [9]);
+    assert_eq!(of(blocks.by_size().size(heights.len()..).page(9).await.unwrap()), heights[1..]);
+    assert_eq!(of(blocks.by_size().size(..=TOP - 1).page(9).await.unwrap()), heights[..5]);
+    assert_eq!(of(blocks.by_size().size(-5..10).page(9).await.unwrap()), heights[..2]);
+    assert_eq!(of(blocks.by_shift().descending().page(1).await.unwrap()), [9]);
+    assert_eq!(blocks.by_shift().shift(..-60).count().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_number_that_no_key_can_hold_is_refused_with_its_field() {
+    let store = Store::open("memory:").await.unwrap();
+    let blocks = store.collection::<Block>().await.unwrap();
+    let block = |height, size| Block { height, size, shift: 0, nonce: u64::MAX };
+    let beyond = i64::MAX as u64 + 1;
+    let told = |error: keyloom::Error, kinds: &[ErrorKind], field: &str, value: u64| {
+        assert!(kinds.contains(&error.kind()), "{error}");
+        let shown = error.to_string();
+        assert!(shown.contains(field) && shown.contains(&value.to_string()), "{shown}");
+        assert!(shown.contains(&i64::MAX.to_string()), "it says what fits: {shown}");
+    };
+    let of_record = [ErrorKind::InvalidKey, ErrorKind::InvalidRecord];
+    for beyond in [beyond, u64::MAX] {
+        let error = blocks.insert(&block(beyond, 1)).await.unwrap_err();
+        told(error, &of_record, "height", beyond);
+        let error = blocks.insert(&block(1, beyond as usize)).await.unwrap_err();
+        told(error, &of_record, "size", beyond);
+        let error = blocks.get(beyond).await.unwrap_err();
+        told(error, &of_record, "height", beyond);
+        let error = blocks.by_size().size(beyond).count().await.unwrap_err();
+        told(error, &[ErrorKind::InvalidQuery], "size", beyond);
+    }
+    assert_eq!(blocks.scan().count().await.unwrap(), 0);
+}

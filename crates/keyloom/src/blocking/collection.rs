@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::pages::Pages;
 use super::runtime::Runtime;
 use super::waits;
 use crate::due::Due;
@@ -17,9 +18,22 @@ use crate::query::{
     Counted, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Page, Query, TopGroups,
 };
 use crate::record::{Document, Version};
-use crate::schema::CollectionDeclaration;
+use crate::schema::{CollectionDeclaration, IndexState};
 use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored};
 use crate::write::{Retry, Written};
+
+/// Writes methods whose pages wait.
+macro_rules! pages {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $pages:ty;)*) => {$(
+        #[doc = concat!(
+            "As [`Collection::", stringify!($name), "`](crate::Collection::", stringify!($name),
+            "), as an iterator."
+        )]
+        pub fn $name(&self $(, $argument: $kind)*) -> $pages {
+            Pages::new(self.inner.$name($($argument),*), self.runtime.clone())
+        }
+    )*};
+}
 
 /// A [`Collection`](crate::Collection) for programs without an async runtime.
 pub struct Collection<T> {
@@ -69,6 +83,7 @@ impl<T> Collection<T> {
     }
 
     waits! { "Collection":
+        fn to_build(&self) -> Result<BTreeMap<String, IndexState>>;
         fn declaration(&self) -> Result<Arc<CollectionDeclaration>>;
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
@@ -107,6 +122,21 @@ impl<T> Collection<T> {
                 Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
             >
         ) -> Result<Vec<BTreeMap<String, i64>>>;
+    }
+}
+
+impl<T: 'static> Collection<T> {
+    pages! {
+        fn document_pages(&self, query: &Query) -> Pages<Document>;
+        fn key_pages(&self, query: &Query) -> Pages<String>;
+    }
+}
+
+impl<T: DeserializeOwned + 'static> Collection<T> {
+    pages! {
+        fn pages(&self, query: &Query) -> Pages<Stored<T>>;
+        fn near_pages(&self, near: &Near) -> Pages<Nearby<Stored<T>>>;
+        fn history_pages(&self, key: impl KeyFields, take: usize) -> Pages<HistoryEntry<T>>;
     }
 }
 

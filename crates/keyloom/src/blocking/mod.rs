@@ -1,9 +1,12 @@
 //! The same stores, collections and transactions for programs without an async runtime.
 //!
 //! Every method is the one of the async type, and waits for its answer. Typed queries end in
-//! `wait()` where they would end in `.await`. The types can be used from several threads at
-//! once. Inside an async runtime they refuse to wait, with an error: there the thread that would
-//! wait is the one that has to bring the answer.
+//! `wait()` where they would end in `.await`; streams are iterators. The types can be used from
+//! several threads at once.
+//!
+//! They may also wait on the threads of `tokio::task::spawn_blocking`. Inside an async task they
+//! refuse to wait, with an error: there the thread that would wait is the one that has to bring
+//! the answer.
 //!
 //! What pages and leases give is the same here and there. Its async methods are those of the
 //! [`Store`]: `store.holds(&freshness)`, `store.extend(&mut lease, duration)`,
@@ -31,6 +34,7 @@
 //! ```
 
 mod collection;
+mod pages;
 mod plain;
 mod raw_keys;
 mod runtime;
@@ -40,6 +44,7 @@ mod verifier;
 mod watch;
 
 pub use collection::Collection;
+pub use pages::{PagedRecords, Pages};
 pub use plain::Plain;
 pub use raw_keys::RawKeys;
 pub use runtime::Runtime;

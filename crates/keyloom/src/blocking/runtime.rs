@@ -2,8 +2,16 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
-use tokio::runtime::{Builder, Handle, Runtime as Tokio};
+use tokio::runtime::{Builder, Handle, Runtime as Tokio, worker_index};
+use tokio::sync::oneshot;
+use tokio::task;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -13,11 +21,7 @@ pub struct Runtime(Option<Tokio>);
 impl Runtime {
     pub(super) fn new() -> Result<Self> {
         let built = Builder::new_current_thread().enable_time().build();
-        built.map(|runtime| Runtime(Some(runtime))).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "a runtime to wait with cannot be made")
-                .with("reason", &error)
-                .with_source(error)
-        })
+        built.map(|runtime| Runtime(Some(runtime))).map_err(unavailable)
     }
 
     /// Waits for a future of the store.
@@ -30,15 +34,99 @@ impl Runtime {
 
     /// Waits for any future.
     pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
-        if Handle::try_current().is_ok() {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "a blocking store cannot be used inside an async runtime",
-            )
-            .with("instead", "keyloom::Store, whose methods are awaited"));
-        }
         let closed = || Error::new(ErrorKind::Internal, "the runtime is gone before its store");
-        Ok(self.0.as_ref().ok_or_else(closed)?.block_on(future))
+        let runtime = self.0.as_ref().ok_or_else(closed)?;
+        match Place::here() {
+            Place::Outside => Ok(runtime.block_on(future)),
+            Place::LentThread => wait_on_lent_thread(runtime, future).map_err(unavailable),
+            Place::Task => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "a blocking store cannot wait inside an async task: it would keep the thread from \
+                 other tasks, and maybe from the one that it waits for",
+            )
+            .with("instead", "keyloom::Store, whose methods are awaited")
+            .with("or", "tokio::task::spawn_blocking, on whose threads a blocking store may wait")),
+        }
+    }
+}
+
+fn unavailable(error: io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "a runtime to wait with cannot be made")
+        .with("reason", &error)
+        .with_source(error)
+}
+
+/// What the present thread is to the runtime that it belongs to, if it belongs to one.
+enum Place {
+    /// It belongs to none.
+    Outside,
+    /// It runs `spawn_blocking`, and may wait.
+    LentThread,
+    /// It runs tasks.
+    Task,
+}
+
+impl Place {
+    fn here() -> Self {
+        if Handle::try_current().is_err() {
+            return Place::Outside;
+        }
+        // Both kinds of threads run what has an id, but only workers have an index. The thread of
+        // `Runtime::block_on` may have neither.
+        match (worker_index(), task::try_id()) {
+            (None, Some(_)) => Place::LentThread,
+            _ => Place::Task,
+        }
+    }
+}
+
+/// Waits on a thread of `spawn_blocking`.
+///
+/// Tokio lets such a thread enter another runtime, and panics where a thread only looks like one:
+/// a task of a `LocalSet` has an id and no worker's index. So the runtime is not entered here. The
+/// future is polled on this thread, and another one keeps the runtime's clock going meanwhile.
+fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::Output> {
+    let _timers = runtime.enter();
+    let mut future = pin!(future);
+    let bell = Arc::new(Bell { waiting: thread::current(), has_rung: AtomicBool::new(false) });
+    let waker = Waker::from(bell.clone());
+    let mut context = Context::from_waker(&waker);
+    // What is in memory answers at once, and needs no clock.
+    if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
+        return Ok(answer);
+    }
+    thread::scope(|scope| {
+        // Dropped when this thread has its answer, also if that is a panic.
+        let (_waiting, is_over) = oneshot::channel::<()>();
+        thread::Builder::new().spawn_scoped(scope, || runtime.block_on(is_over))?;
+        loop {
+            bell.wait();
+            if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
+                return Ok(answer);
+            }
+        }
+    })
+}
+
+/// Wakes the thread that waits. It remembers that it rang: what is polled may wait too, on the
+/// same thread, and would take the waking for its own.
+struct Bell {
+    waiting: Thread,
+    has_rung: AtomicBool,
+}
+
+impl Bell {
+    fn wait(&self) {
+        while !self.has_rung.swap(false, Ordering::Acquire) {
+            thread::park();
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.waiting.unpark();
     }
 }
 

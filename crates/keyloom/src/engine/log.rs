@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::address::Space;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,7 +19,9 @@ pub const LOG_ENTRY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A place in the log of a space. Later entries have greater positions.
 ///
 /// Its text is for programs to keep and to hand back, such as the `Last-Event-ID` of a browser.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// It is serialized as that text, too: programs whose numbers are all doubles would round it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Position(u64);
 
 impl Position {
@@ -63,6 +66,20 @@ impl FromStr for Position {
             Error::new(ErrorKind::InvalidArgument, "a position is a number from 1 on, in digits")
                 .with("position", format_args!("{text:?}"))
         })
+    }
+}
+
+impl TryFrom<String> for Position {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Position> for String {
+    fn from(position: Position) -> Self {
+        position.to_string()
     }
 }
 

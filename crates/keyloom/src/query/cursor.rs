@@ -13,12 +13,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::predicate::Query;
@@ -98,15 +100,32 @@ pub(crate) struct Position {
 
 /// Where to go on. Its text can be stored or sent to a browser; it tells nothing, cannot be
 /// altered, and fits only the query and the space that it came from.
+///
+/// A cursor is its text wherever that is handy: it is shown, parsed and serialized as such.
+/// Parsing refuses what cannot be a cursor; whether it fits, the query tells.
+///
+/// ```
+/// use keyloom::{Cursor, ErrorKind};
+///
+/// let error = "page 2".parse::<Cursor>().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidCursor);
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cursor(Form);
+
 #[derive(Clone)]
-pub struct Cursor {
-    position: Position,
-    binding: Arc<Binding>,
+enum Form {
+    /// As a page gave it. Most cursors are never asked for their text, so that it is not made
+    /// before.
+    Given { position: Position, binding: Arc<Binding> },
+    /// As it was parsed. Only its space can open it.
+    Parsed(Arc<str>),
 }
 
 impl Cursor {
     pub(crate) fn new(position: Position, binding: Arc<Binding>) -> Self {
-        Cursor { position, binding }
+        Cursor(Form::Given { position, binding })
     }
 
     /// Reads the text of a cursor that is bound so.
@@ -124,20 +143,27 @@ impl Cursor {
         Ok(unsealed.1)
     }
 
-    fn seal(&self) -> Result<String> {
-        let Position { indexes, key, towards_start, inclusive } = &self.position;
-        let mut bytes = vec![FORMAT];
-        bytes.push(
-            if *towards_start { TOWARDS_START } else { 0 } | if *inclusive { INCLUSIVE } else { 0 },
-        );
-        bytes.extend(self.binding.fingerprint());
-        bytes.extend(u16::try_from(indexes.len()).unwrap_or(u16::MAX).to_be_bytes());
-        bytes.extend(indexes.as_bytes());
-        bytes.extend(&key[..]);
-        let seal = self.binding.mac(&bytes)?.finalize().into_bytes();
-        bytes.extend(&seal[..SEAL_BYTES]);
-        Ok(URL_SAFE_NO_PAD.encode(bytes))
+    /// Whether pages go from this position towards the start, as far as its text says. Only the
+    /// page that opens it knows whether the text was altered.
+    pub(crate) fn is_towards_start(text: &str) -> bool {
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        bytes.get(1).is_some_and(|flags| flags & TOWARDS_START != 0)
     }
+}
+
+fn seal(position: &Position, binding: &Binding) -> Result<String> {
+    let Position { indexes, key, towards_start, inclusive } = position;
+    let mut bytes = vec![FORMAT];
+    bytes.push(
+        if *towards_start { TOWARDS_START } else { 0 } | if *inclusive { INCLUSIVE } else { 0 },
+    );
+    bytes.extend(binding.fingerprint());
+    bytes.extend(u16::try_from(indexes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    bytes.extend(indexes.as_bytes());
+    bytes.extend(&key[..]);
+    let seal = binding.mac(&bytes)?.finalize().into_bytes();
+    bytes.extend(&seal[..SEAL_BYTES]);
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 fn read_body(body: &[u8]) -> Option<([u8; FINGERPRINT_BYTES], Position)> {
@@ -156,7 +182,45 @@ fn read_body(body: &[u8]) -> Option<([u8; FINGERPRINT_BYTES], Position)> {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.seal().map_err(|_| fmt::Error)?)
+        match &self.0 {
+            Form::Given { position, binding } => {
+                f.write_str(&seal(position, binding).map_err(|_| fmt::Error)?)
+            }
+            Form::Parsed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let body = URL_SAFE_NO_PAD.decode(text).ok().and_then(|mut bytes| {
+            bytes.truncate(bytes.len().checked_sub(SEAL_BYTES)?);
+            read_body(&bytes)
+        });
+        match body {
+            Some(_) => Ok(Cursor(Form::Parsed(text.into()))),
+            None => Err(Error::new(
+                ErrorKind::InvalidCursor,
+                "this is not a cursor; one is the text of a page's `next` or `previous`",
+            )
+            .with("cursor", format_args!("{text:?}"))),
+        }
+    }
+}
+
+impl TryFrom<String> for Cursor {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Cursor> for String {
+    fn from(cursor: Cursor) -> Self {
+        cursor.to_string()
     }
 }
 
@@ -173,6 +237,36 @@ impl PartialEq for Cursor {
 }
 
 impl Eq for Cursor {}
+
+/// A cursor, its text, or none of them.
+pub trait IntoCursor {
+    /// The cursor's text; `None` for the first page.
+    fn into_cursor(self) -> Option<String>;
+}
+
+impl<C: IntoCursor> IntoCursor for Option<C> {
+    fn into_cursor(self) -> Option<String> {
+        self.and_then(C::into_cursor)
+    }
+}
+
+impl<C: IntoCursor + Clone> IntoCursor for &Option<C> {
+    fn into_cursor(self) -> Option<String> {
+        self.clone().into_cursor()
+    }
+}
+
+macro_rules! cursors {
+    ($($kind:ty),*) => {$(
+        impl IntoCursor for $kind {
+            fn into_cursor(self) -> Option<String> {
+                Some(self.to_string())
+            }
+        }
+    )*};
+}
+
+cursors!(Cursor, &Cursor, String, &String, &str);
 
 #[cfg(test)]
 mod tests {
@@ -203,6 +297,29 @@ mod tests {
     fn text_keeps_the_position() {
         let (position, text) = cursor();
         assert_eq!(Cursor::open(&text, &binding()).unwrap(), position);
+    }
+
+    #[test]
+    fn a_parsed_cursor_is_the_same_text() {
+        let (position, text) = cursor();
+        let given = Cursor::new(position, Arc::new(binding()));
+        let parsed: Cursor = text.parse().unwrap();
+        assert_eq!(parsed.to_string(), text);
+        assert_eq!(parsed, given);
+        let json = serde_json::to_value(&given).unwrap();
+        assert_eq!(json, text);
+        assert_eq!(serde_json::from_value::<Cursor>(json).unwrap(), given);
+    }
+
+    #[test]
+    fn what_cannot_be_a_cursor_is_refused_at_once() {
+        let (_, text) = cursor();
+        let format_2 = format!("Ag{}", &text[2..]);
+        for wrong in ["", "page 2", "20", &text[..40], &format!("{text}="), &format_2] {
+            let error = wrong.parse::<Cursor>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidCursor, "{wrong}");
+            assert!(serde_json::from_value::<Cursor>(wrong.into()).is_err());
+        }
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod walk;
 
 pub use count::Counted;
 pub(crate) use count::{count, count_entries};
-pub use cursor::Cursor;
 pub(crate) use cursor::{Asked, Binding, Position};
+pub use cursor::{Cursor, IntoCursor};
 pub use freshness::Freshness;
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};

@@ -87,6 +87,18 @@ impl Problem {
     }
 }
 
+/// A problem as the error of a program that cannot do without the record.
+impl From<Problem> for Error {
+    fn from(Problem { kind, key, reason }: Problem) -> Self {
+        let message = match kind {
+            ProblemKind::Dangling => "an index entry leads to no record; run verify",
+            ProblemKind::Wrong => "an index entry is not its record's; run verify",
+            ProblemKind::Unreadable => "a record, or an entry of it, cannot be read",
+        };
+        Error::new(ErrorKind::Corrupt, message).with("key", key).with("reason", reason)
+    }
+}
+
 impl<R> Page<R> {
     /// The page of an answer that has nothing in it.
     pub(crate) fn nothing() -> Self {

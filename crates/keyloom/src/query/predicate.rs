@@ -4,6 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use serde_json::{Value, json};
 
+use super::cursor::IntoCursor;
 use crate::key::Span;
 use crate::schema::Test;
 
@@ -170,10 +171,11 @@ impl Query {
         self
     }
 
-    /// Goes on from a cursor of an earlier page of the same query.
+    /// Goes on from a cursor of an earlier page of the same query, or from its text; `None` is the
+    /// first page.
     #[must_use]
-    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
-        self.cursor = Some(cursor.to_string());
+    pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
+        self.cursor = cursor.into_cursor();
         self
     }
 

@@ -13,6 +13,8 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use super::random::random_bytes;
 use crate::engine::Stamp;
 use crate::error::{Error, ErrorKind};
@@ -22,7 +24,10 @@ const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// Which state of a record this is. Versions of one incarnation are ordered by revision; a
 /// record that is deleted and created again gets a new incarnation, so that an old version never
 /// fits it by accident.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// It is shown, parsed and serialized as text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Version {
     incarnation: [u8; 16],
     revision: u64,
@@ -136,6 +141,20 @@ impl FromStr for Version {
     }
 }
 
+impl TryFrom<String> for Version {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Version> for String {
+    fn from(version: Version) -> Self {
+        version.to_string()
+    }
+}
+
 fn read(text: &str) -> Option<Version> {
     let (hex, revision) = text.split_once('-')?;
     if hex.len() != 32 || !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
@@ -160,6 +179,9 @@ mod tests {
         assert_eq!(version.to_string().parse::<Version>().unwrap(), version);
         assert_eq!(Version::from_stamp(version.stamp()), version);
         assert_eq!(version.revision(), 3);
+        let json = serde_json::to_value(version).unwrap();
+        assert_eq!(json, version.to_string());
+        assert_eq!(serde_json::from_value::<Version>(json).unwrap(), version);
     }
 
     #[test]

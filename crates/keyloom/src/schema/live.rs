@@ -3,6 +3,8 @@
 
 mod reads;
 
+use std::any::TypeId;
+use std::collections::HashSet;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -132,6 +134,8 @@ pub(crate) struct Live {
     loaded: RwLock<Option<Arc<Loaded>>>,
     /// What this process declared, and therefore relies on.
     declared: RwLock<Vec<Schema>>,
+    /// The Rust types whose schemas are known to be in the store.
+    types: RwLock<HashSet<TypeId>>,
 }
 
 impl Live {
@@ -143,6 +147,7 @@ impl Live {
             epoch: Epoch::new(),
             loaded: RwLock::new(None),
             declared: RwLock::new(Vec::new()),
+            types: RwLock::default(),
         }
     }
 
@@ -433,6 +438,17 @@ impl Live {
         u16::try_from(self.engine.capabilities().adds_spread)
             .unwrap_or(CELLS_MAX)
             .clamp(1, CELLS_MAX)
+    }
+
+    /// Whether the schema of a Rust type is known to be in the store. Nothing that is stored is
+    /// ever taken back, and whoever writes or reads notices every change.
+    pub(crate) fn knows_type(&self, of: TypeId) -> bool {
+        read(&self.types).contains(&of)
+    }
+
+    /// Remembers that the schema of a Rust type is in the store.
+    pub(crate) fn remember_type(&self, of: TypeId) {
+        write(&self.types).insert(of);
     }
 
     fn remember(&self, declared: &Schema) {

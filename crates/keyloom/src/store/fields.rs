@@ -35,7 +35,7 @@ macro_rules! single {
     )*};
 }
 
-single!(&str, String, i64, u64, i32, u32, f64, bool, Value);
+single!(&str, String, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, bool, Value);
 
 impl KeyFields for &String {
     fn into_values(self) -> Vec<Value> {

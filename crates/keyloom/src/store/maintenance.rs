@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Store;
+use super::collection::Collection;
 use crate::due::{self, MaintainOptions, Maintained, Maintainer, SweepOptions, Swept};
 use crate::error::Result;
 use crate::index::{
     self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
 };
 use crate::purge::{PurgeOptions, Purged};
-use crate::schema::{IndexState, Schema};
+use crate::schema::{Collection as Declared, IndexState, Loaded, Schema};
 use crate::write::purge_idempotency_keys;
 
 /// A schema with what the store says of its indexes.
@@ -24,16 +25,33 @@ pub struct StoredSchema {
     pub states: BTreeMap<String, BTreeMap<String, IndexState>>,
 }
 
+impl<T> Collection<T> {
+    /// The indexes and aggregates of the collection that cannot be read yet, as the store has them
+    /// now, each with the reason: it is still to be built, its building failed, or somebody
+    /// disabled it. [`Store::build`] makes each of them ready. One read.
+    pub async fn to_build(&self) -> Result<BTreeMap<String, IndexState>> {
+        let loaded = self.session.program()?.reload().await?;
+        let states = states(&loaded, loaded.schema.collection(&self.name)?);
+        Ok(states.filter(|(_, state)| *state != IndexState::Ready).collect())
+    }
+}
+
+/// The state of every index and aggregate of a collection.
+fn states(loaded: &Loaded, collection: &Declared) -> impl Iterator<Item = (String, IndexState)> {
+    let names = collection.indexes.keys().chain(collection.aggregates.keys());
+    names.map(|name| (name.clone(), loaded.state(&collection.name, name).clone()))
+}
+
 impl Store {
     /// The schema and the state of every index and aggregate, as the store has them now. Both are
     /// of one moment, and cost one read.
     pub async fn stored_schema(&self) -> Result<StoredSchema> {
         let loaded = self.session().program()?.reload().await?;
-        let states = loaded.schema.collections.values().map(|collection| {
-            let names = collection.indexes.keys().chain(collection.aggregates.keys());
-            let state = |name: &String| loaded.state(&collection.name, name).clone();
-            (collection.name.clone(), names.map(|name| (name.clone(), state(name))).collect())
-        });
+        let states = loaded
+            .schema
+            .collections
+            .values()
+            .map(|collection| (collection.name.clone(), states(&loaded, collection).collect()));
         Ok(StoredSchema { states: states.collect(), schema: loaded.schema.clone() })
     }
 

@@ -17,6 +17,7 @@ mod load;
 mod maintenance;
 mod names;
 mod owned_keys;
+mod pages;
 mod plain;
 mod raw_keys;
 mod replay;
@@ -36,6 +37,7 @@ pub use leased::Leased;
 pub use load::{Load, Unloaded};
 pub use maintenance::StoredSchema;
 pub use owned_keys::{OwnedKey, OwnedKind};
+pub use pages::{PagedRecords, Pages};
 pub use plain::{Listed, Listing, Plain};
 pub use raw_keys::{RawKey, RawKeys, RawKind, RawList, RawPage};
 pub use replay::Replayed;
@@ -43,6 +45,7 @@ pub use stats::{Amount, CollectionStats, IndexStats, StatsOptions, StoreStats};
 pub use stored::Stored;
 pub use watch::{Watch, WatchOptions};
 
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -137,12 +140,21 @@ impl Store {
         Ok(self.session.loaded().await?.schema.clone())
     }
 
-    /// The collection of a Rust type. Applies the schema that the type declares. An acting user
-    /// cannot change the schema, and finds the collection only if the program has applied it.
+    /// The collection of a Rust type. Applies the schema that the type declares; from the second
+    /// time on that is known to be there, and nothing is read. An acting user cannot change the
+    /// schema, and finds the collection only if the program has applied it.
+    ///
+    /// An index that is new to a store with records has to be built before it is read:
+    /// [`Collection::to_build`] tells which.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
-        match self.session.program() {
-            Ok(_) => drop(self.apply(&T::schema()?).await?),
-            Err(_) => self.session.expect(&T::schema()?).await?,
+        let of = TypeId::of::<T>();
+        if !self.session.knows_type(of) {
+            let schema = T::schema()?;
+            match self.session.program() {
+                Ok(_) => drop(self.apply(&schema).await?),
+                Err(_) => self.session.expect(&schema).await?,
+            }
+            self.session.remember_type(of);
         }
         let session = self.session.with_members(T::members());
         Ok(Collection::new(session, T::COLLECTION, Origin::Type))

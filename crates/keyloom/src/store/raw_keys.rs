@@ -10,7 +10,7 @@ use super::owned_keys::content_text;
 use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Keyspace, Place, cell_bytes};
-use crate::query::{Asked, Binding, Cursor, Position, TAKE_MAX};
+use crate::query::{Asked, Binding, Cursor, IntoCursor, Position, TAKE_MAX};
 use crate::schema::{Loaded, Schema};
 use crate::session::Session;
 
@@ -116,10 +116,10 @@ impl RawList {
         self
     }
 
-    /// From where a cursor of the same list points.
+    /// From where a cursor of the same list points; `None` is the first page.
     #[must_use]
-    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
-        self.cursor = Some(cursor.to_string());
+    pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
+        self.cursor = cursor.into_cursor();
         self
     }
 

@@ -12,7 +12,7 @@ use super::asking::Asking;
 use super::record::Record;
 use crate::blocking::Runtime;
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::{Cursor, Page, Query};
+use crate::query::{IntoCursor, Page, Query};
 use crate::record::Document;
 use crate::store::{Collection, Stored};
 
@@ -162,27 +162,3 @@ impl<T: Record> Reads<T> for Keys {
         of.keys(&query).await
     }
 }
-
-/// A cursor, its text, or none of them.
-pub trait IntoCursor {
-    /// The cursor's text; `None` for the first page.
-    fn into_cursor(self) -> Option<String>;
-}
-
-impl<C: IntoCursor> IntoCursor for Option<C> {
-    fn into_cursor(self) -> Option<String> {
-        self.and_then(C::into_cursor)
-    }
-}
-
-macro_rules! cursors {
-    ($($kind:ty),*) => {$(
-        impl IntoCursor for $kind {
-            fn into_cursor(self) -> Option<String> {
-                Some(self.to_string())
-            }
-        }
-    )*};
-}
-
-cursors!(Cursor, &Cursor, String, &String, &str);

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answer::{Answer, IntoCursor};
+use super::answer::Answer;
+use super::pages::Pages;
 use super::record::Record;
 use super::values::Point;
 use crate::blocking::Runtime;
-use crate::query::{Near, Nearby, Page};
+use crate::query::{IntoCursor, Near, Nearby, Page};
 use crate::store::{Collection, Stored};
 
 /// A search around a place, nearest first.
@@ -60,5 +61,9 @@ impl<T: Record> Around<T> {
         let Around { of, runtime, near } = self;
         let near = near.take(records);
         Answer::new(runtime, async move { of.near(&near).await })
+    }
+    /// All pages, each of up to so many records, ever farther away.
+    pub fn pages(self, records: usize) -> Pages<Nearby<Stored<T>>> {
+        Pages::new(self.of.near_pages(&self.near.take(records)), &self.runtime)
     }
 }

@@ -5,12 +5,14 @@ use std::marker::PhantomData;
 
 use super::answer::{Answer, Documents, Keys, Paging, Records};
 use super::asking::Asking;
+use super::pages::Pages;
 use super::record::Record;
 use super::select::{Ordered, Prefixed, Selects, Timelike};
 use crate::key::Span;
-use crate::query::Order;
+use crate::query::{Order, Query};
+use crate::record::Document;
 use crate::schema::Test;
-use crate::store::Stored;
+use crate::store::{Collection, Stored};
 
 /// A query of the collection of `T`. `P` says what may still be added: [`Open`] before a segment
 /// that is neither fixed nor bounded, [`Ranged`] after a range, [`Settled`] when nothing is left.
@@ -149,6 +151,34 @@ impl<T: Record, P> Asked<T, P> {
     /// A page of keys. The records are not read.
     pub fn keys(&self, records: usize) -> Paging<T, Keys> {
         Paging::new(&self.asking, records)
+    }
+
+    /// All pages, each of up to so many records, one after the other.
+    pub fn pages(&self, records: usize) -> Pages<Stored<T>> {
+        self.all(records, Collection::pages)
+    }
+
+    /// As [`pages`](Self::pages), of records as they lie in the store.
+    pub fn document_pages(&self, records: usize) -> Pages<Document> {
+        self.all(records, Collection::document_pages)
+    }
+
+    /// As [`pages`](Self::pages), of keys. The records are not read.
+    pub fn key_pages(&self, records: usize) -> Pages<String> {
+        self.all(records, Collection::key_pages)
+    }
+
+    fn all<R>(
+        &self,
+        records: usize,
+        pages: impl Fn(&Collection<T>, &Query) -> crate::Pages<R>,
+    ) -> Pages<R> {
+        let Asking { of, runtime, .. } = &self.asking;
+        let pages = match self.asking.query() {
+            Ok(query) => pages(of, &query.take(records)),
+            Err(error) => pages(of, &Query::new()).refused(error),
+        };
+        Pages::new(pages, runtime)
     }
 
     /// The first record.

@@ -3,7 +3,7 @@
 //! | Rust | field | compared with |
 //! | --- | --- | --- |
 //! | `String`, `Box<str>`, `Arc<str>`, `Cow<str>` | text | `&str`, `String` |
-//! | `i8` … `i64`, `u8` … `u32` | integer | whole numbers, ranges |
+//! | `i8` … `i64`, `u8` … `u64`, `isize`, `usize` | integer | whole numbers of any type, ranges |
 //! | `f32`, `f64` | float | numbers, ranges |
 //! | `bool` | boolean | `bool` |
 //! | [`Timestamp`] | timestamp | [`Timestamp`], `i64`, ranges |
@@ -20,17 +20,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::select::Integer;
 use super::values::{DateTime, Id, Point, Timestamp, Uuid};
 use crate::schema::{CollectionDeclaration, FieldType, PointOf};
 
-/// The digits of an integer unless declared otherwise: every 64-bit number fits.
+/// The digits of an integer unless declared otherwise: every 64-bit number with a sign fits. Of
+/// `u64` and `usize` the upper half does not, and is refused where it would become part of a key.
 pub const DIGITS: u8 = 19;
 
 /// A Rust type that a declared field can have.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a field that keys can be made of",
-    note = "use a type of Keyloom, derive `Choice` for an enum, or say what it is in JSON: \
-            #[field(type = \"text\")]"
+    note = "whole numbers are `i8` to `i64`, `u8` to `u64`, `isize` and `usize`; an enum derives \
+            `Choice`; the guide lists all types",
+    note = "for another type say what it is in JSON: #[field(type = \"text\")]"
 )]
 pub trait Field {
     /// What queries compare the field with.
@@ -92,13 +95,16 @@ fields! {
     Box<str> => String, FieldType::Text;
     Arc<str> => String, FieldType::Text;
     Cow<'_, str> => String, FieldType::Text;
-    i8 => i64, FieldType::Integer { digits: DIGITS };
-    i16 => i64, FieldType::Integer { digits: DIGITS };
-    i32 => i64, FieldType::Integer { digits: DIGITS };
-    i64 => i64, FieldType::Integer { digits: DIGITS };
-    u8 => i64, FieldType::Integer { digits: DIGITS };
-    u16 => i64, FieldType::Integer { digits: DIGITS };
-    u32 => i64, FieldType::Integer { digits: DIGITS };
+    i8 => Integer, FieldType::Integer { digits: DIGITS };
+    i16 => Integer, FieldType::Integer { digits: DIGITS };
+    i32 => Integer, FieldType::Integer { digits: DIGITS };
+    i64 => Integer, FieldType::Integer { digits: DIGITS };
+    isize => Integer, FieldType::Integer { digits: DIGITS };
+    u8 => Integer, FieldType::Integer { digits: DIGITS };
+    u16 => Integer, FieldType::Integer { digits: DIGITS };
+    u32 => Integer, FieldType::Integer { digits: DIGITS };
+    u64 => Integer, FieldType::Integer { digits: DIGITS };
+    usize => Integer, FieldType::Integer { digits: DIGITS };
     f32 => f64, FieldType::Float;
     f64 => f64, FieldType::Float;
     bool => bool, FieldType::Boolean;

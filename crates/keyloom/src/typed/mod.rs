@@ -13,12 +13,13 @@ mod choice;
 mod expected;
 mod field;
 mod one;
+mod pages;
 mod record;
 mod select;
 mod values;
 mod ways;
 
-pub use answer::{Answer, Documents, IntoCursor, Keys, Paging, Reads, Records};
+pub use answer::{Answer, Documents, Keys, Paging, Reads, Records};
 pub use around::Around;
 pub use asked::{Asked, Open, Place, Ranged, Settled};
 pub use asking::Asking;
@@ -26,8 +27,11 @@ pub use choice::Choice;
 pub use expected::{Counted, Moment};
 pub use field::{Each, ElementSegment, Field, Segment};
 pub use one::One;
+pub use pages::Pages;
 pub use record::Record;
-pub use select::{Equals, Ordered, Prefixed, Selects, SortedText, Timelike};
+pub use select::{
+    Equals, Fraction, Integer, Ordered, Prefixed, Selects, SortedText, Timelike, Whole,
+};
 pub use values::{DateTime, Id, Point, Timestamp, Uuid};
 pub use ways::Ways;
 

@@ -76,7 +76,55 @@ impl From<SortedText> for Value {
     }
 }
 
-impl Ordered for i64 {}
+/// A whole number that a segment is asked for, of any of Rust's types up to 64 bits. One that no
+/// key of the segment can hold is refused when the query is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Integer(i128);
+
+impl From<Integer> for Value {
+    fn from(Integer(number): Integer) -> Self {
+        match u64::try_from(number) {
+            Ok(number) => number.into(),
+            // What is negative came from a type of 64 bits with a sign.
+            Err(_) => i64::try_from(number).unwrap_or(i64::MIN).into(),
+        }
+    }
+}
+
+/// Rust's types of whole numbers, up to 64 bits. One implementation for all of them lets a literal
+/// be asked for: `by_number(5)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a whole number that a key can hold, nor a range of such numbers",
+    note = "whole numbers are `i8` to `i64`, `u8` to `u64`, `isize` and `usize`"
+)]
+pub trait Whole: Into<Integer> {}
+
+/// Rust's types of numbers with a fraction.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number with a fraction, nor a range of such numbers",
+    note = "write `5.0` for `5`; the types are `f32` and `f64`"
+)]
+pub trait Fraction: Into<f64> {}
+
+impl Fraction for f32 {}
+impl Fraction for f64 {}
+
+macro_rules! integers {
+    ($($rust:ty),*) => {$(
+        impl Whole for $rust {}
+
+        impl From<$rust> for Integer {
+            fn from(number: $rust) -> Self {
+                // Every type in this list has at most 64 bits.
+                Integer(number as i128)
+            }
+        }
+    )*};
+}
+
+integers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+
+impl Ordered for Integer {}
 impl Ordered for f64 {
     fn into_bound(self) -> Value {
         asked_float(self)
@@ -96,14 +144,20 @@ impl Prefixed for DateTime {}
 
 macro_rules! values {
     ($($segment:ty: $($value:ty),* => $json:expr;)*) => {$($(
-        impl Equals<$segment> for $value {
+        value!([] $value, $segment, $json);
+    )*)*};
+}
+
+macro_rules! value {
+    ([$($bound:tt)*] $value:ty, $segment:ty, $json:expr) => {
+        impl<$($bound)*> Equals<$segment> for $value {
             fn into_value(self) -> Value {
                 let json: fn(Self) -> Value = $json;
                 json(self)
             }
         }
 
-        impl Selects<$segment> for $value {
+        impl<$($bound)*> Selects<$segment> for $value {
             type Then<Fixed, Ranged> = Fixed;
 
             fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Fixed
@@ -114,21 +168,21 @@ macro_rules! values {
                 asking.fix(Equals::<$segment>::into_value(self)).into()
             }
         }
-    )*)*};
+    };
 }
 
 values! {
     String: &str, String, &String => |text| Value::from(text.to_owned());
     SortedText: &str, String, &String => |text| Value::from(text.to_owned());
     bool: bool => Value::from;
-    i64: i8, i16, i32, i64, u8, u16, u32 => Value::from;
-    f64: f32 => |number| asked_float(number.into());
-    f64: f64 => asked_float;
     Timestamp: Timestamp, &Timestamp, i64 => |time| Value::from(time.to_owned());
     DateTime: DateTime, &DateTime, &str, String, &String => |time| Value::from(time.to_owned());
     Id: Id, &Id, &str, String, &String => |id| Value::from(id.to_owned());
     Uuid: Uuid, &Uuid, &str, String, &String => |id| Value::from(id.to_owned());
 }
+
+value!([N: Whole] N, Integer, |number| number.into().into());
+value!([N: Fraction] N, f64, |number| asked_float(number.into()));
 
 macro_rules! ranges {
     ($($range:ty: $self:ident => $lower:expr, $upper:expr;)*) => {$(

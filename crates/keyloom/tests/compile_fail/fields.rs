@@ -71,4 +71,16 @@ struct EndsNowhere {
     ends: Timestamp,
 }
 
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "block:{height}")]
+struct KeyOfTooManyBits {
+    height: u128,
+}
+
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "visit:{page}")]
+struct KeyOfCharacters {
+    page: Vec<char>,
+}
+
 fn main() {}

@@ -50,4 +50,30 @@ async fn a_key_of_an_array(approvals: &Collection<Approval>) {
     let _ = approvals.get(["ana"]).await;
 }
 
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "block:{height}")]
+#[index(size = "block:size:{size}:{height}")]
+#[index(share = "block:share:{share}:{height}")]
+struct Block {
+    height: u64,
+    size: usize,
+    share: f64,
+}
+
+fn text_for_a_number(blocks: &Collection<Block>) {
+    let _ = blocks.by_size().size("large");
+}
+
+fn a_number_of_too_many_bits(blocks: &Collection<Block>, size: u128) {
+    let _ = blocks.by_size().size(size);
+}
+
+fn a_range_of_texts_for_a_number(blocks: &Collection<Block>) {
+    let _ = blocks.by_size().size("1".."9");
+}
+
+fn a_whole_number_for_a_fraction(blocks: &Collection<Block>) {
+    let _ = blocks.by_share().share(1);
+}
+
 fn main() {}

@@ -78,6 +78,13 @@ async fn the_whole_page() -> Result<()> {
     let back = requests.page(&mine.clone().from_cursor(second.previous.unwrap())).await?;
     assert_eq!(back.records, first.records);
 
+    let mut all = requests.pages(&mine).records();
+    let mut titles = Vec::new();
+    while let Some(request) = all.next().await {
+        titles.push(request?["title"].clone());
+    }
+    assert_eq!(titles.len(), 40);
+
     let long = Query::new()
         .equal("requester", "ana")
         .filter("days", Test::AtLeast(json!(5)))

@@ -83,6 +83,41 @@ async fn what_is_written_and_read() -> keyloom::Result<()> {
     Ok(())
 }
 
+#[derive(Serialize, Deserialize, Record)]
+#[record(key = "approval:record:{id}", collection = "approval")]
+struct OlderApproval {
+    id: Id,
+    requester_id: String,
+    approver_id: String,
+    created_at: Timestamp,
+    code: String,
+    status: Status,
+}
+
+#[tokio::test]
+async fn what_is_to_be_built() -> keyloom::Result<()> {
+    use keyloom::Store;
+
+    let store = Store::open("memory:").await?;
+    let older = OlderApproval {
+        id: Id::new(),
+        requester_id: "ana".to_owned(),
+        approver_id: "ben".to_owned(),
+        created_at: Timestamp::now(),
+        code: "A-X7K9Q2".to_owned(),
+        status: Status::Pending,
+    };
+    store.collection::<OlderApproval>().await?.insert(&older).await?;
+
+    let approvals = store.collection::<Approval>().await?;
+    for (index, state) in approvals.to_build().await? {
+        println!("{index} is {state}");
+        store.build(approvals.name(), &index).await?;
+    }
+    assert_eq!(approvals.by_code("A-X7K9Q2").get().await?.unwrap().requester_id, "ana");
+    Ok(())
+}
+
 mod without_a_runtime {
     use keyloom::blocking::Store;
     use keyloom::{Error, Record, Result};

@@ -10,7 +10,7 @@ use super::sphere::{DISTANCE_M_MAX, Place};
 use crate::counted::reveal;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::asked::Asked;
-use crate::query::cursor::{self, Binding, Cursor};
+use crate::query::cursor::{self, Binding, Cursor, IntoCursor};
 use crate::query::page::Page;
 use crate::query::predicate::TAKE_MAX;
 use crate::record::Document;
@@ -31,7 +31,7 @@ pub struct Near {
     index: Option<String>,
     pub(super) take: usize,
     pub(super) limit: Option<usize>,
-    cursor: Option<String>,
+    pub(crate) cursor: Option<String>,
 }
 
 impl Near {
@@ -86,10 +86,10 @@ impl Near {
         self
     }
 
-    /// Goes on from the cursor of an earlier page of the same question.
+    /// Goes on from the cursor of an earlier page of the same question; `None` is the first page.
     #[must_use]
-    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
-        self.cursor = Some(cursor.to_string());
+    pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
+        self.cursor = cursor.into_cursor();
         self
     }
 

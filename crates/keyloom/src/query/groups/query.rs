@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::query::cursor::IntoCursor;
+
 /// The groups that a page holds unless told otherwise.
 const TAKE_DEFAULT: usize = 100;
 
@@ -51,10 +53,10 @@ impl GroupQuery {
         self
     }
 
-    /// Goes on from the cursor of an earlier page of the same question.
+    /// Goes on from the cursor of an earlier page of the same question; `None` is the first page.
     #[must_use]
-    pub fn from_cursor(mut self, cursor: impl ToString) -> Self {
-        self.cursor = Some(cursor.to_string());
+    pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
+        self.cursor = cursor.into_cursor();
         self
     }
 }
