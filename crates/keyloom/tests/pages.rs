@@ -307,9 +307,10 @@ fn a_blocking_store_gives_iterators() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let kinds = |error: Result<_>| error.err().unwrap().kind();
-        let refused: Vec<_> = approvals.pages(&query).map(|page| kinds(page.map(drop))).collect();
-        assert_eq!(refused, [ErrorKind::InvalidArgument]);
-        let refused = approvals.pages(&query).records().map(|record| kinds(record.map(drop)));
+        let refused = approvals.pages(&query).take(5).map(|page| kinds(page.map(drop)));
+        assert_eq!(refused.collect::<Vec<_>>(), [ErrorKind::InvalidArgument]);
+        let refused =
+            approvals.pages(&query).records().take(5).map(|record| kinds(record.map(drop)));
         assert_eq!(refused.collect::<Vec<_>>(), [ErrorKind::InvalidArgument]);
     });
 }
