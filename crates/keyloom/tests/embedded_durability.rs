@@ -484,6 +484,48 @@ async fn a_log_goes_on_where_it_was_after_a_reopen() {
     }
 }
 
+#[tokio::test]
+async fn a_log_that_was_made_from_a_copy_survives() {
+    let folder = tempfile::tempdir().unwrap();
+    let appending = |text: &str| Batch { append: Some(text.to_owned().into()), ..put(text, "v") };
+    let position = |number| Position::from_number(number).unwrap();
+    let mut next = 40;
+    for is_closed in [true, false, true] {
+        let store = Embedded::open(folder.path(), options()).unwrap();
+        let entries = [next.to_string().into(), (next + 1).to_string().into()];
+        store.extend_log(&Space::main(), position(next), &entries).await.unwrap();
+        let outcome = store.commit(appending(&(next + 2).to_string())).await.unwrap();
+        let Outcome::Committed(committed) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(committed.position, Some(position(next + 2)));
+        next += 3;
+        if is_closed {
+            store.close().await.unwrap();
+        }
+    }
+    let store = Embedded::open(folder.path(), options()).unwrap();
+    let slice = store.read_log(&Space::main(), position(40), 99, 9999).await.unwrap();
+    assert_eq!(slice.bounds, LogBounds { oldest: position(40), next: position(49) });
+    for (number, entry) in (40..49).zip(&slice.entries) {
+        assert_eq!(
+            (entry.position, &entry.bytes[..]),
+            (position(number), number.to_string().as_bytes())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_moment_holds_nothing_that_is_not_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, gate) = open_gated(folder.path());
+    store.commit(put("k", "durable")).await.unwrap();
+    let commit = hold(&store, &gate, put("k", "decided")).await;
+    let pinned = store.pin().await.unwrap();
+    gate.open();
+    commit.await.unwrap();
+    let found = pinned.get_one(&Space::main(), &address("k")).await.unwrap().unwrap();
+    assert_eq!(found.bytes().unwrap(), "durable");
+}
+
 /// Neither an entry nor the end of waiting for it shows before the sync.
 #[tokio::test]
 async fn nobody_reads_an_entry_that_is_not_durable() {

@@ -93,6 +93,7 @@ const NARROW: &[(&str, &str, &[&str])] = &[
 #[rustfmt::skip]
 const DRIVERS: &[(&str, &[&str])] = &[
     ("fjall",       &["engine/embedded/"]),
+    ("lsm_tree",    &["engine/embedded/stored.rs"]),
     ("quick_cache", &["engine/embedded/large.rs"]),
     ("xxhash_rust", &["engine/embedded/database.rs", "engine/embedded/torn.rs"]),
     ("jsonschema",  &["schema/body.rs"]),

@@ -129,6 +129,11 @@ impl Area {
         Ok(Area(Name::new(name, "")))
     }
 
+    /// An area by its name, Keyloom's own included: for names that were stored, or that only look.
+    pub(crate) fn known(name: &str) -> Result<Self> {
+        if name == Area::own().name() { Ok(Area::own()) } else { Area::new(name) }
+    }
+
     /// The area that collections share unless they declare one.
     pub fn default_area() -> Self {
         Area(Name::Fixed(""))

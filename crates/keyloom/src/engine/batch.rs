@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::address::{Address, ShowKey, Space, VALUE_BYTES_MAX};
 use super::capabilities::Capabilities;
 use super::cell::{Cell, Integers, Stamp};
-use super::log::{LOG_ENTRY_BYTES_MAX, Position, no_log};
+use super::log::{Position, check_entry};
 use super::places::Places;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -105,7 +105,8 @@ pub struct Batch {
     pub fence: Option<Fence>,
     /// What is asked, in the order in which a failed condition is reported.
     pub entries: Vec<Entry>,
-    /// What is appended to the log of the space, if anything: at most [`LOG_ENTRY_BYTES_MAX`],
+    /// What is appended to the log of the space, if anything: at most
+    /// [`LOG_ENTRY_BYTES_MAX`](super::LOG_ENTRY_BYTES_MAX) bytes,
     /// and only on an engine that keeps a log.
     pub append: Option<Bytes>,
 }
@@ -151,7 +152,7 @@ impl Batch {
             .with("engine", capabilities.engine));
         }
         if let Some(append) = &self.append {
-            check_append(append, capabilities)?;
+            check_entry(capabilities, append)?;
         }
         self.addresses().try_for_each(Address::check)?;
         if let Some(address) = self.repeated() {
@@ -183,20 +184,6 @@ impl Batch {
         let fence = self.fence.as_ref().map(|fence| &fence.address);
         fence.filter(|fence| places.find(&self.entries, fence).is_some())
     }
-}
-
-fn check_append(append: &Bytes, capabilities: &Capabilities) -> Result<()> {
-    if !capabilities.keeps_log {
-        return Err(no_log(capabilities.engine));
-    }
-    if append.len() > LOG_ENTRY_BYTES_MAX {
-        return Err(Error::new(
-            ErrorKind::LimitExceeded,
-            "an entry of the log has at most 8388608 bytes (8 MiB); change fewer records at once",
-        )
-        .with("bytes", append.len()));
-    }
-    Ok(())
 }
 
 fn check_effect(effect: &Effect) -> Result<()> {
@@ -314,7 +301,7 @@ impl Cause {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use super::super::{Area, Reading};
+    use super::super::{Area, LOG_ENTRY_BYTES_MAX, Reading};
     use super::*;
 
     const SMALL: Capabilities = Capabilities {
@@ -325,6 +312,7 @@ mod tests {
         adds_spread: 1,
         persistent: false,
         keeps_log: true,
+        pins: false,
     };
 
     const STAMP: Stamp = Stamp([7; Stamp::BYTES]);

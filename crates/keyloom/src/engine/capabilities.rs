@@ -28,4 +28,6 @@ pub struct Capabilities {
     pub persistent: bool,
     /// Whether batches may append to a log, whose positions follow the order of commits.
     pub keeps_log: bool,
+    /// Whether [`Engine::pin`](super::Engine::pin) gives the store as it is at one moment.
+    pub pins: bool,
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::address::Space;
+use super::capabilities::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The largest entry of a log, in bytes. An entry tells of all that its batch wrote, and a batch
@@ -97,6 +98,23 @@ impl LogBounds {
     pub(crate) const EMPTY: LogBounds =
         LogBounds { oldest: Position::FIRST, next: Position::FIRST };
 
+    /// Refuses a position that entries cannot be added at: any but the next one or, in a log without
+    /// entries, one beyond it.
+    pub(crate) fn check_extension(&self, space: &Space, at: Position) -> Result<()> {
+        let is_bare = self.oldest == self.next;
+        if at == self.next || (is_bare && at > self.next) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "entries can be added at the log's next position, or beyond it while it keeps none",
+        )
+        .with("space", space.name())
+        .with("position", at)
+        .with("oldest kept", self.oldest)
+        .with("next position", self.next))
+    }
+
     /// Refuses a position before the oldest that is kept.
     pub(crate) fn check(&self, space: &Space, from: Position) -> Result<()> {
         if from >= self.oldest {
@@ -152,6 +170,35 @@ impl Allowance {
         self.entries_left -= 1;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
     }
+}
+
+/// Refuses entries that no log takes, alone or together. Engines call it first in
+/// [`extend_log`](super::Engine::extend_log).
+pub(crate) fn check_entries(capabilities: &Capabilities, entries: &[Bytes]) -> Result<()> {
+    entries.iter().try_for_each(|entry| check_entry(capabilities, entry))?;
+    let bytes: usize = entries.iter().map(Bytes::len).sum();
+    if bytes <= capabilities.batch_bytes_max {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::LimitExceeded, "the entries of the log are too large for one call")
+        .with("bytes", bytes)
+        .with("bytes at most", capabilities.batch_bytes_max)
+        .with("engine", capabilities.engine))
+}
+
+/// Refuses an entry on an engine without a log, and one that is too large.
+pub(crate) fn check_entry(capabilities: &Capabilities, entry: &Bytes) -> Result<()> {
+    if !capabilities.keeps_log {
+        return Err(no_log(capabilities.engine));
+    }
+    if entry.len() > LOG_ENTRY_BYTES_MAX {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            "an entry of the log has at most 8388608 bytes (8 MiB); change fewer records at once",
+        )
+        .with("bytes", entry.len()));
+    }
+    Ok(())
 }
 
 /// The error for whatever has to do with a log, on an engine without one.

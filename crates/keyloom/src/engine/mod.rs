@@ -16,6 +16,7 @@ mod figure;
 mod log;
 mod memory;
 pub(crate) mod percent;
+mod pin;
 pub(crate) mod places;
 pub(crate) mod random;
 mod range;
@@ -42,7 +43,10 @@ pub use recipe::{Cut, Part, Recipe};
 pub use witness::{Evidence, Witness};
 pub use wrappers::{CommitFault, Injected, Metered, Mirror, Torn, Unreliable, Usage};
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use crate::error::Result;
 
@@ -91,6 +95,35 @@ pub trait Engine: Send + Sync + 'static {
         follow_in_two_steps(self, space, trails, limit, direction).await
     }
 
+    /// The areas of a space that hold a cell, in the order of their names; Keyloom's own is one of
+    /// them. A space that nothing was written to has none.
+    ///
+    /// On an engine that reads [`Reading::Validated`], an area whose only cells are being written or
+    /// removed meanwhile may be among them or not.
+    async fn areas(&self, _space: &Space) -> Result<Vec<Area>> {
+        Err(pin::no_areas(self.capabilities().engine))
+    }
+
+    /// The store as it is at this moment, in all spaces: an engine whose every answer, now and
+    /// later, is of the same moment, while writers of the store go on.
+    ///
+    /// It holds every batch that was acknowledged before the call, whole, and of each log what was
+    /// appended by then. It refuses to change anything with
+    /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly); nothing of such a call has happened. A
+    /// wait for its log to grow is refused likewise, since it never does. Pinned again, it gives
+    /// another handle to its own moment.
+    ///
+    /// The moment is released when the last handle is dropped or when it is closed, which leaves
+    /// the store open. Closing the store ends all its moments: their later calls fail with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A moment costs room for what writers replace
+    /// while it is held, so that it is held no longer than needed.
+    ///
+    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that cannot
+    /// ([`Capabilities::pins`]).
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        Err(pin::no_pin(self.capabilities().engine))
+    }
+
     /// Applies a batch: all conditions hold and all effects are applied, or nothing is.
     ///
     /// Conditions see every batch that was acknowledged before, and no effect of their own batch.
@@ -110,7 +143,7 @@ pub trait Engine: Send + Sync + 'static {
     /// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed). With an `entries_max` of 0
     /// nothing is read, and any position is good to learn the bounds.
     ///
-    /// This method and the two that follow fail with
+    /// This method and the three that follow fail with
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that keeps no log.
     async fn read_log(
         &self,
@@ -132,6 +165,23 @@ pub trait Engine: Send + Sync + 'static {
         _space: &Space,
         _before: Position,
         _entries_max: usize,
+    ) -> Result<LogBounds> {
+        Err(log::no_log(self.capabilities().engine))
+    }
+
+    /// Adds entries to the log of a space by themselves, one after the other from a position on, and
+    /// says what is kept then: how a log is made again from a copy of it.
+    ///
+    /// The position is the next one of the log. Where the log keeps no entry it may also be beyond
+    /// that, and the log begins there; without entries, that is all that happens. Any other position
+    /// is refused with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), since none
+    /// is given twice. Together the entries have at most [`Capabilities::batch_bytes_max`] bytes, and
+    /// all are added or none is.
+    async fn extend_log(
+        &self,
+        _space: &Space,
+        _at: Position,
+        _entries: &[Bytes],
     ) -> Result<LogBounds> {
         Err(log::no_log(self.capabilities().engine))
     }

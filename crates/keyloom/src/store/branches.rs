@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::raw_keys::{RawKeys, area_named};
-use crate::engine::{Direction, EngineExt, Range, ShowKey, after_prefix, successor};
+use super::raw_keys::RawKeys;
+use crate::engine::{Area, Direction, EngineExt, Range, ShowKey, after_prefix, successor};
 use crate::error::Result;
 use crate::index::{cell_bytes, tally_range};
 
@@ -67,7 +67,7 @@ impl RawKeys {
         options: &BranchOptions,
     ) -> Result<Branches> {
         let prefix = prefix.as_ref();
-        let area = area_named(area)?;
+        let area = Area::known(area)?;
         let mut left = Range::prefix(area.clone(), Bytes::copy_from_slice(prefix));
         if let Some(after) = &options.after {
             left.start = left.start.max(behind(after, prefix, options));

@@ -165,9 +165,9 @@ impl RawKeys {
         let cursor = list.cursor.as_deref();
         let after = cursor.map(|text| Cursor::open(text, &binding)).transpose()?;
         let after =
-            after.map(|at| Ok::<_, Error>((area_named(&at.indexes)?, at.key))).transpose()?;
+            after.map(|at| Ok::<_, Error>((Area::known(&at.indexes)?, at.key))).transpose()?;
         let wanted = match &list.area {
-            Some(name) => vec![area_named(name)?],
+            Some(name) => vec![Area::known(name)?],
             None => areas(&loaded.schema).into_iter().collect(),
         };
         let mut keys: Vec<RawKey> = Vec::new();
@@ -201,7 +201,7 @@ impl RawKeys {
 
     /// One key, with what it holds.
     pub async fn get(&self, area: &str, key: impl AsRef<[u8]>) -> Result<Option<RawKey>> {
-        let address = Address::new(area_named(area)?, Bytes::copy_from_slice(key.as_ref()));
+        let address = Address::new(Area::known(area)?, Bytes::copy_from_slice(key.as_ref()));
         let loaded = self.session.loaded().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
         let cell = self.session.engine.get_one(&self.session.space, &address).await?;
@@ -229,11 +229,6 @@ fn areas(schema: &Schema) -> BTreeSet<Area> {
         areas.extend(collection.indexes.values().map(|index| index.area.clone()));
     }
     areas
-}
-
-/// An area by its name, Keyloom's own included.
-pub(super) fn area_named(name: &str) -> Result<Area> {
-    if name == Area::own().name() { Ok(Area::own()) } else { Area::new(name) }
 }
 
 fn raw(keyspace: &Keyspace, area: &Area, key: Bytes, cell: &Cell, with_value: bool) -> RawKey {

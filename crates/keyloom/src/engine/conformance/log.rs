@@ -7,8 +7,8 @@ use bytes::Bytes;
 use tokio::sync::Barrier;
 
 use super::super::{
-    Batch, Committed, Condition, Engine, EngineExt, Entry, LOG_ENTRY_BYTES_MAX, LogBounds,
-    LogEntry, Outcome, Position, Space,
+    Area, Batch, Committed, Condition, Direction, Engine, EngineExt, Entry, LOG_ENTRY_BYTES_MAX,
+    LogBounds, LogEntry, Outcome, Position, Range, Space,
 };
 use super::runner::{Check, checks};
 use super::subject::{Subject, add, at, at_once, bytes_of, only_if, put, refused, space, when};
@@ -37,6 +37,10 @@ fn with_log() -> Vec<Check> {
         the_order_is_the_order_of_commits,
         entries_and_cells_show_together,
         readers_miss_and_repeat_nothing,
+        a_log_is_made_again_from_a_copy,
+        a_log_is_extended_at_its_end_only,
+        extensions_have_the_limits_of_entries,
+        waiting_ends_with_an_extension,
         waiting_ends_with_the_next_entry,
         waiting_is_for_one_space,
         waiting_ends_with_the_store,
@@ -82,6 +86,7 @@ async fn an_engine_without_a_log_says_so(it: Subject) {
     refused(it.engine.commit(appending("e", vec![put(at("k"), "v")])).await, unsupported);
     refused(it.engine.read_log(&space(), Position::FIRST, 1, 1).await, unsupported);
     refused(it.engine.trim_log(&space(), Position::FIRST, 1).await, unsupported);
+    refused(it.engine.extend_log(&space(), Position::FIRST, &[]).await, unsupported);
     refused(it.engine.wait_log(&space(), Position::FIRST).await, unsupported);
     assert_eq!(it.everything().await, [], "a refused batch changed something");
 }
@@ -333,6 +338,74 @@ async fn readers_miss_and_repeat_nothing(it: Subject) {
     }));
     tokio::join!(writers, readers);
     assert_eq!(bounds(&it).await.1, total + 1);
+}
+
+fn texts(numbers: std::ops::Range<u64>) -> Vec<Bytes> {
+    numbers.map(|number| number.to_string().into()).collect()
+}
+
+async fn extended(it: &Subject, at: u64, entries: &[Bytes]) -> (u64, u64) {
+    let extended = it.engine.extend_log(&space(), position(at), entries).await;
+    let LogBounds { oldest, next } = extended.expect("the log is extended");
+    assert_eq!((oldest.number(), next.number()), bounds(it).await);
+    (oldest.number(), next.number())
+}
+
+/// A log that begins late, in several pieces, goes on where the copy ends.
+async fn a_log_is_made_again_from_a_copy(it: Subject) {
+    assert_eq!(extended(&it, 1, &[]).await, (1, 1));
+    assert_eq!(extended(&it, 7, &[]).await, (7, 7), "a log of which all was trimmed");
+    assert_eq!(extended(&it, 7, &texts(7..9)).await, (7, 9));
+    assert_eq!(extended(&it, 9, &[]).await, (7, 9));
+    assert_eq!(extended(&it, 9, &texts(9..12)).await, (7, 12));
+    let committed = append(&*it.engine, appending("12", vec![put(at("k"), "v")])).await;
+    assert_eq!(committed.position, Some(position(12)));
+    assert_eq!(extended(&it, 13, &texts(13..14)).await, (7, 14));
+    for (number, entry) in (7..).zip(whole_log(&*it.engine, &space()).await) {
+        assert_eq!(
+            (entry.position, &entry.bytes[..]),
+            (position(number), number.to_string().as_bytes())
+        );
+    }
+    refused(it.engine.read_log(&space(), position(6), 1, 1).await, ErrorKind::LogTrimmed);
+    let other = Space::new("other").expect("a name");
+    assert_eq!(it.engine.log_bounds(&other).await.expect("bounds"), LogBounds::EMPTY);
+    assert_eq!(it.keys(&Range::all(Area::default_area()), Direction::Forward).await, ["k"]);
+}
+
+async fn a_log_is_extended_at_its_end_only(it: Subject) {
+    append_many(&it, 3).await;
+    for wrong in [1, 2, 3, 5, 100, u64::MAX] {
+        for entries in [&[][..], &texts(0..2)] {
+            let refusal = it.engine.extend_log(&space(), position(wrong), entries).await;
+            let error = refused(refusal, ErrorKind::InvalidArgument);
+            assert_eq!(error.context_value("next position"), Some("4"));
+        }
+    }
+    it.engine.trim_log(&space(), position(9), 9).await.expect("trimming succeeds");
+    refused(it.engine.extend_log(&space(), position(3), &[]).await, ErrorKind::InvalidArgument);
+    assert_eq!(bounds(&it).await, (4, 4), "no position is given twice");
+    assert_eq!(extended(&it, 9, &texts(9..10)).await, (9, 10));
+}
+
+async fn extensions_have_the_limits_of_entries(it: Subject) {
+    let too_large = Bytes::from(vec![7; LOG_ENTRY_BYTES_MAX + 1]);
+    let limit = ErrorKind::LimitExceeded;
+    refused(it.engine.extend_log(&space(), position(1), &[too_large]).await, limit);
+    let large = Bytes::from(vec![7; LOG_ENTRY_BYTES_MAX]);
+    let most = it.engine.capabilities().batch_bytes_max / LOG_ENTRY_BYTES_MAX;
+    let too_many = vec![large.clone(); most + 1];
+    refused(it.engine.extend_log(&space(), position(1), &too_many).await, limit);
+    assert_eq!(bounds(&it).await, (1, 1));
+    assert_eq!(extended(&it, 1, &[large]).await, (1, 2));
+}
+
+async fn waiting_ends_with_an_extension(it: Subject) {
+    let engine = it.engine.clone();
+    let waiter = tokio::spawn(async move { engine.wait_log(&space(), Position::FIRST).await });
+    tokio::task::yield_now().await;
+    extended(&it, 5, &texts(5..6)).await;
+    assert_eq!(waiter.await.expect("no panic").expect("waiting succeeds"), position(6));
 }
 
 async fn waiting_ends_with_the_next_entry(it: Subject) {

@@ -21,6 +21,7 @@
     reason = "a suite of checks fails by panicking, as tests do"
 )]
 
+mod areas;
 mod batches;
 mod cells;
 mod close;
@@ -33,6 +34,7 @@ mod limits;
 mod log;
 mod model;
 mod outcomes;
+mod pins;
 mod randomised;
 mod ranges;
 mod runner;
@@ -73,6 +75,7 @@ where
 fn every_check() -> Vec<Check> {
     [
         cells::checks(),
+        areas::checks(),
         ranges::checks(),
         batches::checks(),
         conditions::checks(),
@@ -83,6 +86,7 @@ fn every_check() -> Vec<Check> {
         witnesses::checks(),
         concurrency::checks(),
         isolation::checks(),
+        pins::checks(),
         outcomes::checks(),
         randomised::checks(),
         close::checks(),

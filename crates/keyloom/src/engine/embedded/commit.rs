@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::super::{LogBounds, Position, Space};
@@ -29,7 +30,7 @@ use super::group::{Change, Group, Verdict};
 use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
 use super::recent::Recent;
-use super::view::{Published, View, closed};
+use super::view::{Moment, Published, View, closed};
 use crate::error::{Error, Result};
 
 /// Bounds of a group, so that one slow sync cannot let the next group grow without end. A group
@@ -43,6 +44,8 @@ pub(super) enum Request {
     Commit(Ask),
     /// Trim a log.
     Trim(Trim),
+    /// Add entries to a log.
+    Extend(Extend),
     /// Finish, release the store, and say how that went.
     Close(oneshot::Sender<Result<()>>),
 }
@@ -52,6 +55,14 @@ pub(super) struct Trim {
     pub(super) space: Space,
     pub(super) before: Position,
     pub(super) entries_max: usize,
+    pub(super) reply: oneshot::Sender<Result<LogBounds>>,
+}
+
+/// A log to add entries to, and whom to answer.
+pub(super) struct Extend {
+    pub(super) space: Space,
+    pub(super) at: Position,
+    pub(super) entries: Vec<Bytes>,
     pub(super) reply: oneshot::Sender<Result<LogBounds>>,
 }
 
@@ -127,6 +138,7 @@ impl CommitThread {
                         next = other;
                     }
                     Request::Trim(trim) => self.trim(trim),
+                    Request::Extend(extend) => self.extend(extend),
                     Request::Close(closer) => return self.finish(Some(closer)),
                 }
             }
@@ -197,11 +209,30 @@ impl CommitThread {
         before: Position,
         entries_max: usize,
     ) -> Result<LogBounds> {
+        self.change_log(|moment| log::trim(moment, space, before, entries_max))
+    }
+
+    fn extend(&mut self, extend: Extend) {
+        let Extend { space, at, entries, reply } = extend;
+        let extended = self.change_log(|moment| log::extend(moment, &space, at, &entries));
+        if extended.is_ok() {
+            self.positions.forget(&space);
+            self.view.bells().ring(&space);
+        }
+        answer(reply, extended);
+    }
+
+    /// Changes nothing but a log, by itself.
+    fn change_log(
+        &mut self,
+        change: impl FnOnce(&Moment<'_>) -> Result<(LogBounds, Changes)>,
+    ) -> Result<LogBounds> {
         if let Some(fault) = &self.fault {
             return Err(fault.kept_from_writing());
         }
-        let moment = self.view.moment()?;
-        let (bounds, changes) = log::trim(&moment, space, before, entries_max)?;
+        let view = Arc::clone(&self.view);
+        let moment = view.moment()?;
+        let (bounds, changes) = change(&moment)?;
         let commit = moment.commit() + 1;
         drop(moment);
         self.apply(commit, &[], &changes).map_err(|fault| {
@@ -276,6 +307,7 @@ impl CommitThread {
             match request {
                 Request::Commit(ask) => ask.answer(Err(closed())),
                 Request::Trim(trim) => answer(trim.reply, Err(closed())),
+                Request::Extend(extend) => answer(extend.reply, Err(closed())),
                 Request::Close(closer) => closers.push(closer),
             }
         }

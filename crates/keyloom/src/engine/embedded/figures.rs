@@ -46,6 +46,7 @@ pub(super) fn figures(work: &Work, view: &View, folder: &Path) -> Vec<Figure> {
         let (records, lists) = view.caches().bytes();
         let (record_hits, list_hits) = view.caches().hits();
         let (hits, misses) = record_hits.read();
+        all.push(Figure::count("held moments", view.pins() as u64));
         all.extend([
             Figure::bytes("record cache", records),
             Figure::count("record cache hits", hits),

@@ -68,6 +68,23 @@ pub(super) fn stored_range(space: &Space, range: &Range) -> StoredRange {
     StoredRange { start, end, prefix_bytes }
 }
 
+/// The lowest key that a cell of the space can have in fjall, and the lowest above all of them.
+pub(super) fn stored_space(space: &Space) -> (Vec<u8>, Vec<u8>) {
+    let name = space.name().as_bytes();
+    // No name holds 01.
+    ([name, &[0]].concat(), [name, &[1]].concat())
+}
+
+/// The area of a key of the space.
+pub(super) fn area_of(space: &Space, stored_key: &[u8]) -> Result<Area> {
+    let rest = stored_key.get(space.name().len() + 1..).unwrap_or_default();
+    let name = rest.split(|byte| *byte == 0).next().and_then(|name| str::from_utf8(name).ok());
+    name.and_then(|name| Area::known(name).ok()).ok_or_else(|| {
+        Error::new(ErrorKind::Corrupt, "the area of a stored cell cannot be understood")
+            .with("stored key", ShowKey(stored_key))
+    })
+}
+
 /// The length of a cell of bytes, as it is stored.
 pub(super) fn stored_bytes(bytes: &[u8]) -> usize {
     HEADER_BYTES + bytes.len()

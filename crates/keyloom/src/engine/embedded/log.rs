@@ -13,11 +13,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use fjall::Readable;
 
 use super::super::log::Allowance;
-use super::super::{LogBounds, LogEntry, LogSlice, Position, ShowKey, Space};
-use super::fault;
+use super::super::{LogBounds, LogEntry, LogSlice, Position, ShowKey, Space, successor};
+use super::stored::Rows;
 use super::view::Moment;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -52,31 +51,31 @@ pub(super) fn bounds(moment: &Moment<'_>, space: &Space) -> Result<LogBounds> {
 }
 
 fn oldest(moment: &Moment<'_>, space: &Space) -> Result<Position> {
-    let (snapshot, stored) = moment.stored();
     let key = stored_key(space, BEGINNING);
-    match snapshot.get(stored, &key).map_err(fault::reading)? {
+    match moment.stored().get(&key)? {
         Some(value) => read_position(&key, &value),
         None => Ok(Position::FIRST),
     }
 }
 
 fn next(moment: &Moment<'_>, space: &Space, oldest: Position) -> Result<Position> {
-    let (snapshot, stored) = moment.stored();
-    let (first, last) = (stored_key(space, oldest.number()), stored_key(space, u64::MAX));
-    match snapshot.range(stored, first..=last).next_back() {
+    match from(moment, space, oldest).next_back().transpose()? {
         None => Ok(oldest),
-        Some(guard) => {
-            let key = guard.key().map_err(fault::reading)?;
-            Ok(read_position(&key, &key)?.next())
-        }
+        Some((key, _)) => Ok(read_position(&key, &key)?.next()),
     }
+}
+
+/// The stored entries from a position on.
+fn from(moment: &Moment<'_>, space: &Space, position: Position) -> Rows {
+    let last = stored_key(space, u64::MAX);
+    moment.stored().range(&stored_key(space, position.number()), &successor(&last))
 }
 
 /// Entries from a position on.
 pub(super) fn read(
     moment: &Moment<'_>,
     space: &Space,
-    from: Position,
+    position: Position,
     mut allowance: Allowance,
 ) -> Result<LogSlice> {
     let bounds = bounds(moment, space)?;
@@ -84,15 +83,12 @@ pub(super) fn read(
     if !allowance.is_left() {
         return Ok(LogSlice { bounds, entries });
     }
-    bounds.check(space, from)?;
-    let (snapshot, stored) = moment.stored();
-    let (first, last) = (stored_key(space, from.number()), stored_key(space, u64::MAX));
-    let mut found = snapshot.range(stored, first..=last);
+    bounds.check(space, position)?;
+    let mut found = from(moment, space, position);
     while allowance.is_left() {
-        let Some(guard) = found.next() else { break };
-        let (key, bytes) = guard.into_inner().map_err(fault::reading)?;
+        let Some((key, bytes)) = found.next().transpose()? else { break };
         allowance.take(bytes.len());
-        entries.push(LogEntry { position: read_position(&key, &key)?, bytes: bytes.into() });
+        entries.push(LogEntry { position: read_position(&key, &key)?, bytes });
     }
     Ok(LogSlice { bounds, entries })
 }
@@ -115,6 +111,27 @@ pub(super) fn trim(
     Ok((LogBounds { oldest: end, next }, changes))
 }
 
+/// The changes that add entries to a log from a position on, and what is kept after them.
+pub(super) fn extend(
+    moment: &Moment<'_>,
+    space: &Space,
+    at: Position,
+    entries: &[Bytes],
+) -> Result<(LogBounds, Changes)> {
+    let bounds = bounds(moment, space)?;
+    bounds.check_extension(space, at)?;
+    let mut changes = Changes::new();
+    let mut oldest = bounds.oldest;
+    if at > bounds.next {
+        oldest = at;
+        let beginning = Bytes::copy_from_slice(&at.number().to_be_bytes());
+        changes.push((stored_key(space, BEGINNING), Some(beginning)));
+    }
+    let added = (at.number()..).zip(entries);
+    changes.extend(added.map(|(number, entry)| (stored_key(space, number), Some(entry.clone()))));
+    Ok((LogBounds { oldest, next: at.plus(entries.len() as u64) }, changes))
+}
+
 /// What is written: keys with their values, or `None` where they are removed.
 pub(super) type Changes = Vec<(Bytes, Option<Bytes>)>;
 
@@ -122,6 +139,13 @@ pub(super) type Changes = Vec<(Bytes, Option<Bytes>)>;
 /// commit thread has it, since nobody else gives positions.
 #[derive(Debug, Default)]
 pub(super) struct Positions(HashMap<Space, Position>);
+
+impl Positions {
+    /// Has the next append look where the log ends.
+    pub(super) fn forget(&mut self, space: &Space) {
+        self.0.remove(space);
+    }
+}
 
 /// What the batches of a group append.
 pub(super) struct Appends<'p> {

@@ -6,7 +6,8 @@
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
 //! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
-//! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them, with
+//! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them as
+//! [`stored`], for a moment that is [`pinned`] also later, with
 //! [`cache`] (of [`small`] cells and [`large`] ones) and [`stretches`] in front, and [`log`] is what
 //! batches append. Writers hear of it by way of [`answer`]. Keys go all this way with their hashes:
 //! [`hashed`].
@@ -29,10 +30,12 @@ mod large;
 mod layout;
 mod log;
 mod options;
+mod pinned;
 mod prepare;
 mod recent;
 mod runway;
 mod small;
+mod stored;
 mod stretches;
 mod torn;
 mod unflushed;
@@ -44,22 +47,24 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
-use super::log::Allowance;
+use super::log::{Allowance, check_entries};
 use super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Address, Area, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 use answer::{Answerer, Ask};
-use commit::{CommitThread, Request, Trim};
+use commit::{CommitThread, Extend, Request, Trim};
 use database::Database;
 use figures::{Work, figures};
 use folder::Folder;
+use pinned::Pinned;
 use prepare::Prepared;
 use view::{Caches, Published, View, closed};
 
@@ -105,6 +110,7 @@ impl Embedded {
                 adds_spread: 1,
                 persistent: true,
                 keeps_log: true,
+                pins: true,
             },
             view,
             requests,
@@ -158,6 +164,14 @@ impl Engine for Embedded {
         trails.iter().map(|trail| moment.follow(space, trail, limit, direction)).collect()
     }
 
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        self.view.moment()?.areas(space)
+    }
+
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        Ok(Arc::new(Pinned::new(&self.capabilities, self.view.pin()?)))
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
         let prepared = Box::new(Prepared::new(batch, &self.view.moment()?));
@@ -190,6 +204,21 @@ impl Engine for Embedded {
         let (reply, answer) = oneshot::channel();
         self.requests
             .send(Request::Trim(Trim { space: space.clone(), before, entries_max, reply }))
+            .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
+        answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
+    }
+
+    async fn extend_log(
+        &self,
+        space: &Space,
+        at: Position,
+        entries: &[Bytes],
+    ) -> Result<LogBounds> {
+        check_entries(&self.capabilities, entries)?;
+        let (reply, answer) = oneshot::channel();
+        let (space, entries) = (space.clone(), entries.to_vec());
+        self.requests
+            .send(Request::Extend(Extend { space, at, entries, reply }))
             .map_err(|_| self.unanswered(Fate::DidNotHappen))?;
         answer.await.unwrap_or_else(|_| Err(self.unanswered(Fate::MayHaveHappened)))
     }

@@ -3,24 +3,24 @@
 //! Reads run on the caller's thread. They share the snapshot by counting references, hold no
 //! lock while they read, and never wait for a writer.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::{Buf, Bytes};
-use fjall::{Keyspace, Readable, Snapshot};
+use fjall::Keyspace;
 
 use super::super::bell::Bells;
 use super::super::{
-    Address, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
+    Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
 };
 use super::cache::RecordCache;
 use super::database::{Database, tables_lack};
-use super::fault;
 use super::group::Change;
 use super::hashed::KeyRef;
 use super::hits::Hits;
 use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
 use super::options::Options;
+use super::stored::Stored;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
 use super::unflushed::Marks;
 use crate::error::{Error, ErrorKind, Result};
@@ -30,6 +30,8 @@ pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
     caches: Caches,
     bells: Bells,
+    /// The moments that somebody holds. They end with this view.
+    pins: Mutex<Vec<Weak<View>>>,
 }
 
 /// What is kept in memory beside the snapshots.
@@ -51,6 +53,11 @@ impl Caches {
             stretch_hits: Hits::default(),
             hasher: KeyHasher::default(),
         }
+    }
+
+    /// Caches that keep nothing.
+    fn none() -> Self {
+        Caches::new(&Options::default().record_cache_bytes(0).list_cache_bytes(0))
     }
 
     /// How many bytes the cached records and the cached lists take.
@@ -76,22 +83,50 @@ impl Caches {
 pub(super) struct Published {
     /// How many groups were published before it since the store was opened.
     pub(super) commit: u64,
-    snapshot: Snapshot,
+    stored: Stored,
+    unflushed: Option<Unflushed>,
+}
+
+/// What tells that a cell is absent without a look into memory.
+struct Unflushed {
     cells: Keyspace,
-    unflushed: Marks,
+    marks: Marks,
 }
 
 impl Published {
     /// All that was written so far.
     pub(super) fn new(commit: u64, database: &Database) -> Self {
         let (snapshot, cells) = (database.snapshot(), database.cells().clone());
-        Published { commit, snapshot, cells, unflushed: database.unflushed() }
+        let unflushed = Unflushed { cells: cells.clone(), marks: database.unflushed() };
+        let stored = Stored::Latest { snapshot, cells };
+        Published { commit, stored, unflushed: Some(unflushed) }
     }
 }
 
 impl View {
     pub(super) fn new(first: Published, caches: Caches) -> Self {
-        View { published: RwLock::new(Some(Arc::new(first))), caches, bells: Bells::default() }
+        let (published, bells) = (RwLock::new(Some(Arc::new(first))), Bells::default());
+        View { published, caches, bells, pins: Mutex::default() }
+    }
+
+    /// The moment at which to read, as a view of its own that stays at it. It ends when this one is
+    /// closed. No cache is filled by whoever reads it: mostly that is all of a store, once.
+    pub(super) fn pin(&self) -> Result<Arc<View>> {
+        // Whoever closes this view comes before, and there is no moment any more, or after, and
+        // finds this one among the others.
+        let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let Published { commit, stored, .. } = &*self.moment()?.published;
+        let held = Published { commit: *commit, stored: stored.hold()?, unflushed: None };
+        let pinned = Arc::new(View::new(held, Caches::none()));
+        pins.retain(|pin| pin.strong_count() > 0);
+        pins.push(Arc::downgrade(&pinned));
+        Ok(pinned)
+    }
+
+    /// How many moments somebody holds.
+    pub(super) fn pins(&self) -> usize {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        pins.iter().filter_map(Weak::upgrade).filter(|pin| !pin.is_closed()).count()
     }
 
     /// The moment at which to read.
@@ -111,10 +146,12 @@ impl View {
         drop(last);
     }
 
-    /// Ends all reading.
+    /// Ends all reading, also of moments that are held.
     pub(super) fn close(&self) {
         let last = self.published.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(last);
+        let pins = std::mem::take(&mut *self.pins.lock().unwrap_or_else(PoisonError::into_inner));
+        pins.iter().filter_map(Weak::upgrade).for_each(|pin| pin.close());
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -157,8 +194,8 @@ impl Moment<'_> {
     }
 
     /// What fjall has, past the caches.
-    pub(super) fn stored(&self) -> (&Snapshot, &Keyspace) {
-        (&self.published.snapshot, &self.published.cells)
+    pub(super) fn stored(&self) -> &Stored {
+        &self.published.stored
     }
 
     /// What gives stored keys their hashes.
@@ -194,17 +231,17 @@ impl Moment<'_> {
 
     /// The cell at a stored key as it is stored, from fjall.
     pub(super) fn load_past_caches(&self, stored_key: &[u8]) -> Result<Option<Bytes>> {
-        let Published { snapshot, cells, .. } = &*self.published;
-        let loaded = snapshot.get(cells, stored_key).map_err(fault::reading)?;
-        Ok(loaded.map(Bytes::from))
+        self.stored().get(stored_key)
     }
 
     /// The same, of a cell that mostly is not there, and for those who will ask whether it has changed
     /// since this moment: if it has, the answer may be `None` though it was there. The tables are
     /// looked at as they are now, and a merge takes out what a later batch has removed.
     pub(super) fn load_if_unchanged(&self, key: KeyRef<'_>) -> Result<Option<Bytes>> {
-        let Published { cells, unflushed, .. } = &*self.published;
-        if !unflushed.may_have(key.hash) && tables_lack(cells, key.bytes)? {
+        if let Some(Unflushed { cells, marks }) = &self.published.unflushed
+            && !marks.may_have(key.hash)
+            && tables_lack(cells, key.bytes)?
+        {
             return Ok(None);
         }
         self.load_past_caches(key.bytes)
@@ -220,6 +257,18 @@ impl Moment<'_> {
                 self.load_at(&buffer)
             })
             .collect()
+    }
+
+    /// The areas of a space, each found by one look behind the one before.
+    pub(super) fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        let (mut start, end) = layout::stored_space(space);
+        let mut areas = Vec::new();
+        while let Some((stored_key, _)) = self.stored().range(&start, &end).next().transpose()? {
+            let area = layout::area_of(space, &stored_key)?;
+            start = layout::stored_range(space, &Range::all(area.clone())).end;
+            areas.push(area);
+        }
+        Ok(areas)
     }
 
     /// The rows of one range.
@@ -376,18 +425,17 @@ impl Moment<'_> {
             kept.rows().take(limit).try_for_each(|(stored_key, stored)| row(stored_key, stored))?;
             return Ok(kept.key_beyond(limit));
         }
-        let Published { snapshot, cells, .. } = &*self.published;
-        let mut found = snapshot.range(cells, &place.start[..]..&place.end[..]);
+        let mut found = self.stored().range(&place.start, &place.end);
         let mut next = || match direction {
             Direction::Forward => found.next(),
             Direction::Backward => found.next_back(),
         };
         for _ in 0..limit {
-            let Some(guard) = next() else { return Ok(None) };
-            let (stored_key, stored) = guard.into_inner().map_err(fault::reading)?;
-            row(stored_key.into(), stored.into())?;
+            let Some(found) = next() else { return Ok(None) };
+            let (stored_key, stored) = found?;
+            row(stored_key, stored)?;
         }
-        next().map(|guard| guard.key().map(Bytes::from).map_err(fault::reading)).transpose()
+        Ok(next().transpose()?.map(|(stored_key, _)| stored_key))
     }
 
     fn keep(

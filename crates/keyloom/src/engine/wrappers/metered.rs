@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::super::decide::integers_bytes;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Content, Direction, Engine, Figure, Link, LogBounds,
+    Address, Area, Batch, Capabilities, Cell, Content, Direction, Engine, Figure, Link, LogBounds,
     LogSlice, Outcome, Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::Result;
@@ -32,9 +33,12 @@ pub struct Usage {
     pub entries_written: u64,
     /// The keys and contents of these entries.
     pub bytes_written: u64,
-    /// Calls that read or trim a log, or wait for it, those that failed included.
+    /// Calls that list areas or pin a moment, those that failed included. What is read at a moment
+    /// is counted as what is read of the store.
+    pub other_calls: u64,
+    /// Calls that read, trim or extend a log, or wait for it, those that failed included.
     pub log_calls: u64,
-    /// What batches that were committed have appended to logs.
+    /// What batches that were committed have appended to logs, and what was added by itself.
     pub log_entries_written: u64,
     /// The bytes of these entries.
     pub log_bytes_written: u64,
@@ -48,7 +52,7 @@ impl Usage {
 
     /// All calls.
     pub fn round_trips(&self) -> u64 {
-        self.reads() + self.commits + self.log_calls
+        self.reads() + self.commits + self.other_calls + self.log_calls
     }
 
     fn read_cell(&mut self, cell: &Cell) {
@@ -145,6 +149,17 @@ impl Engine for Metered {
         Ok(found)
     }
 
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        self.count().other_calls += 1;
+        self.inner.areas(space).await
+    }
+
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        self.count().other_calls += 1;
+        let inner = self.inner.pin().await?;
+        Ok(Arc::new(Metered { inner, usage: self.usage.clone() }))
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         self.count().commits += 1;
         let written = batch.entries.iter().filter(|entry| entry.effect.is_some());
@@ -181,6 +196,21 @@ impl Engine for Metered {
     ) -> Result<LogBounds> {
         self.count().log_calls += 1;
         self.inner.trim_log(space, before, entries_max).await
+    }
+
+    async fn extend_log(
+        &self,
+        space: &Space,
+        at: Position,
+        entries: &[Bytes],
+    ) -> Result<LogBounds> {
+        self.count().log_calls += 1;
+        let bounds = self.inner.extend_log(space, at, entries).await?;
+        let mut usage = self.count();
+        usage.log_entries_written += entries.len() as u64;
+        usage.log_bytes_written += entries.iter().map(|entry| entry.len() as u64).sum::<u64>();
+        drop(usage);
+        Ok(bounds)
     }
 
     async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
@@ -238,13 +268,24 @@ mod tests {
         metered.read_log(&Space::main(), Position::FIRST, 1, 1).await.unwrap();
         metered.trim_log(&Space::main(), Position::FIRST, 1).await.unwrap();
         metered.wait_log(&Space::main(), Position::FIRST).await.unwrap();
+        metered.extend_log(&Space::main(), Position::FIRST.next(), &["xy".into()]).await.unwrap();
         let logged = Usage {
-            log_calls: 3,
-            log_entries_written: 1,
-            log_bytes_written: 5,
+            log_calls: 4,
+            log_entries_written: 2,
+            log_bytes_written: 7,
             ..Usage::default()
         };
         assert_eq!(metered.take(), Usage { commits: 1, ..logged });
+
+        metered.areas(&Space::main()).await.unwrap();
+        let pinned = metered.pin().await.unwrap();
+        pinned.get(&Space::main(), &[at("r:1")]).await.unwrap();
+        let read = Usage { gets: 1, cells_read: 1, bytes_read: 6, ..Usage::default() };
+        assert_eq!(
+            metered.take(),
+            Usage { other_calls: 2, ..read },
+            "a moment counts with its store"
+        );
 
         let asked = [at("r:1"), at("missing"), at("n"), at("r:1")];
         metered.get(&Space::main(), &asked).await.unwrap();

@@ -4,11 +4,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::RwLock;
 
 use super::super::log::no_log;
+use super::super::pin::no_pin;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Address, Area, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -41,6 +43,7 @@ impl Mirror {
             adds_spread: a.adds_spread.max(b.adds_spread),
             persistent: a.persistent && b.persistent,
             keeps_log: a.keeps_log && b.keeps_log,
+            pins: a.pins && b.pins,
         };
         Mirror { capabilities, pair: Arc::new(Pair { left, right, turn: RwLock::new(()) }) }
     }
@@ -166,6 +169,26 @@ impl Engine for Mirror {
         )
     }
 
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        let Pair { left, right, turn } = &*self.pair;
+        let _no_commit = turn.read().await;
+        same(&format!("areas of {space:?}"), left.areas(space).await, right.areas(space).await)
+    }
+
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        if !self.capabilities.pins {
+            return Err(no_pin(self.capabilities.engine));
+        }
+        let Pair { left, right, turn } = &*self.pair;
+        let _no_commit = turn.read().await;
+        match (left.pin().await, right.pin().await) {
+            (Ok(left), Ok(right)) => Ok(Arc::new(Mirror::new(left, right))),
+            (left, right) => same("pin", left.map(drop), right.map(drop)).and_then(|()| {
+                Err(Error::new(ErrorKind::Internal, "two engines failed to pin and did not"))
+            }),
+        }
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
         let pair = self.pair.clone();
@@ -208,6 +231,23 @@ impl Engine for Mirror {
             let question = format!("trim the log of {space:?} before {before}, by {entries_max}");
             let left = pair.left.trim_log(&space, before, entries_max).await;
             same(&question, left, pair.right.trim_log(&space, before, entries_max).await)
+        })
+        .await
+    }
+
+    async fn extend_log(
+        &self,
+        space: &Space,
+        at: Position,
+        entries: &[Bytes],
+    ) -> Result<LogBounds> {
+        self.check_log()?;
+        let (pair, space, entries) = (self.pair.clone(), space.clone(), entries.to_vec());
+        to_the_end(async move {
+            let _alone = pair.turn.write().await;
+            let question = format!("extend the log of {space:?} at {at} by {}", entries.len());
+            let left = pair.left.extend_log(&space, at, &entries).await;
+            same(&question, left, pair.right.extend_log(&space, at, &entries).await)
         })
         .await
     }

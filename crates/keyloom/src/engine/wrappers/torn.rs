@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, EngineExt, Figure, Outcome, Range,
+    Address, Area, Batch, Capabilities, Cell, Direction, Engine, EngineExt, Figure, Outcome, Range,
     Reading, Row, Space, Stretch,
 };
 use crate::error::Result;
@@ -49,6 +49,8 @@ impl Torn {
             reading: Reading::Validated,
             // A log shows with its batch, and here a batch shows cell by cell.
             keeps_log: false,
+            // A moment would have to hold what is hidden as well.
+            pins: false,
             adds_spread: 4,
             ..inner.capabilities().clone()
         };
@@ -253,6 +255,18 @@ impl Engine for Torn {
             yield_now().await;
         }
         Ok(stretches)
+    }
+
+    /// Also those whose cells do not all show yet, or still show.
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        let _no_commit = self.turn.read().await;
+        let mut areas = self.inner.areas(space).await?;
+        let hidden = self.hidden().get(space).cloned().unwrap_or_default();
+        let shown = hidden.into_iter().filter(|(_, cell)| cell.is_some());
+        areas.extend(shown.map(|(address, _)| address.area));
+        areas.sort_unstable();
+        areas.dedup();
+        Ok(areas)
     }
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {

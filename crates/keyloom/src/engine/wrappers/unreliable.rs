@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::super::random::Random;
 use super::super::{
-    Address, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
+    Address, Area, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
@@ -49,7 +50,7 @@ pub struct Injected {
 /// without a script it changes nothing. Closing never fails.
 pub struct Unreliable {
     inner: Arc<dyn Engine>,
-    dice: Mutex<Dice>,
+    dice: Arc<Mutex<Dice>>,
 }
 
 struct Dice {
@@ -69,7 +70,7 @@ impl Unreliable {
             script: VecDeque::new(),
             injected: Injected::default(),
         };
-        Unreliable { inner, dice: Mutex::new(dice) }
+        Unreliable { inner, dice: Arc::new(Mutex::new(dice)) }
     }
 
     /// What becomes of the next commits, in order and before the rate decides again. Reads are
@@ -164,6 +165,18 @@ impl Engine for Unreliable {
         self.inner.follow(space, trails, limit, direction).await
     }
 
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        self.before_read()?;
+        self.inner.areas(space).await
+    }
+
+    /// The moment fails as the store does.
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        self.before_read()?;
+        let inner = self.inner.pin().await?;
+        Ok(Arc::new(Unreliable { inner, dice: self.dice.clone() }))
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
         // A batch that breaks a limit never leaves the process, so that no network can lose it.
         batch.check(self.capabilities())?;
@@ -199,6 +212,16 @@ impl Engine for Unreliable {
     ) -> Result<LogBounds> {
         self.before_read()?;
         self.inner.trim_log(space, before, entries_max).await
+    }
+
+    async fn extend_log(
+        &self,
+        space: &Space,
+        at: Position,
+        entries: &[Bytes],
+    ) -> Result<LogBounds> {
+        self.before_read()?;
+        self.inner.extend_log(space, at, entries).await
     }
 
     async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {

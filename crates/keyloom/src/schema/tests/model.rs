@@ -139,6 +139,7 @@ fn the_worst_batch_is_counted_and_compared_with_the_engine() {
         batch_entries_max: 25,
         batch_bytes_max: 1 << 20,
         keeps_log: false,
+        pins: false,
         adds_spread: 1,
         persistent: false,
     };

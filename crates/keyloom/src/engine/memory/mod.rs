@@ -1,0 +1,233 @@
+//! The engine that keeps everything in this process, for tests, caches and trials.
+
+mod pinned;
+mod state;
+
+use std::num::NonZeroU64;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::bell::Bells;
+use super::decide::{Decision, decide, writes};
+use super::log::check_entries;
+use super::{
+    Address, Area, Batch, Capabilities, Cause, Cell, Committed, Condition, Direction, Engine, Link,
+    LogBounds, LogSlice, Outcome, Position, Range, Reading, Rejection, Row, Space, Stretch, Trail,
+};
+use crate::error::{Error, ErrorKind, Result};
+use pinned::Pins;
+use state::State;
+
+/// An engine in memory. It reads snapshots, and forgets everything when it is dropped.
+///
+/// One lock guards all cells: a read holds it shared from its first cell to its last, and a
+/// commit holds it alone from its first check to its last write, so that every answer is of one
+/// moment. No call waits for anything else.
+///
+/// A [pinned moment](Engine::pin) shares everything with the store. The first write to an area
+/// while a moment is held copies the map of that area, which takes as long as it has cells, and
+/// so does the first append for a log.
+#[derive(Debug)]
+pub struct Memory {
+    capabilities: Capabilities,
+    store: RwLock<Open>,
+    bells: Bells,
+    pins: Pins,
+    /// One in so many commits that rest on something unchanged is refused.
+    conflicts_every: Option<NonZeroU64>,
+}
+
+/// What the lock guards.
+#[derive(Debug, Default)]
+struct Open {
+    state: State,
+    /// How many commits rested on something unchanged, while conflicts are asked for.
+    guarded_commits: u64,
+    is_closed: bool,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        let capabilities = Capabilities {
+            engine: "memory",
+            reading: Reading::Snapshot,
+            batch_entries_max: 10_000,
+            batch_bytes_max: 64 * 1024 * 1024,
+            adds_spread: 1,
+            persistent: false,
+            keeps_log: true,
+            pins: true,
+        };
+        let (store, bells, pins) = (RwLock::default(), Bells::default(), Pins::default());
+        Memory { capabilities, store, bells, pins, conflicts_every: None }
+    }
+
+    /// The same store, in which one of so many commits that rest on a record as it was read is
+    /// refused, as if another writer had been faster. In memory writers hardly ever meet, so that
+    /// a program's tests do not show what it does when they do; with this they show it, and
+    /// always at the same commits. With 1 no such commit would ever succeed.
+    #[must_use]
+    pub fn with_conflicts(self, every: NonZeroU64) -> Self {
+        Memory { conflicts_every: Some(every), ..self }
+    }
+
+    /// Writes are applied after everything was decided and cannot panic half-way, so that a
+    /// poisoned lock still guards whole batches.
+    fn read(&self) -> Result<RwLockReadGuard<'_, Open>> {
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
+        if store.is_closed { Err(closed()) } else { Ok(store) }
+    }
+
+    fn write(&self) -> Result<RwLockWriteGuard<'_, Open>> {
+        let store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        if store.is_closed { Err(closed()) } else { Ok(store) }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::new()
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store was closed")
+}
+
+impl Open {
+    /// The refusal of a commit that rests on something unchanged, if it is this one's turn. What
+    /// Keyloom keeps for itself in the area `~` has its own rules.
+    fn conflict(&mut self, batch: &Batch, every: NonZeroU64) -> Option<Rejection> {
+        let entry = batch.entries.iter().position(|entry| {
+            matches!(entry.condition, Some(Condition::Unchanged(_)))
+                && entry.address.area != Area::own()
+        })?;
+        self.guarded_commits += 1;
+        let found = self.state.cell(&batch.space, &batch.entries[entry].address).cloned();
+        (self.guarded_commits % every == 0)
+            .then_some(Rejection { cause: Cause::Condition { entry }, found })
+    }
+}
+
+#[async_trait]
+impl Engine for Memory {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
+        addresses.iter().try_for_each(Address::check)?;
+        Ok(self.read()?.state.get(space, addresses))
+    }
+
+    async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        Ok(self.read()?.state.scan(space, ranges, limit, direction))
+    }
+
+    async fn follow(
+        &self,
+        space: &Space,
+        trails: &[Trail<'_>],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Link>>> {
+        Ok(self.read()?.state.follow(space, trails, limit, direction))
+    }
+
+    async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
+        Ok(self.read()?.state.areas(space))
+    }
+
+    async fn pin(&self) -> Result<Arc<dyn Engine>> {
+        let store = self.read()?;
+        // Still under the lock: whoever closes the store next ends this moment too.
+        Ok(self.pins.add(&self.capabilities, store.state.clone()))
+    }
+
+    async fn commit(&self, mut batch: Batch) -> Result<Outcome> {
+        batch.check(&self.capabilities)?;
+        let mut store = self.write()?;
+        let space = batch.space.clone();
+        let append = batch.append.take();
+        let mut decision =
+            decide(&batch, |_, address| Ok(store.state.cell(&space, address).cloned()))?;
+        if let (Decision::Apply(_), Some(every)) = (&decision, self.conflicts_every)
+            && let Some(rejection) = store.conflict(&batch, every)
+        {
+            decision = Decision::Reject(rejection);
+        }
+        Ok(match decision {
+            Decision::Apply(integers) => {
+                store.state.apply(&space, writes(batch, &integers));
+                let position = append.map(|bytes| store.state.append(&space, bytes));
+                drop(store);
+                if position.is_some() {
+                    self.bells.ring(&space);
+                }
+                Outcome::Committed(Committed { integers, position })
+            }
+            Decision::Reject(rejection) => Outcome::Rejected(rejection),
+        })
+    }
+
+    async fn read_log(
+        &self,
+        space: &Space,
+        from: Position,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Result<LogSlice> {
+        self.read()?.state.read_log(space, from, entries_max, bytes_max)
+    }
+
+    async fn trim_log(
+        &self,
+        space: &Space,
+        before: Position,
+        entries_max: usize,
+    ) -> Result<LogBounds> {
+        let mut store = self.write()?;
+        store.state.trim_log(space, before, entries_max);
+        Ok(store.state.log_bounds(space))
+    }
+
+    async fn extend_log(
+        &self,
+        space: &Space,
+        at: Position,
+        entries: &[Bytes],
+    ) -> Result<LogBounds> {
+        check_entries(&self.capabilities, entries)?;
+        let mut store = self.write()?;
+        store.state.extend_log(space, at, entries)?;
+        let bounds = store.state.log_bounds(space);
+        drop(store);
+        self.bells.ring(space);
+        Ok(bounds)
+    }
+
+    async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
+        self.bells
+            .wait(space, || {
+                let next = self.read()?.state.log_bounds(space).next;
+                Ok((next > beyond).then_some(next))
+            })
+            .await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        self.pins.end();
+        self.bells.end();
+        Ok(())
+    }
+}
