@@ -54,6 +54,9 @@ pub(crate) fn tell_applied(schema: &Schema, applied: &Applied) {
     for change in applied.changes.iter().filter(|change| change.class != Class::Kept) {
         note(&format!("schema: {change}"));
     }
+    for misfits in &applied.misfits {
+        note(&format!("warning: {misfits}; they stay, and `keyloom verify` tells all of them"));
+    }
     for warning in schema.warnings() {
         note(&format!("warning: {warning}"));
     }

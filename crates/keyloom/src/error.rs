@@ -210,6 +210,12 @@ impl Error {
         self.0.context.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
+    /// Whether both tell of the same failure, word for word.
+    pub(crate) fn says_the_same_as(&self, other: &Error) -> bool {
+        (self.0.kind, self.0.message, &self.0.context)
+            == (other.0.kind, other.0.message, &other.0.context)
+    }
+
     /// The first value of that name in the context.
     pub fn context_value(&self, name: &str) -> Option<&str> {
         self.context().find(|(found, _)| *found == name).map(|(_, value)| value)

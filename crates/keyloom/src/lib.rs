@@ -55,8 +55,8 @@ pub use record::{Document, Version};
 pub use schema::{
     Access, AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
     CounterDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration,
-    Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
-    Test, TestDeclaration, Warning,
+    Illegal, IndexDeclaration, IndexState, LogDeclaration, Misfit, Misfits, PointOf, Schema,
+    SchemaDeclaration, Test, TestDeclaration, Warning,
 };
 pub use session::Clock;
 pub use store::{

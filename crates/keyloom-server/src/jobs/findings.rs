@@ -21,10 +21,10 @@ pub(super) fn finding(found: &Finding) -> Value {
 
 /// How many findings there are of each kind.
 pub(super) fn counts(found: &FindingCounts) -> Value {
-    let FindingCounts { missing, dangling, wrong, drifted, unreadable, unknown } = *found;
+    let FindingCounts { missing, dangling, wrong, drifted, unreadable, misfit, unknown } = *found;
     json!({
         "missing": missing, "dangling": dangling, "wrong": wrong, "drifted": drifted,
-        "unreadable": unreadable, "unknown": unknown,
+        "unreadable": unreadable, "misfit": misfit, "unknown": unknown,
     })
 }
 

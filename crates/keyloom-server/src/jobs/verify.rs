@@ -42,6 +42,7 @@ fn count(counts: &mut FindingCounts, found: &Finding) {
         FindingKind::Wrong => &mut counts.wrong,
         FindingKind::Drifted => &mut counts.drifted,
         FindingKind::Unreadable => &mut counts.unreadable,
+        FindingKind::Misfit => &mut counts.misfit,
         // A kind that this server does not know yet is told by its finding.
         _ => &mut counts.unknown,
     };

@@ -18,6 +18,8 @@ pub enum FindingKind {
     Drifted,
     /// A record or an entry that cannot be read, or that does not fit its own key.
     Unreadable,
+    /// A record with a value that its declaration does not allow, or without one that it wants.
+    Misfit,
     /// A key in the range of a declared template that belongs to none.
     Unknown,
 }
@@ -30,6 +32,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Wrong => "wrong",
             FindingKind::Drifted => "drifted",
             FindingKind::Unreadable => "unreadable",
+            FindingKind::Misfit => "misfit",
             FindingKind::Unknown => "unknown",
         })
     }
@@ -86,6 +89,8 @@ pub struct FindingCounts {
     pub drifted: u64,
     /// Records and entries that cannot be read.
     pub unreadable: u64,
+    /// Records that do not fit their declaration.
+    pub misfit: u64,
     /// Keys that belong to no template.
     pub unknown: u64,
 }
@@ -93,7 +98,9 @@ pub struct FindingCounts {
 impl FindingCounts {
     /// All kinds together.
     pub fn total(&self) -> u64 {
-        self.missing + self.dangling + self.wrong + self.drifted + self.unreadable + self.unknown
+        let FindingCounts { missing, dangling, wrong, drifted, unreadable, misfit, unknown } =
+            *self;
+        missing + dangling + wrong + drifted + unreadable + misfit + unknown
     }
 
     /// How many of one kind.
@@ -104,6 +111,7 @@ impl FindingCounts {
             FindingKind::Wrong => self.wrong,
             FindingKind::Drifted => self.drifted,
             FindingKind::Unreadable => self.unreadable,
+            FindingKind::Misfit => self.misfit,
             FindingKind::Unknown => self.unknown,
         }
     }
@@ -115,6 +123,7 @@ impl FindingCounts {
             FindingKind::Wrong => &mut self.wrong,
             FindingKind::Drifted => &mut self.drifted,
             FindingKind::Unreadable => &mut self.unreadable,
+            FindingKind::Misfit => &mut self.misfit,
             FindingKind::Unknown => &mut self.unknown,
         } += 1;
     }
@@ -122,10 +131,11 @@ impl FindingCounts {
 
 impl fmt::Display for FindingCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FindingCounts { missing, dangling, wrong, drifted, unreadable, misfit, unknown } = self;
         write!(
             f,
-            "{} missing, {} dangling, {} wrong, {} drifted, {} unreadable, {} unknown",
-            self.missing, self.dangling, self.wrong, self.drifted, self.unreadable, self.unknown
+            "{missing} missing, {dangling} dangling, {wrong} wrong, {drifted} drifted, \
+             {unreadable} unreadable, {misfit} misfit, {unknown} unknown"
         )
     }
 }

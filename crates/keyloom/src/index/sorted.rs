@@ -8,8 +8,9 @@ use super::counter_cells::CounterCell;
 use super::pair::{Pair, Sight, Verdict, owner};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Cell, Row};
+use crate::record::misfits;
 use crate::schema::{Collection, Index, Loaded};
-use crate::write::{Image, entry_value, read_record, stored_keys_of};
+use crate::write::{Image, entry_value, read_record, stored_keys_of, stored_refusal_of};
 
 /// The keys of a chunk, by what there is to be done about them.
 #[derive(Default)]
@@ -42,11 +43,10 @@ impl Sorted {
             return;
         };
         let image = Image { key: &row.key, value: &value, text: &text };
+        let mut fits = misfits(collection, &value).is_empty();
         for index in complete_indexes(loaded, collection) {
-            let Ok(keys) = stored_keys_of(collection, index, &value) else {
-                self.suspects.push(unfit(row.key));
-                return;
-            };
+            fits &= stored_refusal_of(collection, index, &value).is_none();
+            let Ok(keys) = stored_keys_of(collection, index, &value) else { continue };
             self.halves.extend(keys.into_iter().map(|entry| Half::Record {
                 pair: Pair {
                     collection: collection.clone(),
@@ -56,6 +56,9 @@ impl Sorted {
                 },
                 value: entry_value(index, image),
             }));
+        }
+        if !fits {
+            self.suspects.push(unfit(row.key));
         }
     }
 

@@ -9,8 +9,9 @@ use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner};
 use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, ShowKey};
+use crate::record::misfits;
 use crate::schema::{Collection, Index, IndexState, Loaded};
-use crate::write::{read_record, stored_keys_of};
+use crate::write::{read_record, stored_refusal_of};
 
 /// What may be wrong.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(super) enum Suspect {
     Stale(Pair),
     /// An entry that may name no record.
     Nameless { collection: Arc<Collection>, index: Arc<Index>, key: Bytes },
-    /// A record that may not be one, or that may not fit an index.
+    /// A record that may not be one, or that may not fit an index or its declaration.
     Record { collection: Arc<Collection>, key: Bytes },
     /// A cell of a history that may be wrong, or that no record may lead to.
     History { witnesses: Vec<Address> },
@@ -151,15 +152,15 @@ fn of_pair(kind: FindingKind, pair: &Pair, reason: String) -> Finding {
     }
 }
 
-/// Why a record is none, or does not fit an index that is ready.
+/// Why a record is none, does not fit an index that is ready, or does not fit its declaration.
 fn unfit(
     loaded: &Loaded,
     collection: &Arc<Collection>,
     key: &Bytes,
     cell: &Cell,
 ) -> Option<Finding> {
-    let finding = |index: Option<String>, reason| Finding {
-        kind: FindingKind::Unreadable,
+    let finding = |kind, index: Option<String>, reason| Finding {
+        kind,
         collection: Some(collection.name.clone()),
         index,
         area: collection.area.name().to_owned(),
@@ -170,12 +171,19 @@ fn unfit(
     };
     let value = match read_record(collection, key, cell) {
         Ok((value, _)) => value,
-        Err(reason) => return Some(finding(None, reason)),
+        Err(reason) => return Some(finding(FindingKind::Unreadable, None, reason)),
     };
-    complete_indexes(loaded, collection).find_map(|index| {
-        let error = stored_keys_of(collection, index, &value).err()?;
-        Some(finding(Some(index.name.clone()), format!("it does not fit the index: {error}")))
-    })
+    let obstructed = complete_indexes(loaded, collection).find_map(|index| {
+        let error = stored_refusal_of(collection, index, &value)?;
+        let reason = format!("it does not fit the index: {error}");
+        Some(finding(FindingKind::Unreadable, Some(index.name.clone()), reason))
+    });
+    let misfit = || {
+        let all = misfits(collection, &value);
+        let reason = || format!("it does not fit its declaration: {}", all.join("; "));
+        (!all.is_empty()).then(|| finding(FindingKind::Misfit, None, reason()))
+    };
+    obstructed.or_else(misfit)
 }
 
 /// The indexes that every record must have its entries in.

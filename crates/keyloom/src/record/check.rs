@@ -1,12 +1,14 @@
 //! What a record must fulfil before it is written.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::engine::VALUE_BYTES_MAX;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::DEPTH_MAX;
-use crate::key::{Kind, Template, shortened};
-use crate::schema::{Collection, Field, FieldKind, Verdict};
+use crate::json::{DEPTH_MAX, same_value};
+use crate::key::{Kind, Path, Template, shortened};
+use crate::schema::{Collection, Field, FieldKind, Verdict, Violation};
 
 /// What the history writes about a version besides the record: two keys and a user, escaped.
 const HISTORY_BYTES: usize = 16 * 1024;
@@ -23,6 +25,17 @@ pub(crate) enum Passage {
 /// Refuses a record that is not an object, lacks a required field, has a declared field of
 /// another type, breaks the body schema, or is too deep.
 pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
+    check(collection, None, record)
+}
+
+/// The same for a record that is to take the place of another one. What was declared over records
+/// that do not fit must not keep these from being changed elsewhere: a fault that the other one
+/// has just so is let be. See decision 49.
+pub(crate) fn check_over(collection: &Collection, old: &Value, record: &Value) -> Result<()> {
+    check(collection, Some(old), record)
+}
+
+fn check(collection: &Collection, old: Option<&Value>, record: &Value) -> Result<()> {
     let refuse = |message| {
         Error::new(ErrorKind::InvalidRecord, message).with("collection", &collection.name)
     };
@@ -30,24 +43,39 @@ pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
         return Err(refuse("a record is a JSON object"));
     }
     check_depth(collection, record)?;
-    let faults = collection.fields.values().filter_map(|field| {
-        let error = check_field(field, record).err()?;
-        Some((field, error))
-    });
-    if let Some(error) = all_told(collection, faults) {
+    if let Some(error) = all_told(collection, faults(collection, old, record)) {
         return Err(error);
     }
-    let violations =
-        collection.body.as_ref().map(|body| body.violations(record)).unwrap_or_default();
+    let violations = violations(collection, old, record);
     if violations.is_empty() {
         return Ok(());
     }
-    Err(violations.into_iter().fold(
-        refuse("the record breaks its body schema"),
-        |error, violation| {
-            error.with("problem", format_args!("{}: {}", violation.at, violation.message))
-        },
-    ))
+    Err(violations.iter().fold(refuse("the record breaks its body schema"), |error, violation| {
+        error.with("problem", violation)
+    }))
+}
+
+/// Everything about a record in the store that its declaration does not allow, each in words.
+pub(crate) fn misfits(collection: &Collection, record: &Value) -> Vec<String> {
+    let fields = faults(collection, None, record).map(|(field, fault)| told(field, &fault));
+    let broken = violations(collection, None, record);
+    fields.chain(broken.iter().map(Violation::to_string)).collect()
+}
+
+/// The fields of a record that have a fault, unless the record before it has just the same.
+fn faults<'f>(
+    collection: &'f Collection,
+    old: Option<&'f Value>,
+    record: &'f Value,
+) -> impl Iterator<Item = (&'f Field, Error)> {
+    collection.fields.values().filter_map(move |field| {
+        let fault = check_field(field, old, record).err()?;
+        Some((field, fault))
+    })
+}
+
+fn violations(collection: &Collection, old: Option<&Value>, record: &Value) -> Vec<Violation> {
+    collection.body.as_ref().map(|body| body.violations(old, record)).unwrap_or_default()
 }
 
 /// How many further fields an error tells, so that it stays readable.
@@ -60,15 +88,17 @@ fn all_told<'f>(
 ) -> Option<Error> {
     let (field, first) = faults.next()?;
     let first = locate(first, collection, field);
-    Some(faults.take(ALSO_MAX).fold(first, |error, (field, also)| {
-        let reason = also.context_value("reason").unwrap_or(also.message());
-        match also.context_value("value") {
-            Some(value) => {
-                error.with("also", format_args!("{}: {reason}; it is {value}", field.path))
-            }
-            None => error.with("also", format_args!("{}: {reason}", field.path)),
-        }
-    }))
+    let also = faults.take(ALSO_MAX);
+    Some(also.fold(first, |error, (field, also)| error.with("also", told(field, &also))))
+}
+
+/// A fault of a field in a few words.
+fn told(field: &Field, fault: &Error) -> String {
+    let reason = fault.context_value("reason").unwrap_or(fault.message());
+    match fault.context_value("value") {
+        Some(value) => format!("{}: {reason}; it is {value}", field.path),
+        None => format!("{}: {reason}", field.path),
+    }
 }
 
 /// Adds where a refused value would have gone.
@@ -84,23 +114,59 @@ pub(crate) fn with_indexes_of(error: Error, collection: &Collection, field: &str
     users.fold(error, |error, index| error.with("index", &index.name))
 }
 
-fn check_field(field: &Field, record: &Value) -> Result<()> {
-    let missing = || {
-        Error::new(ErrorKind::InvalidRecord, "a required field is missing")
-            .with("field", &field.path)
+fn check_field(field: &Field, old: Option<&Value>, record: &Value) -> Result<()> {
+    if field.path.star().is_some() {
+        return check_elements(field, old, record);
+    }
+    let fault = match field.value(record) {
+        Some(value) => check_value(field, value).err(),
+        None if field.required => Some(
+            Error::new(ErrorKind::InvalidRecord, "a required field is missing")
+                .with("field", &field.path),
+        ),
+        None => None,
     };
-    if field.path.star().is_none() {
-        return match field.value(record) {
-            Some(value) => check_value(field, value),
-            None if field.required => Err(missing()),
-            None => Ok(()),
-        };
+    match fault {
+        Some(fault) if !old.is_some_and(|old| has_same(field, old, record)) => Err(fault),
+        _ => Ok(()),
     }
-    let mut present = field.path.all(record).filter(|value| !value.is_null()).peekable();
-    if field.required && present.peek().is_none() {
-        return Err(missing());
+}
+
+/// Whether a change leaves the value at a path alone; the whole array or map where the path leads
+/// into one.
+pub(crate) fn leaves_alone(collection: &Collection, path: &Path, old: &Value, new: &Value) -> bool {
+    let path = path.star().unwrap_or_else(|| path.clone());
+    match collection.fields.get(&path) {
+        Some(field) => has_same(field, old, new),
+        None => path.get(old) == path.get(new),
     }
-    present.try_for_each(|value| check_value(field, &value))
+}
+
+/// Whether two records have the same value in a field, or neither has one.
+fn has_same(field: &Field, old: &Value, new: &Value) -> bool {
+    if let FieldKind::RecordPoint { lat, lon } = &field.kind {
+        return [lat, lon].into_iter().all(|name| old.get(name) == new.get(name));
+    }
+    match (field.value(old), field.value(new)) {
+        (Some(old), Some(new)) => same_value(old, new),
+        (old, new) => old.is_none() && new.is_none(),
+    }
+}
+
+/// Checks the elements of an array or a map. Each that does not fit must be one that the old
+/// record has too.
+fn check_elements(field: &Field, old: Option<&Value>, record: &Value) -> Result<()> {
+    let elements = |record| field.path.all(record).filter(|value| !value.is_null());
+    let mut known: Option<Vec<Cow<'_, Value>>> = None;
+    for value in elements(record) {
+        let Err(fault) = check_value(field, &value) else { continue };
+        let known = known.get_or_insert_with(|| old.into_iter().flat_map(elements).collect());
+        match known.iter().position(|known| same_value(known, &value)) {
+            Some(place) => drop(known.swap_remove(place)),
+            None => return Err(fault),
+        }
+    }
+    Ok(())
 }
 
 fn check_value(field: &Field, value: &Value) -> Result<()> {
@@ -136,8 +202,9 @@ pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
         .with("bytes", text.len()))
 }
 
-/// Holds a change of a record against the declared transitions. A field that was absent before
-/// may take any value; one that has a value cannot lose it, which would be a way around them.
+/// Holds a change of a record against the declared transitions. A field that was absent before, or
+/// had a value from before they were declared, may take any value; one that has a declared value
+/// cannot lose it, which would be a way around them.
 pub(crate) fn check_transitions(
     collection: &Collection,
     old: &Value,
@@ -146,7 +213,8 @@ pub(crate) fn check_transitions(
     let mut passage = Passage::Allowed;
     for field in collection.fields.values() {
         let Some(transitions) = &field.transitions else { continue };
-        let Some(from) = text_at(field, old) else { continue };
+        let from = text_at(field, old).filter(|from| is_declared(field, from));
+        let Some(from) = from else { continue };
         let to = text_at(field, new);
         match transitions.check(from, to) {
             Verdict::Allowed => {}
@@ -167,6 +235,14 @@ pub(crate) fn check_transitions(
 
 fn text_at<'v>(field: &Field, record: &'v Value) -> Option<&'v str> {
     field.path.get(record)?.as_str()
+}
+
+/// Whether the value is one that the field declares.
+fn is_declared(field: &Field, value: &str) -> bool {
+    match &field.kind {
+        FieldKind::Key(Kind::Enum { values }) => values.iter().any(|declared| declared == value),
+        _ => true,
+    }
 }
 
 /// Refuses JSON that is deeper than a record may be, without going deeper itself.

@@ -11,7 +11,10 @@ mod version;
 mod whole;
 
 pub(crate) use carry_over::{Carried, carry_over};
-pub(crate) use check::{Passage, check_new, check_size, check_transitions, with_indexes_of};
+pub(crate) use check::{
+    Passage, check_new, check_over, check_size, check_transitions, leaves_alone, misfits,
+    with_indexes_of,
+};
 pub(crate) use counters::{check_aside, set_aside, show, shown, shown_counters};
 pub use document::Document;
 pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid, set};

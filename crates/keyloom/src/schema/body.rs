@@ -1,6 +1,8 @@
 //! The optional JSON Schema of a collection's records.
 
-use jsonschema::Validator;
+use std::fmt;
+
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 /// How many violations of one record are told.
@@ -21,6 +23,15 @@ pub(crate) struct Violation {
     pub(crate) message: String,
 }
 
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at.as_str() {
+            "" => f.write_str(&self.message),
+            at => write!(f, "{at}: {}", self.message),
+        }
+    }
+}
+
 impl BodySchema {
     /// Compiles a JSON Schema; the error is a sentence that says what is wrong with it. Nothing
     /// is ever fetched: a reference to another document is an error.
@@ -35,20 +46,40 @@ impl BodySchema {
         }
     }
 
-    /// Where the record breaks the schema; at most eight places.
-    pub(crate) fn violations(&self, record: &Value) -> Vec<Violation> {
+    /// Where the record breaks the schema and the one before it, if there is one, does not in the
+    /// same way; at most eight places.
+    pub(crate) fn violations(&self, old: Option<&Value>, record: &Value) -> Vec<Violation> {
         if self.validator.is_valid(record) {
             return Vec::new();
         }
-        self.validator
-            .iter_errors(record)
-            .take(VIOLATIONS_MAX)
+        let mut known: Vec<ValidationError<'_>> =
+            old.into_iter().flat_map(|old| self.validator.iter_errors(old)).collect();
+        let mut is_new = |error: &ValidationError<'_>| {
+            let place = known.iter().position(|known| is_same(known, error));
+            place.map(|place| known.swap_remove(place)).is_none()
+        };
+        let new = self.validator.iter_errors(record).filter(|error| is_new(error));
+        new.take(VIOLATIONS_MAX)
             .map(|error| Violation {
                 at: error.instance_path().to_string(),
                 message: error.to_string(),
             })
             .collect()
     }
+}
+
+/// Whether two violations are one that was left as it is: the same rule is broken by the same
+/// value, wherever it stands now. A rule of an object or an array, such as `required`, looks at
+/// more than it speaks of: what it says without the value must be the same, at the same place.
+fn is_same(old: &ValidationError<'_>, new: &ValidationError<'_>) -> bool {
+    let is_container = |value: &Value| value.is_object() || value.is_array();
+    let left_alone = || {
+        old.instance_path() == new.instance_path()
+            && is_container(old.instance())
+            && is_container(new.instance())
+            && old.masked().to_string() == new.masked().to_string()
+    };
+    old.schema_path() == new.schema_path() && (old.instance() == new.instance() || left_alone())
 }
 
 #[cfg(test)]
@@ -66,17 +97,56 @@ mod tests {
             "properties": { "stars": { "type": "integer", "maximum": 5 } },
         }))
         .unwrap();
-        assert_eq!(body.violations(&json!({ "title": "x", "stars": 5 })), []);
-        let violations = body.violations(&json!({ "stars": 6 }));
+        assert_eq!(body.violations(None, &json!({ "title": "x", "stars": 5 })), []);
+        let violations = body.violations(None, &json!({ "stars": 6 }));
         let places: Vec<&str> = violations.iter().map(|violation| violation.at.as_str()).collect();
         assert_eq!(places, ["", "/stars"]);
         assert!(violations[0].message.contains("title"), "{violations:?}");
     }
 
     #[test]
+    fn what_the_old_record_breaks_in_the_same_way_is_not_told() {
+        let body = BodySchema::new(&json!({
+            "required": ["title", "owner"],
+            "additionalProperties": false,
+            "properties": {
+                "title": { "type": "string" }, "owner": {}, "stars": { "maximum": 5 },
+                "list": { "items": { "type": "string" } },
+            },
+        }))
+        .unwrap();
+        let places = |old: Value, new: Value| {
+            let violations = body.violations(Some(&old), &new);
+            violations.into_iter().map(|violation| violation.at).collect::<Vec<_>>()
+        };
+        let old = json!({ "stars": 6, "list": ["a", 1], "odd": 1, "owner": 1 });
+        // Other fields may change, elements may move, and what breaks a rule may go.
+        for new in [
+            json!({ "stars": 6, "list": ["a", 1], "odd": 1, "owner": 2 }),
+            json!({ "stars": 6, "list": [1], "odd": 2, "owner": 1 }),
+            json!({ "stars": 5, "list": ["b"], "owner": 1, "title": "x" }),
+        ] {
+            assert_eq!(places(old.clone(), new.clone()), [""; 0], "{new}");
+        }
+        // What changes must fit, and no rule is broken that was not.
+        for (new, broken) in [
+            (json!({ "stars": 7, "owner": 1 }), "/stars"),
+            (json!({ "stars": 6, "list": [1, 1], "owner": 1 }), "/list/1"),
+            (json!({ "stars": 6, "list": [2], "owner": 1 }), "/list/0"),
+            (json!({ "stars": 6, "odd": 1, "more": 1, "owner": 1 }), ""),
+            (json!({ "stars": 6 }), ""),
+        ] {
+            assert_eq!(places(old.clone(), new.clone()), [broken], "{new}");
+        }
+    }
+
+    #[test]
     fn at_most_eight_violations_are_told() {
         let body = BodySchema::new(&json!({ "items": { "type": "string" } })).unwrap();
-        assert_eq!(body.violations(&json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).len(), VIOLATIONS_MAX);
+        assert_eq!(
+            body.violations(None, &json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).len(),
+            VIOLATIONS_MAX
+        );
     }
 
     #[test]

@@ -37,11 +37,12 @@ pub use declaration::{
     IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
-pub use live::Applied;
+pub use live::{Applied, Misfit, Misfits};
 pub use model::Schema;
 pub use warning::Warning;
 pub(crate) use {
     aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    body::Violation,
     catalog::{Generation, Generations},
     condition::Condition,
     counter_cell::{counted_record, counter_address, counter_range, required_counter_address},

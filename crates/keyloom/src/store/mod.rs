@@ -57,6 +57,7 @@ use serde_json::Value;
 use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
 use crate::idempotency::Answer;
+use crate::index;
 use crate::schema::{Applied, Live, Schema, Warning};
 use crate::session::{Clock, Session};
 use crate::typed::Record;
@@ -131,8 +132,13 @@ impl Store {
 
     /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
     /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
+    ///
+    /// Records that are there already are not judged by what is new: those that do not fit stay,
+    /// and can be changed in other fields. Some of them are named in [`Applied::misfits`].
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
-        self.session.apply(schema).await
+        let applied = self.session.apply(schema).await?;
+        let misfits = index::misfits(self.session.program()?, &applied.changes).await?;
+        Ok(Applied { misfits, ..applied })
     }
 
     /// The schema in the store, as this process last saw it.

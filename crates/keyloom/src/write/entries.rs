@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeyRefusal, Path, Step, shortened};
+use crate::record::leaves_alone;
 use crate::schema::{Collection, Holds, Index, IndexKind};
 
 /// A record as index maintenance sees it.
@@ -55,11 +56,16 @@ pub(crate) enum EntryStep {
     Remove,
 }
 
-/// What to do about a value that does not fit into an index key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lenience {
-    /// An error: the record is about to be written.
-    Strict,
+/// What to do about a record that an index cannot hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lenience<'v> {
+    /// An error: the record is about to be written. Where there is one before it that the index
+    /// could not hold for the same reason, it is no error: the index was declared over it, and has
+    /// no entry of either.
+    Strict {
+        /// The record before it.
+        old: Option<&'v Value>,
+    },
     /// No entry: the record is in the store already, so that such an entry was never written.
     Lenient,
 }
@@ -76,7 +82,8 @@ pub(crate) fn entries<'i>(
         Some(image) => entries_of(collection, maintained, image, lenience),
         None => Ok(Vec::new()),
     };
-    Ok(difference(of(old, Lenience::Lenient)?, of(new, Lenience::Strict)?))
+    let strict = Lenience::Strict { old: old.map(|old| old.value) };
+    Ok(difference(of(old, Lenience::Lenient)?, of(new, strict)?))
 }
 
 fn difference<'i>(old: Vec<OwnedEntry<'i>>, new: Vec<OwnedEntry<'i>>) -> Vec<EntryChange<'i>> {
@@ -109,80 +116,151 @@ pub(crate) fn entries_of<'i>(
     collection: &'i Collection,
     maintained: impl Fn(&Index) -> bool,
     image: Image<'_>,
-    lenience: Lenience,
+    lenience: Lenience<'_>,
 ) -> Result<Vec<OwnedEntry<'i>>> {
     let mut all = Vec::new();
     // Indexes with entries of one form mostly come one after the other.
     let mut last: Option<(&Holds, Bytes)> = None;
     for index in collection.indexes.values().filter(|index| maintained(index)) {
         let keys = match lenience {
-            Lenience::Strict => entry_keys_of(collection, index, image.value),
-            Lenience::Lenient => stored_keys_of(collection, index, image.value),
+            Lenience::Strict { old } => written_keys_of(collection, index, old, image.value)?,
+            Lenience::Lenient => stored_keys_of(collection, index, image.value).unwrap_or_default(),
         };
-        match keys {
-            Ok(keys) if keys.is_empty() => {}
-            Ok(keys) => {
-                let value = match last.take() {
-                    Some((holds, value)) if *holds == index.holds => value,
-                    _ => entry_value(index, image),
-                };
-                last = Some((&index.holds, value.clone()));
-                all.extend(keys.into_iter().map(|key| OwnedEntry {
-                    index,
-                    key,
-                    value: value.clone(),
-                }));
-            }
-            Err(_) if lenience == Lenience::Lenient => {}
-            Err(error) => return Err(error),
+        if keys.is_empty() {
+            continue;
         }
+        let value = match last.take() {
+            Some((holds, value)) if *holds == index.holds => value,
+            _ => entry_value(index, image),
+        };
+        last = Some((&index.holds, value.clone()));
+        all.extend(keys.into_iter().map(|key| OwnedEntry { index, key, value: value.clone() }));
     }
     Ok(all)
 }
 
-/// The keys that one index holds for a record that is written now, each once.
+/// The keys that one index holds for a record that is written now over another one, each once.
+///
+/// An index may be declared over a record that it cannot hold. Such a record has no entries in it,
+/// and may be changed all the same, as long as the index cannot hold it because of values that were
+/// there before. One that the index could hold, or did not have to, must still fit.
+fn written_keys_of(
+    collection: &Collection,
+    index: &Index,
+    old: Option<&Value>,
+    record: &Value,
+) -> Result<Vec<Bytes>> {
+    let written = entry_keys_of(collection, index, record);
+    let (Some(old), Err(_)) = (old, &written) else { return written };
+    let known = refusals_of(collection, index, old);
+    let is_known = |refusal: &Error| {
+        known.iter().any(|known| known.says_the_same_as(refusal))
+            || !known.is_empty() && is_about_what_stays(collection, refusal, old, record)
+    };
+    match refusals_of(collection, index, record).into_iter().find(|refusal| !is_known(refusal)) {
+        Some(refusal) => Err(refusal),
+        None => Ok(stored_keys_of(collection, index, record).unwrap_or_default()),
+    }
+}
+
+/// Whether the field that a refusal is about has the same value in both records.
+pub(crate) fn is_about_what_stays(
+    collection: &Collection,
+    refusal: &Error,
+    old: &Value,
+    new: &Value,
+) -> bool {
+    let field = refusal.context_value("field").and_then(|field| Path::parse(field).ok());
+    field.is_some_and(|field| leaves_alone(collection, &field, old, new))
+}
+
+/// The keys that one index holds for a record that is written now, each once; an error if the
+/// index cannot hold it.
 pub(crate) fn entry_keys_of(
     collection: &Collection,
     index: &Index,
     record: &Value,
 ) -> Result<Vec<Bytes>> {
-    keys_of(collection, index, record, index.sparse)
+    let keys = keys_of(collection, index, record, index.sparse, Err)?;
+    check_max(collection, index, &keys)?;
+    Ok(keys)
 }
 
-/// The keys that one index holds for a record in the store, each once.
+/// The keys that one index holds for a record in the store, each once; an error if it has none and
+/// should have one.
 ///
-/// An index may have become strict about missing fields after the record was written. What lacked
-/// a field then rightly has no entry, and other elements of the same array or map have theirs.
+/// The record may be from before the index was declared, became strict about missing fields, or
+/// allowed fewer entries. What lacked a field then, and an element that does not fit, rightly have
+/// no entry; other elements of the same array or map have theirs, and so has what is beyond the
+/// present `max`.
 pub(crate) fn stored_keys_of(
     collection: &Collection,
     index: &Index,
     record: &Value,
 ) -> Result<Vec<Bytes>> {
-    keys_of(collection, index, record, true)
+    let let_be = |refusal| if index.star.is_some() { Ok(()) } else { Err(refusal) };
+    keys_of(collection, index, record, true, let_be)
 }
 
+/// Why an index does not hold all of a record in the store, if it does not.
+pub(crate) fn stored_refusal_of(
+    collection: &Collection,
+    index: &Index,
+    record: &Value,
+) -> Option<Error> {
+    keys_of(collection, index, record, true, Err).err()
+}
+
+/// Everything about a record that an index cannot hold.
+fn refusals_of(collection: &Collection, index: &Index, record: &Value) -> Vec<Error> {
+    let mut refusals = Vec::new();
+    let note = |refusal| {
+        refusals.push(refusal);
+        Ok(())
+    };
+    let keys = keys_of(collection, index, record, index.sparse, note);
+    let whole = keys.and_then(|keys| check_max(collection, index, &keys)).err();
+    refusals.extend(whole);
+    refusals
+}
+
+/// Refuses more entries than a record may have.
+fn check_max(collection: &Collection, index: &Index, keys: &[Bytes]) -> Result<()> {
+    let Some(star) = &index.star else { return Ok(()) };
+    if keys.len() <= index.max {
+        return Ok(());
+    }
+    let message = "a record has too many entries for an index; raise its `max`";
+    let error = in_index(ErrorKind::LimitExceeded, message, collection, index);
+    Err(error.with("field", star).with("entries", keys.len()).with("max", index.max))
+}
+
+/// The keys of a record, or of its elements. What has none for another reason than that a value is
+/// missing is refused, unless it is let be.
 fn keys_of(
     collection: &Collection,
     index: &Index,
     record: &Value,
     sparse: bool,
+    mut let_be: impl FnMut(Error) -> Result<()>,
 ) -> Result<Vec<Bytes>> {
     if index.condition.as_ref().is_some_and(|condition| !condition.holds(record)) {
         return Ok(Vec::new());
     }
+    let mut keys: Vec<Bytes> = Vec::new();
     let Some(star) = &index.star else {
         let whole = Element { name: None, value: record };
-        return Ok(key_of(collection, index, record, &whole, sparse)?.into_iter().collect());
+        match key_of(collection, index, record, &whole, sparse) {
+            Ok(key) => keys.extend(key),
+            Err(refusal) => let_be(refusal)?,
+        }
+        return Ok(keys);
     };
-    let mut keys: Vec<Bytes> = Vec::new();
     for element in elements(collection, index, star, record)? {
-        let key = key_of(collection, index, record, &element, sparse)?;
-        keys.extend(key.filter(|key| !keys.contains(key)));
-    }
-    if keys.len() > index.max {
-        let message = "a record has too many entries for an index; raise its `max`";
-        let error = in_index(ErrorKind::LimitExceeded, message, collection, index);
-        return Err(error.with("field", star).with("entries", keys.len()).with("max", index.max));
+        match key_of(collection, index, record, &element, sparse) {
+            Ok(key) => keys.extend(key.filter(|key| !keys.contains(key))),
+            Err(refusal) => let_be(refusal)?,
+        }
     }
     Ok(keys)
 }

@@ -10,7 +10,7 @@
 use bytes::Bytes;
 
 use super::assemble::{Assembled, Change, Role};
-use super::entries::entry_keys_of;
+use super::entries::stored_keys_of;
 use crate::engine::{Address, Cell, Condition, Effect};
 use crate::error::Result;
 use crate::schema::{Index, IndexState, Loaded, record_key_of};
@@ -89,7 +89,7 @@ fn passes_on(
         giver.collection.name == taker.collection.name
             && Some(&giver.key) == holder.as_ref()
             && !giver.after.as_ref().is_some_and(|after| {
-                entry_keys_of(&giver.collection, index, &after.value)
+                stored_keys_of(&giver.collection, index, &after.value)
                     .is_ok_and(|keys| keys.contains(key))
             })
     })

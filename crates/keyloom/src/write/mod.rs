@@ -18,7 +18,9 @@ mod update;
 
 pub(crate) use assemble::{Change, Refused, Work};
 pub(crate) use beside::{Additions, LeaseHold, Share, share};
-pub(crate) use entries::{Image, Lenience, entries_of, entry_keys_of, entry_value, stored_keys_of};
+pub(crate) use entries::{
+    Image, Lenience, entries_of, entry_keys_of, entry_value, stored_keys_of, stored_refusal_of,
+};
 pub use increment::Increment;
 pub(crate) use increment::{counters, increment};
 pub(crate) use once::{

@@ -21,8 +21,8 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
-    Document, Passage, Version, check_aside, check_new, check_transitions, fill_generated,
-    forget_generated, set_aside, show, shown, write_whole_numbers,
+    Document, Passage, Version, check_aside, check_new, check_over, check_transitions,
+    fill_generated, forget_generated, set_aside, show, shown, write_whole_numbers,
 };
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
@@ -353,11 +353,11 @@ async fn write_over(
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
-        check_new(collection, &value)?;
-        let key = record_key(collection, &value)?;
+        let (key, fault) = key_of_whole(collection, &value)?;
         attempts.begin(collection, &key).await;
         let current = read(session, collection, &key).await?;
         allow(collection, &key, current.as_ref())?;
+        let_be(collection, fault, current.as_ref(), &value)?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
         let (change, written) = match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => return Ok(written),
@@ -370,6 +370,32 @@ async fn write_over(
         if attempts.is_settled(refused, || vec![change.address()]).await? {
             return Ok(written);
         }
+    }
+}
+
+/// The key of a whole record, and what is wrong with the record itself. Whether that matters
+/// depends on what is at the key.
+pub(super) fn key_of_whole(
+    collection: &Collection,
+    value: &Value,
+) -> Result<(Bytes, Option<Error>)> {
+    match (check_new(collection, value).err(), record_key(collection, value)) {
+        (Some(fault), Err(_)) => Err(fault),
+        (fault, key) => Ok((key?, fault)),
+    }
+}
+
+/// Refuses a whole record with a fault that the record at its key has not got just so.
+pub(super) fn let_be(
+    collection: &Collection,
+    fault: Option<Error>,
+    current: Option<&Current>,
+    value: &Value,
+) -> Result<()> {
+    match (fault, current) {
+        (None, _) => Ok(()),
+        (Some(_), Some(current)) => check_over(collection, &current.value, value),
+        (Some(fault), None) => Err(fault),
     }
 }
 

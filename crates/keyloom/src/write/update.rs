@@ -18,7 +18,7 @@ use crate::counted::Counted;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
-    Version, check_aside, check_new, check_patch, merge, set_aside, write_whole_numbers,
+    Version, check_aside, check_over, check_patch, merge, set_aside, write_whole_numbers,
 };
 use crate::schema::{Collection, Loaded};
 use crate::session::Session;
@@ -125,7 +125,7 @@ pub(super) fn checked(
     let aside = set_aside(collection, &mut value)?;
     check_aside(collection, key, &aside, current.values())?;
     write_whole_numbers(collection, &mut value);
-    check_new(collection, &value)?;
+    check_over(collection, &current.value, &value)?;
     Ok(value)
 }
 

@@ -9,6 +9,9 @@ use crate::schema::declaration::{
 };
 use crate::schema::model::Collection;
 
+/// What to do where records would have to move, or be shown to others.
+const COPY: &str = "declare a collection of another name, and copy the records into it";
+
 /// The comparison of one collection. Each method answers with the merged part.
 pub(super) struct Walk<'a> {
     pub(super) stored: &'a Collection,
@@ -46,7 +49,7 @@ impl Walk<'_> {
         let (stored, declared) = (&self.stored.area, &self.declared.area);
         if stored != declared {
             let sentence = format!(
-                "the records are in area {:?}, not {:?}; moving them is a migration",
+                "the records are in area {:?}, not {:?}; {COPY}",
                 stored.name(),
                 declared.name()
             );
@@ -58,7 +61,7 @@ impl Walk<'_> {
     fn key(&mut self) {
         if !same_layout(&self.stored.key, &self.declared.key) {
             let sentence = format!(
-                "the records' keys are `{}`, not `{}`; moving them is a migration",
+                "the records' keys are `{}`, not `{}`; {COPY}",
                 self.stored.key.source, self.declared.key.source
             );
             let collection = self.name();
@@ -82,7 +85,7 @@ impl Walk<'_> {
                 Class::Incompatible,
                 format!(
                     "is {before} in the store, and {after} would allow users what they may not \
-                     do now; that is a migration"
+                     do now; keep `access = \"{before}\"`, or {COPY}"
                 ),
             ),
             _ => (Class::Safe, format!("is narrowed from {before} to {after}")),
@@ -107,7 +110,10 @@ impl Walk<'_> {
             ),
             (Some(stored), Some(declared)) => (
                 Class::Incompatible,
-                format!("the records expire by `{stored}`, not by `{declared}`"),
+                format!(
+                    "the records expire by `{stored}`, not by `{declared}`; keep `{stored}`, or \
+                     {COPY}"
+                ),
             ),
         };
         let collection = self.name();

@@ -90,19 +90,13 @@ impl Walk<'_> {
                 self.add_field(name, Class::Kept, sentence);
                 stored.clone()
             }
-            (FieldType::Integer { digits }, FieldType::Integer { digits: declared_digits })
-                // The larger range holds what both allow, if no key of either side moves by it.
-                if (digits >= declared_digits || !is_in_keys(self.stored, name))
-                    && (digits <= declared_digits || !is_in_keys(self.declared, name)) =>
-            {
-                let digits = *digits.max(declared_digits);
-                let class = if digits == *declared_digits { Class::Safe } else { Class::Kept };
-                self.add_field(name, class, format!("an integer has up to {digits} digits"));
-                FieldType::Integer { digits }
+            (FieldType::Integer { digits }, FieldType::Integer { digits: declared }) => {
+                FieldType::Integer { digits: self.digits(name, *digits, *declared) }
             }
             _ => {
                 let sentence = format!(
-                    "is {} in the store, not {}; declare it under another name, or migrate",
+                    "is {} in the store, not {}; keep its type, or declare a field of another \
+                     name and copy the values into that",
                     describe(stored),
                     describe(declared)
                 );
@@ -110,6 +104,29 @@ impl Walk<'_> {
                 stored.clone()
             }
         }
+    }
+
+    /// How many digits an integer has after a declaration. A key has room for so many and no more,
+    /// so that they stay where a key of the store has the field. Elsewhere they only say which
+    /// records may be written from now on.
+    fn digits(&mut self, name: &str, stored: u8, declared: u8) -> u8 {
+        if let Some(user) = first_key_with(self.stored, name) {
+            let sentence = format!(
+                "has up to {stored} digits in the store, and the keys of {user} are made for that; \
+                 declare `digits = {stored}`, or a field of another name"
+            );
+            self.add_field(name, Class::Incompatible, sentence);
+            return stored;
+        }
+        let sentence = match declared < stored {
+            true => format!(
+                "has up to {declared} digits from now on, and not {stored}; a larger number that is \
+                 there stays until it is changed"
+            ),
+            false => format!("has up to {declared} digits from now on, and not {stored}"),
+        };
+        self.add_field(name, Class::Safe, sentence);
+        declared
     }
 
     /// Values that only one side knows are all kept: an older process must not forbid what a
@@ -178,12 +195,18 @@ fn transitions_after(
     merged
 }
 
-/// Whether a template of the collection has a segment for the field.
-fn is_in_keys(collection: &Collection, field: &str) -> bool {
-    let indexes = collection.indexes.values().map(|index| &index.key);
-    let groups = collection.aggregates.values().map(|aggregate| &aggregate.template);
-    let templates = indexes.chain(groups).chain([&collection.key]);
-    templates.flat_map(Template::segments).any(|segment| segment.path.to_string() == field)
+/// What has the field in its keys, in words: the first index or aggregate, or the records.
+fn first_key_with(collection: &Collection, field: &str) -> Option<String> {
+    let has =
+        |template: &Template| template.segments().any(|segment| segment.path.to_string() == field);
+    if has(&collection.key) {
+        return Some("the records".to_owned());
+    }
+    let indexes = collection.indexes.values().map(|index| (&index.name, &index.key));
+    let groups =
+        collection.aggregates.values().map(|aggregate| (&aggregate.name, &aggregate.template));
+    let mut users = indexes.chain(groups);
+    users.find(|(_, template)| has(template)).map(|(name, _)| format!("`{name}`"))
 }
 
 fn describe(field_type: &FieldType) -> String {

@@ -8,7 +8,20 @@ use super::fields::Flag;
 use super::{Class, Subject};
 use crate::key::{Codec, Template, TemplatePart};
 use crate::schema::declaration::{AggregateDeclaration, IndexDeclaration};
-use crate::schema::model::Index;
+use crate::schema::model::{Index, IndexKind};
+
+/// What to do where the form of entries or numbers differs. Nothing is ever dropped in passing.
+const INSTEAD: &str = "declare the new form under another name, and build it; the one in the store \
+                       stays, and `Store::disable` ends its upkeep";
+
+/// A kind of index in words.
+fn kind_name(kind: IndexKind) -> &'static str {
+    match kind {
+        IndexKind::Value => "an index",
+        IndexKind::Unique => "a unique index",
+        IndexKind::Geo => "a geo index",
+    }
+}
 
 impl Walk<'_> {
     pub(super) fn indexes(
@@ -23,13 +36,13 @@ impl Walk<'_> {
                 merged.insert(name.clone(), self.index(section, name, stored, declaration));
             } else if let Some(other) = self.stored.indexes.get(name) {
                 let sentence = format!(
-                    "the store has an index of that name and of kind {:?}; \
-                     choose another name, or drop that index first",
-                    other.kind
+                    "the store has {} of that name, which stays; choose another name",
+                    kind_name(other.kind)
                 );
                 self.add_index(section, name, Class::Incompatible, sentence);
             } else if self.stored.aggregates.contains_key(name) {
-                let sentence = "the store has an aggregate of that name; choose another";
+                let sentence = "the store has a count or a sum of that name, which stays; choose \
+                                another name";
                 self.add_index(section, name, Class::Incompatible, sentence.to_owned());
             } else {
                 let sentence = "is new; it must be built before it is read".to_owned();
@@ -55,13 +68,12 @@ impl Walk<'_> {
             match stored.get(name) {
                 Some(stored) if stored == declaration => {}
                 Some(_) => {
-                    let sentence = "differs from the one in the store; \
-                                    add the new form under another name, then drop this one";
-                    self.add_index(section, name, Class::Incompatible, sentence.to_owned());
+                    let sentence = format!("differs from the one in the store; {INSTEAD}");
+                    self.add_index(section, name, Class::Incompatible, sentence);
                 }
                 None if self.stored.check_kept(name).is_ok() => {
-                    let sentence = "the store has something else of that name; \
-                                    choose another, or drop that first";
+                    let sentence = "the store has something else of that name, which stays; \
+                                    choose another name";
                     self.add_index(section, name, Class::Incompatible, sentence.to_owned());
                 }
                 None => {
@@ -93,8 +105,7 @@ impl Walk<'_> {
         let differences = layout_differences(stored, stored_index, declared, declared_index);
         if !differences.is_empty() {
             let sentence = format!(
-                "{} differs from the index in the store; \
-                 add the new form under another name, then drop this one",
+                "{} differs from the index in the store; {INSTEAD}",
                 differences.join(" and ")
             );
             self.add_index(section, name, Class::Incompatible, sentence);
@@ -104,20 +115,25 @@ impl Walk<'_> {
         let sparse = self.flag(&subject, sparse, stored.sparse, declared.sparse);
         let claims = Flag { name: "claims", unset: false };
         let claims = self.flag(&subject, claims, stored.claims, declared.claims);
-        // Lowering it would leave records that can no longer be written, and one that merely leaves
-        // it out does not ask for more.
-        let max = match declared_index.max.cmp(&stored_index.max) {
-            Ordering::Equal => stored.max,
-            Ordering::Greater if declared.max.is_some() => {
-                let sentence =
-                    format!("`max` rises from {} to {}", stored_index.max, declared_index.max);
-                self.add_index(section, name, Class::Safe, sentence);
-                declared.max
-            }
-            Ordering::Less | Ordering::Greater => {
+        // One that merely leaves it out asks for nothing.
+        let max = match (declared_index.max.cmp(&stored_index.max), declared.max) {
+            (Ordering::Equal, _) => stored.max,
+            (_, None) => {
                 let sentence = format!("`max` stays {}, as in the store", stored_index.max);
                 self.add_index(section, name, Class::Kept, sentence);
                 stored.max
+            }
+            (order, Some(max)) => {
+                let before = stored_index.max;
+                let sentence = match order {
+                    Ordering::Less => format!(
+                        "`max` falls from {before} to {max}; a record that has more entries keeps \
+                         them until its elements change"
+                    ),
+                    _ => format!("`max` rises from {before} to {max}"),
+                };
+                self.add_index(section, name, Class::Safe, sentence);
+                declared.max
             }
         };
         IndexDeclaration { max, claims, sparse, ..stored.clone() }

@@ -65,6 +65,19 @@ pub(crate) struct Evolution {
     pub(crate) merged: SchemaDeclaration,
 }
 
+impl Change {
+    /// The collection whose records may not fit after this change.
+    pub(crate) fn asks_more_of(&self) -> Option<&str> {
+        match &self.subject {
+            _ if self.class != Class::Safe => None,
+            Subject::Collection { collection }
+            | Subject::Body { collection }
+            | Subject::Field { collection, .. } => Some(collection),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.subject, self.sentence)

@@ -90,7 +90,9 @@ fn the_field_by_which_records_expire_comes_and_stays() {
     assert_eq!(
         lines(&evolution),
         [
-            "Incompatible collection.approval.expires_at: the records expire by `created_at`, not by `ends`"
+            "Incompatible collection.approval.expires_at: the records expire by `created_at`, not \
+             by `ends`; keep `created_at`, or declare a collection of another name, and copy the \
+             records into it"
         ]
     );
     assert_eq!(evolution.merged, expiring("created_at").declaration());
@@ -204,15 +206,16 @@ fn keys_do_not_change_in_passing() {
     check(
         record,
         &["Incompatible collection.approval.key: the records' keys are `approval:record:{id}`, \
-           not `approval:{id}`; moving them is a migration"],
+           not `approval:{id}`; declare a collection of another name, and copy the records into it"],
         &["Incompatible collection.approval.key: the records' keys are `approval:{id}`, \
-           not `approval:record:{id}`; moving them is a migration"],
+           not `approval:record:{id}`; declare a collection of another name, and copy the records into it"],
     );
     changes_nothing(record);
 
     let index = ("{approver_id}:{created_at desc}", "{approver_id}:{created_at}");
     let sentence = "Incompatible collection.approval.index.approver: `key` differs from the index \
-                    in the store; add the new form under another name, then drop this one";
+                    in the store; declare the new form under another name, and build it; the one \
+                    in the store stays, and `Store::disable` ends its upkeep";
     check(index, &[sentence], &[sentence]);
     changes_nothing(index);
 
@@ -221,7 +224,7 @@ fn keys_do_not_change_in_passing() {
     assert_eq!(
         lines(&evolution)[0],
         "Incompatible collection.approval.area: \
-         the records are in area \"\", not \"x\"; moving them is a migration"
+         the records are in area \"\", not \"x\"; declare a collection of another name, and copy the records into it"
     );
     let is_refused = evolution.changes.iter().all(|change| change.class == Class::Incompatible);
     assert!(is_refused && evolution.changes.len() == 4, "the records and three indexes");
@@ -240,7 +243,8 @@ fn what_entries_hold_and_which_there_are_does_not_change_in_passing() {
         let edit = ("{code}\"", text.as_str());
         let sentence = format!(
             "Incompatible collection.approval.unique.code: {differences} differs from the index \
-             in the store; add the new form under another name, then drop this one"
+             in the store; declare the new form under another name, and build it; the one in the \
+             store stays, and `Store::disable` ends its upkeep"
         );
         check(edit, &[&sentence], &[&sentence]);
         changes_nothing(edit);
@@ -254,10 +258,10 @@ fn an_index_does_not_change_its_kind() {
     let edit = (CODE, claims);
     check(
         edit,
-        &["Incompatible collection.approval.index.code: the store has an index of that name and \
-           of kind Unique; choose another name, or drop that index first"],
-        &["Incompatible collection.approval.unique.code: the store has an index of that name and \
-           of kind Value; choose another name, or drop that index first"],
+        &["Incompatible collection.approval.index.code: the store has a unique index of that \
+           name, which stays; choose another name"],
+        &["Incompatible collection.approval.unique.code: the store has an index of that name, \
+           which stays; choose another name"],
     );
     changes_nothing(edit);
 }
@@ -270,17 +274,17 @@ fn types_do_not_change_in_passing() {
         &[
             "Incompatible collection.approval.fields.created_at: is {\"type\":\"timestamp\"} in the \
            store, not {\"type\":\"integer\",\"digits\":19}; \
-           declare it under another name, or migrate",
+           keep its type, or declare a field of another name and copy the values into that",
         ],
         &["Incompatible collection.approval.fields.created_at: is \
            {\"type\":\"integer\",\"digits\":19} in the store, not {\"type\":\"timestamp\"}; \
-           declare it under another name, or migrate"],
+           keep its type, or declare a field of another name and copy the values into that"],
     );
     changes_nothing(edit);
 }
 
 #[test]
-fn types_widen_where_no_key_moves() {
+fn types_change_where_no_key_moves() {
     let text = |uuid: &str, free: u8, keyed: u8| {
         compiled(&format!(
             r#"
@@ -308,14 +312,25 @@ fn types_widen_where_no_key_moves() {
     let wide = text(four, 4, 3);
     assert_eq!(classes(&base, &wide), [Class::Safe]);
     assert_eq!(evolve(&base, &wide).merged, wide.declaration());
-    assert_eq!(classes(&wide, &base), [Class::Kept]);
-    assert_eq!(evolve(&wide, &base).merged, wide.declaration());
+    assert_eq!(classes(&wide, &base), [Class::Safe]);
+    assert_eq!(evolve(&wide, &base).merged, base.declaration());
+    assert_eq!(
+        lines(&evolve(&wide, &base)),
+        ["Safe collection.x.fields.free: has up to 3 digits from now on, and not 4; a larger \
+          number that is there stays until it is changed"]
+    );
     let moved = text(four, 3, 4);
-    assert_eq!(classes(&base, &moved), [Class::Incompatible]);
+    assert_eq!(
+        lines(&evolve(&base, &moved)),
+        [
+            "Incompatible collection.x.fields.keyed: has up to 3 digits in the store, and the keys of \
+          the records are made for that; declare `digits = 3`, or a field of another name"
+        ]
+    );
 }
 
 #[test]
-fn digits_change_only_where_neither_side_has_keys_of_them() {
+fn digits_change_only_where_no_key_of_the_store_has_them() {
     let text = |digits: u8, index: &str| {
         compiled(&format!(
             r#"
@@ -335,16 +350,15 @@ fn digits_change_only_where_neither_side_has_keys_of_them() {
         // What was let in once is let in again.
         if !refused {
             let merged = Schema::from_declaration(evolution.merged).unwrap();
-            let again = evolve(&merged, to);
-            assert!(again.changes.iter().all(|change| change.class == Class::Kept));
+            assert_eq!(evolve(&merged, to).changes, []);
         }
         refused
     };
     for (from, to, refused) in [
         (text(10, free), text(5, free), false),
-        (text(10, free), text(5, keyed), true),
+        (text(10, free), text(5, keyed), false),
         (text(5, free), text(10, keyed), false),
-        (text(10, keyed), text(5, free), false),
+        (text(10, keyed), text(5, free), true),
         (text(5, keyed), text(10, free), true),
         (text(5, keyed), text(10, keyed), true),
         (text(10, keyed), text(5, keyed), true),
@@ -354,15 +368,25 @@ fn digits_change_only_where_neither_side_has_keys_of_them() {
 }
 
 #[test]
-fn a_max_only_rises() {
+fn a_max_is_as_it_was_declared_last() {
     let stored = compiled(SYSTEMS[3]);
     let higher = compiled(&SYSTEMS[3].replace("max = 32", "max = 40"));
     assert_eq!(
         lines(&evolve(&stored, &higher)),
         ["Safe collection.run.index.due: `max` rises from 32 to 40"]
     );
-    let lower = compiled(&SYSTEMS[3].replace("max = 32", ""));
+    let lower = compiled(&SYSTEMS[3].replace("max = 32", "max = 8"));
     let evolution = evolve(&stored, &lower);
+    assert_eq!(
+        lines(&evolution),
+        [
+            "Safe collection.run.index.due: `max` falls from 32 to 8; a record that has more entries \
+          keeps them until its elements change"
+        ]
+    );
+    assert_eq!(evolution.merged, lower.declaration());
+    let silent = compiled(&SYSTEMS[3].replace("max = 32", ""));
+    let evolution = evolve(&stored, &silent);
     assert_eq!(
         lines(&evolution),
         ["Kept collection.run.index.due: `max` stays 32, as in the store"]
@@ -511,21 +535,22 @@ fn aggregates_come_and_stay_and_never_change() {
     assert_eq!(
         lines(&changed),
         [format!(
-            "Incompatible {subject}: differs from the one in the store; add the new form under \
-             another name, then drop this one"
+            "Incompatible {subject}: differs from the one in the store; declare the new form under \
+             another name, and build it; the one in the store stays, and `Store::disable` ends its \
+             upkeep"
         )]
     );
     let index = with("[collection.approval.index.by_status]\nkey = \"s:{status}:{id}\"");
     assert_eq!(
         lines(&evolve(&counted, &index))[0],
-        "Incompatible collection.approval.index.by_status: the store has an aggregate of that \
-         name; choose another"
+        "Incompatible collection.approval.index.by_status: the store has a count or a sum of \
+         that name, which stays; choose another name"
     );
     assert_eq!(
         lines(&evolve(&index, &counted))[1],
         format!(
-            "Incompatible {subject}: the store has something else of that name; choose another, \
-             or drop that first"
+            "Incompatible {subject}: the store has something else of that name, which stays; \
+             choose another name"
         )
     );
 }

@@ -127,3 +127,121 @@ fn changes_of_values_that_a_process_does_not_know_stay() {
     let merged = schema(r#"["a", "b", "c"]"#, r#"{ a = ["c"], b = ["a"], c = ["a"] }"#);
     assert_eq!(evolve(&newer, &other).merged, merged.declaration());
 }
+
+/// Other values that a member of a schema could have: for a number its neighbours, for a text those
+/// of the same schema and some more, for a flag the other one.
+fn others(value: &Value, texts: &[String]) -> Vec<Value> {
+    match value {
+        Value::Bool(flag) => vec![(!flag).into()],
+        Value::Number(number) => {
+            let number = number.as_i64().unwrap();
+            [number - 1, number + 1, number + 7].map(Value::from).to_vec()
+        }
+        Value::String(text) => {
+            let changed = [format!("{text}x"), format!("x{text}"), format!("{text}:x")];
+            texts
+                .iter()
+                .cloned()
+                .chain(changed)
+                .filter(|other| other != text)
+                .map(Value::from)
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn at<'v>(value: &'v Value, place: &[String]) -> Option<&'v Value> {
+    place.iter().try_fold(value, |at, step| match at {
+        Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
+        object => object.get(step),
+    })
+}
+
+fn with(value: &Value, place: &[String], other: &Value) -> Value {
+    let mut changed = value.clone();
+    *place.iter().fold(&mut changed, |at, step| match at {
+        Value::Array(elements) => &mut elements[step.parse::<usize>().unwrap()],
+        object => &mut object[step.as_str()],
+    }) = other.clone();
+    changed
+}
+
+/// Whether the value of a list, or what a table is for, is there: lists may have more than that.
+fn has(merged: &Value, place: &[String], other: &Value) -> bool {
+    let (_, above) = place.split_last().unwrap();
+    match at(merged, above) {
+        Some(Value::Array(elements)) => elements.contains(other),
+        _ => at(merged, place) == Some(other),
+    }
+}
+
+/// Whatever a process says otherwise than the store either takes effect or is refused.
+#[test]
+fn what_is_said_otherwise_takes_effect_or_is_refused() {
+    let (mut effective, mut refused) = (0, 0);
+    for text in SYSTEMS.iter().chain([&RICH, &VARIED]) {
+        let stored = compiled(text);
+        let json = serde_json::to_value(stored.declaration()).unwrap();
+        let mut found = Vec::new();
+        places(&json, &[], &mut found);
+        let texts: Vec<String> = TYPES
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(found.iter().filter_map(|place| at(&json, place)?.as_str().map(str::to_owned)))
+            .collect();
+        for place in &found {
+            for other in others(at(&json, place).unwrap(), &texts) {
+                let declared = with(&json, place, &other);
+                let Ok(declared) = Schema::from_json(&declared.to_string()) else { continue };
+                let evolution = evolve(&stored, &declared);
+                if evolution.changes.iter().any(|change| change.class == Class::Incompatible) {
+                    refused += 1;
+                    continue;
+                }
+                effective += 1;
+                let merged = serde_json::to_value(&evolution.merged).unwrap();
+                assert!(has(&merged, place, &other), "{place:?} = {other} is ignored");
+                assert!(!evolution.changes.is_empty(), "{place:?} = {other} is not told");
+            }
+        }
+    }
+    assert!(effective > 100 && refused > 100, "{effective} took effect, {refused} were refused");
+}
+
+const TYPES: [&str; 9] =
+    ["text", "float", "boolean", "timestamp", "datetime", "id", "map", "ignore", "record"];
+
+/// What the other schemas have not got.
+const VARIED: &str = r#"
+[collection.thing]
+key = "thing:{id}"
+[collection.thing.fields]
+id    = "text"
+code  = { type = "code", pattern = "A-***" }
+free  = { type = "integer", digits = 5 }
+keyed = { type = "integer", digits = 5 }
+level = { type = "integer", digits = 2 }
+uuid  = { type = "uuid", version = 7 }
+place = { type = "point", lat = "lat", lon = "lng" }
+here  = { type = "point", lat = "y", lon = "x", of = "record" }
+state = { type = "enum", values = ["a", "b"], transitions = { a = ["b"] }, illegal = "ignore" }
+"marks.*" = "text"
+[collection.thing.index.keyed]
+key   = "by-keyed:{keyed}:{id}"
+holds = "{id, free}"
+where = { free = { gte = 3, lt = 90 }, code = { present = true }, state = ["a", "b"] }
+[collection.thing.index.mark]
+key    = "by-mark:{marks.*}:{id}"
+max    = 4
+sparse = true
+[collection.thing.geo.near]
+key  = "near:{place geohash 5}:{id}"
+area = "places"
+[collection.thing.count.by_level]
+group = ["level"]
+where = { state = "a" }
+[collection.thing.sum.free]
+field = "free"
+group = []
+"#;

@@ -12,6 +12,7 @@
 //! | not there | none | adds the new share, puts the mark |
 //! | there | there, and stays | takes the old share away, adds the new one |
 //! | there | none, and is put | adds the new share: the old one was never counted |
+//! | there, and cannot be counted, as it cannot afterwards | none | nothing: who counts must meet it |
 //! | deleted by the change | there, and goes | takes the old share away |
 //! | deleted by the change | none | nothing |
 //!
@@ -25,6 +26,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::super::assemble::{Change, Refused, Role, Work};
+use super::super::entries::is_about_what_stays;
 use super::Beside;
 use crate::engine::{Addition, Address, Cause, Condition, Effect, Stamp};
 use crate::error::{Error, ErrorKind, Result};
@@ -188,13 +190,16 @@ pub(super) async fn aggregates(
         {
             additions.add(aggregate, *generation, &change.key, &share, -1);
         }
-        if let Some(after) = &change.after
-            && let Some(share) = share(&change.collection, aggregate, &after.value)?
-        {
-            additions.add(aggregate, *generation, &change.key, &share, 1);
+        let after = match &change.after {
+            Some(after) => written_share(change, aggregate, &after.value)?,
+            None => Written::Counted(None),
+        };
+        if let Written::Counted(Some(share)) = &after {
+            additions.add(aggregate, *generation, &change.key, share, 1);
         }
         if let Some(address) = mark {
-            cells.extend(mark_step(change, address, is_marked, stamp, aggregate));
+            let is_unfit = after == Written::Unfit;
+            cells.extend(mark_step(change, address, is_marked, is_unfit, stamp, aggregate));
         }
     }
     for effect in additions.effects(stamp) {
@@ -203,6 +208,31 @@ pub(super) async fn aggregates(
         cells.push(Beside { address, condition: None, effect: Some(effect), role });
     }
     Ok(cells)
+}
+
+/// What a record gives that is written now.
+#[derive(PartialEq, Eq)]
+enum Written {
+    Counted(Option<Share>),
+    /// It cannot be counted because of what was there before, and neither could the one before it:
+    /// the aggregate was declared over it.
+    Unfit,
+}
+
+fn written_share(change: &Change<'_>, aggregate: &Aggregate, after: &Value) -> Result<Written> {
+    let of = |value| share(&change.collection, aggregate, value);
+    of(after).map(Written::Counted).or_else(|refusal| {
+        let Some((_, before, _)) = change.before.there() else { return Err(refusal) };
+        match of(before) {
+            Err(known)
+                if known.says_the_same_as(&refusal)
+                    || is_about_what_stays(&change.collection, &refusal, before, after) =>
+            {
+                Ok(Written::Unfit)
+            }
+            _ => Err(refusal),
+        }
+    })
 }
 
 fn jobs<'a>(loaded: &Loaded, changes: &'a [Change]) -> Vec<Job<'a>> {
@@ -233,11 +263,13 @@ async fn marked(session: &Session, jobs: &[Job<'_>]) -> Result<Vec<bool>> {
     Ok(jobs.iter().map(is_marked).collect())
 }
 
-/// What becomes of a record's mark, and what the batch rests on.
+/// What becomes of a record's mark, and what the batch rests on. A record that cannot be counted
+/// gets none, so that whoever counts meets it.
 fn mark_step(
     change: &Change<'_>,
     address: &Address,
     is_marked: bool,
+    is_unfit: bool,
     stamp: Stamp,
     aggregate: &Arc<Aggregate>,
 ) -> Option<Beside> {
@@ -245,6 +277,7 @@ fn mark_step(
     let was_there = change.before.there().is_some();
     let (condition, effect) = match (was_there, &change.after) {
         (true, Some(_)) if is_marked => (Some(Condition::Present), None),
+        (true, Some(_)) if is_unfit => (Some(Condition::Absent), None),
         (true, None) if is_marked => (Some(Condition::Present), Some(Effect::Delete)),
         (true, Some(_)) => (Some(Condition::Absent), put()),
         (true, None) => (Some(Condition::Absent), None),

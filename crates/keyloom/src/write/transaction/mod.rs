@@ -21,11 +21,11 @@ use crate::session::Session;
 use crate::write::assemble::{After, Refused, Work};
 use crate::write::attempts::Attempts;
 use crate::write::beside::{Addend, LeaseHold};
-use crate::write::entries::{entry_keys_of, stored_keys_of};
+use crate::write::entries::stored_keys_of;
 use crate::write::increment::add_all;
 use crate::write::operations::{
-    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, may_draw_again,
-    overwrite, record_key,
+    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, key_of_whole, let_be,
+    may_draw_again, overwrite, record_key,
 };
 use crate::write::retry::Retry;
 use patience::patiently;
@@ -258,10 +258,10 @@ impl Transaction {
         let aside = set_aside(collection, &mut value)?;
         let codes = complete(&self.session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
-        check_new(collection, &value)?;
-        let key = record_key(collection, &value)?;
+        let (key, fault) = key_of_whole(collection, &value)?;
         let current = self.current(collection, &key).await?;
         allow(&key, current.as_ref())?;
+        let_be(collection, fault, current.as_ref(), &value)?;
         record.origin.check(collection, &key, &aside, current.as_ref())?;
         self.leave(collection, key, current, value, codes)
     }
@@ -367,7 +367,8 @@ impl Transaction {
         for (address, write) in &state.writes {
             let Some(after) = &write.after else { continue };
             if write.collection.name == collection.name
-                && entry_keys_of(collection, index, &after.value)?.contains(claim)
+                && stored_keys_of(collection, index, &after.value)
+                    .is_ok_and(|keys| keys.contains(claim))
             {
                 let after = After { counted: state.counted(address), ..after.clone() };
                 return Ok(Some(after.document(collection, &address.key)));

@@ -14,7 +14,7 @@ use crate::schema::{Collection, Index};
 use crate::turns::Turn;
 use crate::write::assemble::{After, Before, Change};
 use crate::write::beside::{Addend, Counting, LeaseHold, Start};
-use crate::write::entries::entry_keys_of;
+use crate::write::entries::stored_keys_of;
 use crate::write::operations::Current;
 
 /// What an attempt has read, and what it leaves.
@@ -97,7 +97,7 @@ impl Write {
     pub(super) fn claims(&self, index: &Index, key: &Bytes) -> bool {
         self.after.as_ref().is_some_and(|after| {
             self.collection.index(&index.name).is_ok_and(|own| own.key == index.key)
-                && entry_keys_of(&self.collection, index, &after.value)
+                && stored_keys_of(&self.collection, index, &after.value)
                     .is_ok_and(|keys| keys.contains(key))
         })
     }
