@@ -245,9 +245,8 @@ fn enumeration(table: &mut Table<'_>, problems: &mut Problems) -> Option<FieldTy
 }
 
 fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclaration> {
-    let key = table.required_text("key", problems);
     let declaration = IndexDeclaration {
-        key: key.clone().unwrap_or_default(),
+        key: table.required_text("key", problems).unwrap_or_default(),
         area: table.text("area", problems),
         holds: table.text("holds", problems),
         condition: condition(&mut table, problems),
@@ -256,7 +255,7 @@ fn index(mut table: Table<'_>, problems: &mut Problems) -> Option<IndexDeclarati
         sparse: table.boolean("sparse", problems),
     };
     table.finish("an index", problems);
-    key.map(|_| declaration)
+    Some(declaration)
 }
 
 fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDeclaration> {
@@ -275,18 +274,18 @@ fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDecla
 }
 
 fn count(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
-    let group = table.required_texts("group", problems);
+    let group = table.required_texts("group", problems).unwrap_or_default();
     let condition = condition(&mut table, problems);
     table.finish("a count", problems);
-    group.map(|group| AggregateDeclaration { field: None, group, condition })
+    Some(AggregateDeclaration { field: None, group, condition })
 }
 
 fn sum(mut table: Table<'_>, problems: &mut Problems) -> Option<AggregateDeclaration> {
     let field = table.required_text("field", problems);
-    let group = table.required_texts("group", problems);
+    let group = table.required_texts("group", problems).unwrap_or_default();
     let condition = condition(&mut table, problems);
     table.finish("a sum", problems);
-    Some(AggregateDeclaration { field: Some(field?), group: group?, condition })
+    Some(AggregateDeclaration { field, group, condition })
 }
 
 fn condition(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, TestDeclaration> {

@@ -66,7 +66,9 @@ fn check_section(
             trail.clone(),
             "a count has no `field`; declare this under `sum` instead of `count`",
         ),
-        ("sum", None) => problems.add_to_name(trail.clone(), "lacks `field`"),
+        ("sum", None) if !problems.touch_exactly(trail) => {
+            problems.add_to_name(trail.clone(), "lacks `field`");
+        }
         _ => {}
     }
 }
@@ -108,17 +110,20 @@ fn aggregate(
 ) -> Option<Aggregate> {
     let condition =
         conditions::compile(&declaration.condition, &under(trail, "where"), fields, problems);
-    let summed = match &declaration.field {
-        Some(text) => Some(summed(text, &under(trail, "field"), fields, problems)?),
-        None => None,
-    };
+    // All of it is looked at before a problem ends it.
+    let sum_of = declaration.field.as_ref();
+    let summed = sum_of.map(|text| summed(text, &under(trail, "field"), fields, problems));
     let group_trail = under(trail, "group");
-    let group: Option<Vec<Path>> = declaration
+    let group: Vec<Option<Path>> = declaration
         .group
         .iter()
         .map(|text| grouped(text, &group_trail, fields, problems))
         .collect();
-    let group = group?;
+    let group = group.into_iter().collect::<Option<Vec<Path>>>()?;
+    let summed = match summed {
+        Some(summed) => Some(summed?),
+        None => None,
+    };
     if let Some(path) = repeated(&group) {
         problems.add(group_trail, format!("the field `{path}` stands twice"));
         return None;

@@ -1,16 +1,20 @@
-//! The conditions of partial indexes, checked against the types of their fields.
+//! The conditions of partial indexes and aggregates, checked against the types of their fields, and
+//! against themselves: one that no record can pass is a mistake.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::fields::Fields;
 use super::under;
-use crate::key::{Kind, Path};
+use crate::json::compare_values;
+use crate::key::{Kind, Path, whole_of};
 use crate::schema::condition::{Condition, Test};
 use crate::schema::declaration::{Comparison, TestDeclaration};
 use crate::schema::model::{Field, FieldKind};
 use crate::schema::problem::{Problems, Trail};
+use crate::schema::table::type_name;
 
 /// Compiles `where`. `None` when nothing is asked.
 pub(super) fn compile(
@@ -26,9 +30,14 @@ pub(super) fn compile(
             Ok(path) if fields.broken.contains(&path) => {}
             Ok(path) => {
                 let field = fields.compiled.get(&path);
-                for test in field_tests(field, declaration, &trail, problems) {
-                    tests.push((path.clone(), test));
+                let of_field = field_tests(field, declaration, &trail, problems);
+                // What is wrong with a value is told already.
+                if !problems.touch(&trail)
+                    && let Some(reason) = emptiness(field, &of_field)
+                {
+                    problems.add(trail, format!("{reason}; no record would ever pass"));
                 }
+                tests.extend(of_field.into_iter().map(|test| (path.clone(), test)));
             }
             Err(reason) => problems.add_to_name(trail, reason),
         }
@@ -41,12 +50,24 @@ fn path(text: &str, fields: &Fields) -> Result<Path, String> {
     if path.star().is_some() {
         return Err("a condition asks for one value; the path has a `*`".to_owned());
     }
+    if let Some(above) = single_value_above(&path, fields) {
+        return Err(format!("leads into `{above}`, which is declared as a single value"));
+    }
     match fields.compiled.get(&path).map(|field| &field.kind) {
         Some(FieldKind::RecordPoint { lat, lon }) => {
             Err(format!("is made of members of the record; ask for `{lat}` or `{lon}`"))
         }
         _ => Ok(path),
     }
+}
+
+/// The declared field above a path that has no members to ask for.
+fn single_value_above(path: &Path, fields: &Fields) -> Option<Path> {
+    let above = (1..path.0.len()).map(|length| Path(path.0[..length].to_vec()));
+    above.into_iter().find(|above| match fields.compiled.get(above).map(|field| &field.kind) {
+        Some(FieldKind::Key(Kind::Point { .. }) | FieldKind::Map) | None => false,
+        Some(FieldKind::Key(_) | FieldKind::RecordPoint { .. }) => true,
+    })
 }
 
 fn field_tests(
@@ -60,18 +81,27 @@ fn field_tests(
             checked(field, value, trail, problems).map(Test::Equals).into_iter().collect()
         }
         TestDeclaration::OneOf(values) => {
+            if values.is_empty() {
+                problems.add(trail.clone(), "must list one or more strings, numbers or booleans");
+            }
             let values: Vec<Value> =
                 values.iter().filter_map(|value| checked(field, value, trail, problems)).collect();
             vec![Test::OneOf(values)]
         }
         TestDeclaration::Compare(comparison) => {
-            if is_enum(field) && bounds(comparison).next().is_some() {
+            let is_enum = is_enum(field) && bounds(comparison).next().is_some();
+            if is_enum {
                 problems.add(trail.clone(), "an enum is compared by listing its values");
-                return Vec::new();
             }
             let bounds: Vec<Test> = bounds(comparison)
+                .filter(|_| !is_enum)
                 .filter_map(|(name, test, value)| {
-                    checked(field, value, &under(trail, name), problems).map(test)
+                    let trail = under(trail, name);
+                    if !is_ordered(value) {
+                        problems.add(trail, "must be a string, a number or a boolean");
+                        return None;
+                    }
+                    checked(field, value, &trail, problems).map(test)
                 })
                 .collect();
             if comparison.present == Some(false) && !bounds.is_empty() {
@@ -93,6 +123,11 @@ fn checked(
     trail: &Trail,
     problems: &mut Problems,
 ) -> Option<Value> {
+    if value.is_null() {
+        let reason = "cannot be compared with null; use { present = false }";
+        problems.add(trail.clone(), reason);
+        return None;
+    }
     match misfit(field, value) {
         None => Some(value.clone()),
         Some(reason) => {
@@ -126,5 +161,108 @@ fn misfit(field: Option<&Field>, value: &Value) -> Option<String> {
             Some("it is an object; ask for { present = true } or false".to_owned())
         }
         FieldKind::Key(kind) => kind.check(value).err(),
+    }
+}
+
+fn is_ordered(value: &Value) -> bool {
+    matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
+}
+
+/// Why no record could pass all tests of a field, if none could. Each by itself could be passed.
+fn emptiness(field: Option<&Field>, tests: &[Test]) -> Option<String> {
+    if tests.contains(&Test::Missing) && field.is_some_and(|field| field.required) {
+        return Some("the field is required, so it is never missing".to_owned());
+    }
+    let lower = outermost(tests, Side::Lower);
+    let upper = outermost(tests, Side::Upper);
+    let all: Vec<&Edge<'_>> = lower.iter().chain(&upper).collect();
+    let types: BTreeSet<&str> = all.iter().map(|edge| type_name(edge.value)).collect();
+    if types.len() > 1 {
+        let types: Vec<&str> = types.into_iter().collect();
+        return Some(format!("a value is never both {} and {}", types[0], types[1]));
+    }
+    let (lower, upper) = (tightest(&lower, Ordering::Greater), tightest(&upper, Ordering::Less));
+    let is_empty = match type_name(all.first()?.value) {
+        "a boolean" => [false, true].iter().all(|value| {
+            let value = Value::Bool(*value);
+            tests.iter().any(|test| !test.holds(Some(&value)))
+        }),
+        _ => crosses(field, lower, upper),
+    };
+    let told = || {
+        let words = [lower, upper].into_iter().flatten().map(|edge| edge.test.to_string());
+        words.collect::<Vec<_>>().join(" and ")
+    };
+    is_empty.then(|| format!("nothing is {}", told()))
+}
+
+/// Which end of a range a bound is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Lower,
+    Upper,
+}
+
+/// One bound.
+#[derive(Clone, Copy)]
+struct Edge<'t> {
+    test: &'t Test,
+    value: &'t Value,
+    is_inclusive: bool,
+}
+
+/// The bounds of one side.
+fn outermost<'t>(tests: &'t [Test], side: Side) -> Vec<Edge<'t>> {
+    let edge = |test: &'t Test| -> Option<Edge<'t>> {
+        let (of, value, is_inclusive) = match test {
+            Test::Greater(value) => (Side::Lower, value, false),
+            Test::AtLeast(value) => (Side::Lower, value, true),
+            Test::Less(value) => (Side::Upper, value, false),
+            Test::AtMost(value) => (Side::Upper, value, true),
+            _ => return None,
+        };
+        (of == side).then_some(Edge { test, value, is_inclusive })
+    };
+    tests.iter().filter_map(edge).collect()
+}
+
+/// The bound that the others of its side say nothing beyond: `order` is what it is to them.
+fn tightest<'t>(edges: &[Edge<'t>], order: Ordering) -> Option<Edge<'t>> {
+    edges.iter().copied().reduce(|one, other| match compare_values(other.value, one.value) {
+        Some(found) if found == order => other,
+        Some(Ordering::Equal) if !other.is_inclusive => other,
+        _ => one,
+    })
+}
+
+/// Whether there is no value between two bounds of one type.
+fn crosses(field: Option<&Field>, lower: Option<Edge<'_>>, upper: Option<Edge<'_>>) -> bool {
+    let kind = match field.map(|field| &field.kind) {
+        Some(FieldKind::Key(kind @ (Kind::Integer { .. } | Kind::Timestamp))) => Some(kind),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        // Between two whole numbers there may be none, and beyond the outermost there is none.
+        let first =
+            lower.and_then(|edge| whole_of(edge.value)?.checked_add(i64::from(!edge.is_inclusive)));
+        let last =
+            upper.and_then(|edge| whole_of(edge.value)?.checked_sub(i64::from(!edge.is_inclusive)));
+        let is_outside = |edge: Option<Edge<'_>>, end: Option<i64>| {
+            edge.is_some() && end.is_none_or(|end| kind.check(&end.into()).is_err())
+        };
+        return is_outside(lower, first)
+            || is_outside(upper, last)
+            || matches!((first, last), (Some(first), Some(last)) if first > last);
+    }
+    let is_below_all =
+        |edge: Edge<'_>| !edge.is_inclusive && edge.value.as_str().is_some_and(str::is_empty);
+    if upper.is_some_and(is_below_all) {
+        return true;
+    }
+    let (Some(lower), Some(upper)) = (lower, upper) else { return false };
+    match compare_values(lower.value, upper.value) {
+        Some(Ordering::Greater) => true,
+        Some(Ordering::Equal) => !(lower.is_inclusive && upper.is_inclusive),
+        _ => false,
     }
 }

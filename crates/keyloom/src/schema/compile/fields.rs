@@ -134,18 +134,23 @@ fn kind(
 }
 
 fn check_values(values: &[String], trail: &Trail, problems: &mut Problems) -> Option<()> {
-    let distinct: BTreeSet<&String> = values.iter().collect();
-    let message = if values.is_empty() {
-        "an enum has at least one value"
-    } else if values.iter().any(String::is_empty) {
-        "a value of an enum has at least one character"
-    } else if distinct.len() < values.len() {
-        "a value of an enum stands twice"
-    } else {
-        return Some(());
+    let mut is_sound = true;
+    let mut refuse = |message: String| {
+        problems.add(trail.clone(), message);
+        is_sound = false;
     };
-    problems.add(trail.clone(), message);
-    None
+    if values.is_empty() {
+        refuse("an enum has at least one value".to_owned());
+    }
+    if values.iter().any(String::is_empty) {
+        refuse("a value of an enum has at least one character".to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    let twice: BTreeSet<&String> = values.iter().filter(|value| !seen.insert(*value)).collect();
+    for value in twice.into_iter().filter(|value| !value.is_empty()) {
+        refuse(format!("the value `{value}` stands twice"));
+    }
+    is_sound.then_some(())
 }
 
 fn code(pattern: &str, trail: &Trail, problems: &mut Problems) -> Option<CodePattern> {

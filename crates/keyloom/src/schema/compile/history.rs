@@ -14,11 +14,9 @@ pub(super) fn compile(
     problems: &mut Problems,
 ) -> Option<HistoryDeclaration> {
     let declared = declared?;
-    if problems.touch(trail) {
-        return None;
-    }
     let HistoryDeclaration { versions, days } = declared;
-    if versions.is_none() && days.is_none() {
+    let is_broken = problems.touch(trail);
+    if versions.is_none() && days.is_none() && !is_broken {
         problems.add(trail.clone(), "needs `versions`, `days` or both: what is kept has a bound");
     }
     for (name, bound, most) in [("versions", versions, VERSIONS_MAX), ("days", days, DAYS_MAX)] {
@@ -26,5 +24,5 @@ pub(super) fn compile(
             problems.add(under(trail, name), format!("must be a number from 1 to {most}"));
         }
     }
-    Some(declared)
+    (!is_broken).then_some(declared)
 }

@@ -75,18 +75,23 @@ pub(super) fn index(
         None => surroundings.area.cloned(),
     };
     let key_trail = under(trail, "key");
-    let key = templates::compile(&declaration.key, &key_trail, fields, problems)?;
-    check_geohash(kind, &key, &key_trail, problems);
-    let star = star(&key, &key_trail, problems);
-    let max = max(declaration.max, star.is_some(), &under(trail, "max"), problems);
+    let key = key(declaration, trail, fields, problems);
+    if let Some(key) = &key {
+        check_geohash(kind, key, &key_trail, problems);
+    }
+    let star = key.as_ref().and_then(|key| star(key, &key_trail, problems));
+    let is_walk = key.as_ref().map(|_| star.is_some());
+    let max = max(declaration.max, is_walk, &under(trail, "max"), problems);
+    let holds_trail = under(trail, "holds");
+    let holds =
+        surroundings.record_key.filter(|_| !problems.touch(&holds_trail)).and_then(|record_key| {
+            let declared = declaration.holds.as_deref();
+            holds::compile(declared, record_key, &holds_trail, fields, problems)
+        });
+    let key = key?;
     let record_key = surroundings.record_key?;
     check_reach(kind, declaration, &key, record_key, &key_trail, problems);
-    let holds_trail = under(trail, "holds");
-    if problems.touch(&holds_trail) {
-        return None;
-    }
-    let declared = declaration.holds.as_deref();
-    let holds = holds::compile(declared, record_key, &holds_trail, fields, problems)?;
+    let holds = holds?;
     let untold = holds::untold(&holds, &key, record_key);
     // A missing field of a plain index was told by `check_reach`.
     if !untold.is_empty() && may_lack_key(kind, declaration) {
@@ -113,6 +118,21 @@ pub(super) fn index(
         recipe: None,
         interleaved: true,
     })
+}
+
+/// The template of the entries, if it can be used.
+fn key(
+    declaration: &IndexDeclaration,
+    trail: &Trail,
+    fields: &Fields,
+    problems: &mut Problems,
+) -> Option<Template> {
+    let key_trail = under(trail, "key");
+    let is_missing = declaration.key.is_empty() && problems.touch_exactly(trail);
+    if is_missing || problems.touch(&key_trail) {
+        return None;
+    }
+    templates::compile(&declaration.key, &key_trail, fields, problems)
 }
 
 fn check_geohash(kind: IndexKind, key: &Template, trail: &Trail, problems: &mut Problems) {
@@ -156,22 +176,28 @@ fn star(key: &Template, trail: &Trail, problems: &mut Problems) -> Option<Path> 
     stars.into_iter().next()
 }
 
-fn max(declared: Option<usize>, has_star: bool, trail: &Trail, problems: &mut Problems) -> usize {
-    match (declared, has_star) {
-        (None, true) => MAX_DEFAULT,
-        (None, false) => 1,
-        (Some(0), true) => {
-            problems.add(trail.clone(), "must be at least 1");
-            1
-        }
-        (Some(max), true) => max,
-        (Some(_), false) => {
+/// The most entries of one record. Whether the index walks is not known if its key has a problem.
+fn max(
+    declared: Option<usize>,
+    is_walk: Option<bool>,
+    trail: &Trail,
+    problems: &mut Problems,
+) -> usize {
+    match (declared, is_walk) {
+        (Some(_), Some(false)) => {
             problems.add(
                 trail.clone(),
                 "only an index that walks over an array or a map (`*`) has a `max`",
             );
             1
         }
+        (Some(0), _) => {
+            problems.add(trail.clone(), "must be at least 1");
+            1
+        }
+        (Some(max), _) => max,
+        (None, Some(true)) => MAX_DEFAULT,
+        (None, _) => 1,
     }
 }
 

@@ -183,7 +183,23 @@ fn fields_are_unreadable(
     trail: &Trail,
     problems: &Problems,
 ) -> bool {
-    declaration.fields.is_empty() && problems.touch(trail)
+    const OTHERS: [&str; 13] = [
+        "key",
+        "area",
+        "access",
+        "owner",
+        "expires_at",
+        "index",
+        "unique",
+        "geo",
+        "count",
+        "sum",
+        "counters",
+        "body",
+        "history",
+    ];
+    let may_hide_fields = |name: &str| !OTHERS.contains(&name);
+    declaration.fields.is_empty() && problems.names_under(trail).any(may_hide_fields)
 }
 
 fn record_key(
