@@ -44,12 +44,12 @@ pub(super) fn asked(
         Ok((path, value.clone()))
     };
     let equal = query.equal.iter().map(|(field, value)| pair(field, value));
-    let range = query.range.as_ref().map(|(field, span)| {
+    let range = query.range.as_ref().map(|(field, span)| -> Result<_> {
         let path = checks.path(field)?;
         checks.span(&path, span)?;
         Ok((path, span.clone()))
     });
-    let order = query.order.as_ref().map(|(field, order)| {
+    let order = query.order.as_ref().map(|(field, order)| -> Result<_> {
         let path = checks.path(field)?;
         checks.span(&path, &EVERYTHING)?;
         Ok((path, *order))

@@ -89,11 +89,9 @@ fn the_field_by_which_records_expire_comes_and_stays() {
     let evolution = evolve(&expiring("created_at"), &expiring("ends"));
     assert_eq!(
         lines(&evolution),
-        [
-            "Incompatible collection.approval.expires_at: the records expire by `created_at`, not \
+        ["Incompatible collection.approval.expires_at: the records expire by `created_at`, not \
              by `ends`; keep `created_at`, or declare a collection of another name, and copy the \
-             records into it"
-        ]
+             records into it"]
     );
     assert_eq!(evolution.merged, expiring("created_at").declaration());
 }
