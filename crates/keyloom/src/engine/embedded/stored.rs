@@ -27,8 +27,9 @@ pub(super) enum Stored {
 }
 
 /// What makes iterators over a moment. fjall's list has a type without a name.
-pub(super) struct Held(Box<dyn Fn(Bound<&[u8]>, Bound<&[u8]>) -> HeldRows + Send + Sync>);
+pub(super) struct Held(Box<MakeRows>);
 
+type MakeRows = dyn Fn(Bound<&[u8]>, Bound<&[u8]>) -> HeldRows + Send + Sync;
 type HeldRows = Box<dyn DoubleEndedIterator<Item = Result<(Bytes, Bytes)>> + Send>;
 
 impl Stored {
