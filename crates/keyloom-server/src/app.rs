@@ -6,10 +6,11 @@ use axum::Router;
 use keyloom::Store;
 use tokio::sync::watch;
 
-use crate::api::{KeptPages, Streams};
+use crate::api::KeptPages;
 use crate::config::Config;
 use crate::jobs::Jobs;
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::problem::Problem;
 use crate::{api, auth, console, guard, openapi, problem};
 
@@ -24,7 +25,8 @@ struct Shared {
     config: Config,
     metrics: Metrics,
     jobs: Jobs,
-    streams: Streams,
+    streams: Places,
+    moments: Places,
     kept_pages: KeptPages,
     /// Whether the server is about to stop.
     stopping: watch::Sender<bool>,
@@ -39,7 +41,8 @@ impl App {
             config,
             metrics: Metrics::default(),
             jobs: Jobs::default(),
-            streams: Streams::default(),
+            streams: Places::default(),
+            moments: Places::default(),
             stopping: watch::Sender::new(false),
         };
         App { shared: Arc::new(shared) }
@@ -77,8 +80,14 @@ impl App {
         &self.shared.jobs
     }
 
-    pub(crate) fn streams(&self) -> &Streams {
+    /// The streams of changes that are open.
+    pub(crate) fn streams(&self) -> &Places {
         &self.shared.streams
+    }
+
+    /// The moments of the store that are held for exports and backups.
+    pub(crate) fn moments(&self) -> &Places {
+        &self.shared.moments
     }
 
     pub(crate) fn kept_pages(&self) -> &KeptPages {

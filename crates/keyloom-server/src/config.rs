@@ -49,6 +49,11 @@ pub struct Limits {
     pub operations_max: usize,
     /// The most streams of changes at one time.
     pub streams_max: usize,
+    /// The most exports and backups at one time, each of which holds a moment of the store.
+    pub moments_max: usize,
+    /// How long an export or a backup may take. While a moment is held, files stay that would be
+    /// gone.
+    pub moment_timeout: Duration,
     /// After how long without news a stream gives a sign of life.
     pub stream_pulse: Duration,
     /// The most bytes of one line of an import.
@@ -86,6 +91,8 @@ impl Default for Limits {
             read_max: 100_000,
             operations_max: 1_000,
             streams_max: 256,
+            moments_max: 8,
+            moment_timeout: Duration::from_secs(6 * 60 * 60),
             stream_pulse: Duration::from_secs(15),
             line_bytes_max: 1 << 20,
             kept_pages_bytes_max: 32 << 20,

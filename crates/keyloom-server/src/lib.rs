@@ -16,6 +16,7 @@ mod metrics;
 mod openapi;
 mod params;
 mod path;
+mod places;
 mod problem;
 mod refusal;
 mod serve;

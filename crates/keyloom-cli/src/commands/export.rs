@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, W
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, USAGE, WRONG_INPUT};
-use crate::output::{Progress, counted, grouped, note, visible_json, written};
+use crate::output::{Progress, Screen, counted, grouped, line, note, visible_json, written};
 use crate::target::{Request, Target};
 
 /// Write records as JSON lines, in the order of their keys
@@ -21,19 +21,21 @@ pub(crate) struct Export {
     /// Write to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Go on behind the last whole line of the file
+    /// Go on behind the last whole line of the file, which is then of two moments
     #[arg(long, requires = "output")]
     resume: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  keyloom export > backup.jsonl
+  keyloom export > records.jsonl
   keyloom export approval --output approvals.jsonl
-  keyloom export --output backup.jsonl --resume          after an interruption
+  keyloom export --output records.jsonl --resume         after an interruption
   keyloom export note | jq -c .record
 
-Each line is {\"collection\", \"key\", \"version\", \"record\"}; `keyloom import` takes it.";
+Each line is {\"collection\", \"key\", \"version\", \"record\"}; `keyloom import` takes it. All lines are
+of one moment, while writers go on. Where the space keeps a log, its position at that moment is
+told: `keyloom watch --from POSITION` goes on from there.";
 
 /// Where an export goes on.
 struct After {
@@ -41,18 +43,28 @@ struct After {
     key: String,
 }
 
+/// What an export was of.
+struct Told {
+    records: u64,
+    /// Whether it was read at one moment: `snapshot`, or else `walk`.
+    consistency: String,
+    position: Option<String>,
+    /// Whether it went on with lines of an earlier moment.
+    is_resumed: bool,
+}
+
 impl Export {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
         let target = Target::open(place)?;
-        let mut names = match self.collections.is_empty() {
-            true => all_collections(&target)?,
-            false => self.collections.clone(),
+        let after = match (&self.output, self.resume) {
+            (Some(path), true) => last_line(path)?,
+            _ => None,
         };
-        let mut after = None;
-        if let (true, Some(path)) = (self.resume, &self.output) {
-            after = last_line(path)?;
-        }
+        let mut names = self.collections.clone();
         if let Some(after) = &after {
+            if names.is_empty() {
+                names = all_collections(&target)?;
+            }
             let Some(place) = names.iter().position(|name| *name == after.collection) else {
                 let message =
                     format!("the file ends in {}, which is not exported", after.collection);
@@ -60,26 +72,43 @@ impl Export {
             };
             names.drain(..place);
         }
+        let is_resumed = after.is_some();
+        // One request, so that all collections are of one moment.
+        let request = Request::get(&["admin", "export"])
+            .params(names.into_iter().map(|name| ("collection".to_owned(), name)))
+            .param_if("after", after.map(|after| after.key));
+        let opened = target.open_stream(request)?;
+        let header = |name: &str| opened.header(name).map(str::to_owned);
+        let consistency = header("keyloom-consistency").unwrap_or_default();
+        let position = header("keyloom-log-position");
         let mut sink = self.sink()?;
         let progress = Progress::spinner("exporting");
-        let mut count = 0;
-        for name in &names {
-            let after = after.take().filter(|after| after.collection == *name);
-            let request = Request::get(&["admin", "export"])
-                .param("collection", name)
-                .param_if("after", after.map(|after| after.key));
-            let written = copy(target.stream(request)?, &mut *sink, |lines| {
-                progress.tell(&format!("{name}: {}", grouped(count + lines)));
-            });
-            count += written.map_err(|failure| match self.output {
-                Some(_) if failure.code() != 0 => failure.with_hint("--resume goes on from here"),
-                _ => failure,
-            })?;
-        }
+        let copied = copy(opened.body, &mut *sink, |lines| {
+            progress.tell(&format!("exporting {}", grouped(lines)))
+        });
+        let records = copied.map_err(|failure| match self.output {
+            Some(_) if failure.code() != 0 => failure
+                .with_hint("begin anew, or go on with --resume: the file is then of two moments"),
+            _ => failure,
+        })?;
         written(sink.flush())?;
         drop(progress);
-        if self.output.is_some() {
-            note(&format!("{} exported", counted(count, "record")));
+        self.tell(place, &Told { records, consistency, position, is_resumed })
+    }
+
+    /// Says what was exported, and of which moment. What the lines are printed to says nothing else.
+    fn tell(&self, place: &Place, told: &Told) -> Result<(), Failure> {
+        let of = told.of();
+        let screen = Screen::of(place);
+        let records = counted(told.records, "record");
+        match &self.output {
+            None if told.position.is_none() && told.is_one() => {}
+            None => note(&format!("{records} exported, {of}")),
+            Some(_) if screen.is_for_people() => match told.position.is_none() && told.is_one() {
+                true => line(&format!("{records} exported"))?,
+                false => line(&format!("{records} exported, {of}"))?,
+            },
+            Some(_) => screen.json(&told.to_json())?,
         }
         Ok(())
     }
@@ -99,6 +128,37 @@ impl Export {
         });
         let file = opened.map_err(|error| unwritable(path, &error))?;
         Ok(Box::new(BufWriter::new(file)))
+    }
+}
+
+impl Told {
+    fn is_one(&self) -> bool {
+        self.consistency == "snapshot" && !self.is_resumed
+    }
+
+    /// Of which moment the lines are.
+    fn of(&self) -> String {
+        match (&self.position, self.consistency.as_str()) {
+            _ if self.is_resumed => "of two moments, since it was resumed".to_owned(),
+            (None, "snapshot") => "all of one moment".to_owned(),
+            (Some(position), "snapshot") => {
+                format!("all of one moment; the log goes on at {position}")
+            }
+            (None, _) => "each record as it was when it was read, not of one moment".to_owned(),
+            (Some(position), _) => format!(
+                "each record as it was when it was read; whole with the log from {position}"
+            ),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let consistency = if self.is_resumed { "resumed" } else { &self.consistency };
+        let mut told = json!({ "records": self.records, "consistency": consistency });
+        // A position that fits only the last part of the file is of no use.
+        if let (Some(position), false) = (&self.position, self.is_resumed) {
+            told["position"] = json!(position);
+        }
+        told
     }
 }
 

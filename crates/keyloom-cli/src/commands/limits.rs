@@ -20,6 +20,9 @@ pub(super) struct LimitOptions {
     /// Streams of changes at one time [default: 256]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     streams_max: Option<usize>,
+    /// Exports and backups at one time [default: 8]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    moments_max: Option<usize>,
     /// Bytes of a request's head [default: 32KiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
     head_bytes_max: Option<usize>,
@@ -59,6 +62,9 @@ pub(super) struct LimitOptions {
     /// Seconds without news after which a stream shows that it lives [default: 15]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     stream_pulse: Option<u64>,
+    /// Seconds that an export or a backup may take [default: 21600]
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    moment_timeout: Option<u64>,
     /// Seconds that a shutdown waits for requests that have begun [default: 20]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds_or_none)]
     shutdown_grace: Option<u64>,
@@ -73,6 +79,7 @@ impl LimitOptions {
             connections_max: number(self.connections_max, usual.connections_max),
             requests_max: number(self.requests_max, usual.requests_max),
             streams_max: number(self.streams_max, usual.streams_max),
+            moments_max: number(self.moments_max, usual.moments_max),
             head_bytes_max: number(self.head_bytes_max, usual.head_bytes_max),
             body_bytes_max: number(self.body_bytes_max, usual.body_bytes_max),
             line_bytes_max: number(self.line_bytes_max, usual.line_bytes_max),
@@ -86,6 +93,7 @@ impl LimitOptions {
             write_timeout: seconds(self.write_timeout, usual.write_timeout),
             idle_timeout: seconds(self.idle_timeout, usual.idle_timeout),
             stream_pulse: seconds(self.stream_pulse, usual.stream_pulse),
+            moment_timeout: seconds(self.moment_timeout, usual.moment_timeout),
             shutdown_grace: seconds(self.shutdown_grace, usual.shutdown_grace),
         }
     }
@@ -128,6 +136,7 @@ mod tests {
             ("--connections-max", Limits { connections_max: 7, ..usual.clone() }),
             ("--requests-max", Limits { requests_max: 7, ..usual.clone() }),
             ("--streams-max", Limits { streams_max: 7, ..usual.clone() }),
+            ("--moments-max", Limits { moments_max: 7, ..usual.clone() }),
             ("--head-bytes-max", Limits { head_bytes_max: 7, ..usual.clone() }),
             ("--body-bytes-max", Limits { body_bytes_max: 7, ..usual.clone() }),
             ("--line-bytes-max", Limits { line_bytes_max: 7, ..usual.clone() }),
@@ -141,6 +150,7 @@ mod tests {
             ("--write-timeout", Limits { write_timeout: seconds, ..usual.clone() }),
             ("--idle-timeout", Limits { idle_timeout: seconds, ..usual.clone() }),
             ("--stream-pulse", Limits { stream_pulse: seconds, ..usual.clone() }),
+            ("--moment-timeout", Limits { moment_timeout: seconds, ..usual.clone() }),
             ("--shutdown-grace", Limits { shutdown_grace: seconds, ..usual.clone() }),
         ] {
             assert_eq!(limits(&[option, "7"]), wanted, "{option}");

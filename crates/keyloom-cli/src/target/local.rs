@@ -113,6 +113,7 @@ impl Drop for Local {
 fn patient() -> Config {
     let mut config = Config::default();
     config.limits.answer_timeout = Duration::from_secs(24 * 60 * 60);
+    config.limits.moment_timeout = config.limits.answer_timeout;
     config.limits.body_bytes_max = 1 << 30;
     config
 }

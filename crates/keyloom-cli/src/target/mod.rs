@@ -38,6 +38,13 @@ pub(crate) struct Opened {
     pub(crate) body: Box<dyn Read + Send>,
 }
 
+impl Opened {
+    /// A header of the answer, as text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
 impl Target {
     /// The server that was named, or the store, which must be there.
     pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
@@ -71,13 +78,18 @@ impl Target {
 
     /// Asks for an answer that is read as it comes.
     pub(crate) fn stream(&self, request: Request) -> Result<Box<dyn Read + Send>, Failure> {
+        self.open_stream(request).map(|opened| opened.body)
+    }
+
+    /// The same, with what the head of the answer says.
+    pub(crate) fn open_stream(&self, request: Request) -> Result<Opened, Failure> {
         let request = self.addressed(request)?;
         let mut opened = match &self.kind {
             Kind::Local(local) => local.stream(request),
             Kind::Remote(remote) => remote.stream(request)?,
         };
         if opened.status == 200 {
-            return Ok(opened.body);
+            return Ok(opened);
         }
         let mut body = Vec::new();
         opened.body.read_to_end(&mut body).map_err(|error| broken(&error))?;

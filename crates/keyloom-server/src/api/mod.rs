@@ -31,7 +31,6 @@ use axum::Router;
 
 pub(crate) use accept::{is_json_only, takes_json};
 pub(crate) use asking::page as asked_page;
-pub(crate) use changes::Streams;
 pub(crate) use kept_pages::KeptPages;
 pub(crate) use near::asked as asked_near;
 

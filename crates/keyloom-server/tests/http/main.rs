@@ -23,6 +23,7 @@ mod kept_pages;
 mod kv;
 mod login;
 mod metrics;
+mod moments;
 mod openapi;
 mod owners;
 mod pages;

@@ -176,6 +176,12 @@ impl Store {
         Ok(Watch::new(inner, self.runtime.clone()))
     }
 
+    /// As [`Store::pinned`](crate::Store::pinned).
+    pub fn pinned(&self) -> Result<Self> {
+        let inner = self.run(self.inner.pinned())?;
+        Ok(Store { inner, runtime: self.runtime.clone() })
+    }
+
     /// As [`Store::replay`](crate::Store::replay).
     pub fn replay(&self, log: &Store) -> Result<Replayed> {
         self.run(self.inner.replay(&log.inner))

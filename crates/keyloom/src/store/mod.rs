@@ -18,6 +18,7 @@ mod maintenance;
 mod names;
 mod owned_keys;
 mod pages;
+mod pinned;
 mod plain;
 mod raw_keys;
 mod replay;

@@ -3,13 +3,12 @@
 use super::Store;
 use super::changes::{declared_log, read};
 use crate::engine::{
-    Address, Area, Batch, Condition, Direction, Effect, EngineExt, LogBounds, LogEntry, Outcome,
-    Position, Range,
+    Address, Batch, Condition, Effect, EngineExt, LogBounds, LogEntry, Outcome, Position,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Entry;
 use crate::record::Version;
-use crate::schema::{Schema, catalog_address};
+use crate::schema::catalog_address;
 
 /// How much of the log is read at once.
 const SLICE_ENTRIES: usize = 512;
@@ -55,10 +54,9 @@ impl Store {
 
     async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
         declared_log(log.session()).await?;
-        // The schema as it is now names all areas that there ever were, since none is dropped.
         let schema = log.session().reload().await?.schema.clone();
         schema.check_against(self.engine().capabilities())?;
-        self.refuse_unless_empty(&schema).await?;
+        self.refuse_unless_empty().await?;
         let mut next = Position::FIRST;
         while next < end {
             let slice = read(log.session(), next, SLICE_ENTRIES, SLICE_BYTES).await?;
@@ -99,23 +97,12 @@ impl Store {
         }
     }
 
-    /// An engine cannot list its areas, so this looks where anything of Keyloom's would be, and
-    /// where the replay is going to write.
-    async fn refuse_unless_empty(&self, schema: &Schema) -> Result<()> {
+    async fn refuse_unless_empty(&self) -> Result<()> {
         let space = &self.session().space;
         if self.engine().log_bounds(space).await? != LogBounds::EMPTY {
             return Err(not_empty(self).with("reason", "it has a log"));
         }
-        let mut areas = vec![Area::own(), Area::default_area()];
-        for collection in schema.collections.values() {
-            areas.push(collection.area.clone());
-            areas.extend(collection.indexes.values().map(|index| index.area.clone()));
-        }
-        areas.sort_unstable();
-        areas.dedup();
-        let ranges: Vec<Range> = areas.into_iter().map(Range::all).collect();
-        let found = self.engine().scan(space, &ranges, 1, Direction::Forward).await?;
-        match found.iter().all(|stretch| stretch.rows.is_empty()) {
+        match self.engine().areas(space).await?.is_empty() {
             true => Ok(()),
             false => Err(not_empty(self)),
         }

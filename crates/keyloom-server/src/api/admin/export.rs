@@ -1,11 +1,11 @@
-//! Records as JSON lines.
+//! Records as JSON lines, all of one moment where the engine can hold one.
 
 use std::collections::VecDeque;
 use std::io;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use futures_util::stream::unfold;
 use keyloom::{Collection, Document, Query, Store};
 use serde_json::{Value, json};
 
+use super::moment::Moment;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::refusal;
 
 /// How many records are read at once; each may be as large as a value may.
 const PAGE: usize = 64;
@@ -33,39 +33,54 @@ async fn export(
     caller: Caller,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let store = caller.admin()?.clone();
-    let (collection, after) = (params.take("collection")?, params.take("after")?);
+    let store = caller.admin()?;
+    let named = params.take_all(|name| (name == "collection").then(|| name.to_owned()));
+    let named: Vec<String> = named.into_iter().map(|(_, name)| name).collect();
+    let after = params.take("after")?;
     params.finish()?;
-    if after.is_some() && collection.is_none() {
-        let detail =
-            "the parameter after is a key of a collection, and needs the parameter collection";
-        return Err(Problem::invalid_request(detail));
-    }
+    let moment = Moment::hold(&app, store).await?;
     let mut query = Query::new().scan().take(PAGE);
-    let names = match collection {
-        Some(name) => {
-            let collection = store.documents(&name).await?;
-            if let Some(after) = &after {
-                query = query.after(collection.key_named(after).await?);
-            }
-            VecDeque::from([name])
-        }
-        None => store.schema().await?.collection_names().map(str::to_owned).collect(),
-    };
-    let going = Going { app, store, names, query, cursor: None, is_broken: false };
+    if let Some(after) = after {
+        let Some(first) = named.first() else {
+            let detail =
+                "the parameter after is a key of a collection, and needs the parameter collection";
+            return Err(Problem::invalid_request(detail));
+        };
+        query = query.after(moment.store.documents(first).await?.key_named(&after).await?);
+    }
+    let names = wanted(&moment.store, named).await?;
+    let headers = moment.headers();
+    let going = Going { moment, names, query, cursor: None, is_broken: false };
     let parts = unfold(going, |mut going| async { Some((going.next().await?, going)) });
-    let headers =
-        [(header::CONTENT_TYPE, "application/jsonl"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::from_stream(parts)).into_response())
+    Ok((headers, CONTENT, Body::from_stream(parts)).into_response())
+}
+
+const CONTENT: [(HeaderName, &str); 2] =
+    [(header::CONTENT_TYPE, "application/jsonl"), (header::CACHE_CONTROL, "no-store")];
+
+/// The collections that were named, each of which is there, or all.
+async fn wanted(store: &Store, named: Vec<String>) -> Result<VecDeque<String>, Problem> {
+    if named.is_empty() {
+        return Ok(store.schema().await?.collection_names().map(str::to_owned).collect());
+    }
+    let mut names: VecDeque<String> = VecDeque::new();
+    for name in named {
+        store.documents(&name).await?;
+        if names.contains(&name) {
+            let detail = "a collection is exported once, and was named twice";
+            return Err(Problem::invalid_request(detail).with("collection", name));
+        }
+        names.push_back(name);
+    }
+    Ok(names)
 }
 
 /// An export under way.
 struct Going {
-    app: App,
-    store: Store,
+    moment: Moment,
     /// The collections that are left, the present one first.
     names: VecDeque<String>,
-    /// What is asked of each collection.
+    /// What is asked of the present collection.
     query: Query,
     cursor: Option<String>,
     is_broken: bool,
@@ -78,8 +93,10 @@ impl Going {
         if self.is_broken {
             return Some(Err(io::Error::other("the export broke off")));
         }
-        let lines =
-            if self.app.is_stopping() { Err(refusal::stopping()) } else { self.page().await };
+        let lines = match self.moment.check() {
+            Ok(()) => self.page().await,
+            Err(problem) => Err(problem),
+        };
         match lines {
             Ok(lines) => lines.map(Ok),
             Err(problem) => {
@@ -91,7 +108,7 @@ impl Going {
 
     async fn page(&mut self) -> Result<Option<Bytes>, Problem> {
         let Some(name) = self.names.front().cloned() else { return Ok(None) };
-        let collection = self.store.documents(&name).await?;
+        let collection = self.moment.store.documents(&name).await?;
         let mut query = self.query.clone();
         if let Some(cursor) = self.cursor.take() {
             query = query.from_cursor(cursor);
@@ -112,7 +129,10 @@ impl Going {
         lines.sort_by(|(one, _), (other, _)| one.cmp(other));
         match page.next {
             Some(next) => self.cursor = Some(next.to_string()),
-            None => drop(self.names.pop_front()),
+            None => {
+                self.names.pop_front();
+                self.query = Query::new().scan().take(PAGE);
+            }
         }
         let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
         Ok(Some(text.into()))

@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod jobs;
 mod keys;
+mod moment;
 mod stats;
 
 use crate::api::routes::Routes;

@@ -21,8 +21,6 @@ use crate::problem::Problem;
 use crate::refusal;
 use told::commit;
 
-pub(crate) use stream::Streams;
-
 /// How many commits a page has unless set.
 const PAGE: usize = 100;
 

@@ -7,8 +7,6 @@
 //! | `event: problem`, `data: {…}` | the last: why the stream ends |
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -22,34 +20,9 @@ use keyloom::{Logged, Position, Store, Watch, WatchOptions};
 use super::told::commit;
 use super::{Wanted, refused, too_many};
 use crate::app::App;
+use crate::places::Place;
 use crate::problem::Problem;
 use crate::refusal;
-
-/// How many streams are open.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Streams(Arc<AtomicUsize>);
-
-/// The place of one stream among those that are open.
-struct Place(Streams);
-
-impl Streams {
-    fn enter(&self, most: usize) -> Option<Place> {
-        let more = |open| (open < most).then_some(open + 1);
-        let entered = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        entered.is_ok().then(|| Place(self.clone()))
-    }
-
-    /// How many there are now.
-    pub(crate) fn open(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// What a stream needs to go on.
 struct Following {

@@ -1,0 +1,31 @@
+//! A bounded number of places for what lasts long: streams, moments that are held.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many places are taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(Arc<AtomicUsize>);
+
+/// One that is taken, until it is dropped.
+pub(crate) struct Place(Places);
+
+impl Places {
+    /// Takes a place, unless so many are taken.
+    pub(crate) fn enter(&self, most: usize) -> Option<Place> {
+        let more = |open| (open < most).then_some(open + 1);
+        let entered = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        entered.is_ok().then(|| Place(self.clone()))
+    }
+
+    /// How many are taken now.
+    pub(crate) fn open(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
