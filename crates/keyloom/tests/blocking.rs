@@ -465,7 +465,7 @@ fn the_stored_schema_tells_states_and_long_work_its_progress() {
 }
 
 /// The types with public async methods, and the file in which each of these has a twin.
-const TWINS: [(&str, &str); 10] = [
+const TWINS: [(&str, &str); 11] = [
     ("Store", "store"),
     ("Collection", "collection"),
     ("Plain", "plain"),
@@ -474,6 +474,7 @@ const TWINS: [(&str, &str); 10] = [
     ("Watch", "watch"),
     ("Freshness", "store"),
     ("Lease", "store"),
+    ("Verifier", "verifier"),
     ("Pages", "pages"),
     ("PagedRecords", "pages"),
 ];

@@ -1,6 +1,7 @@
 //! Exports of a store that is written to: all of one moment.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -179,7 +180,7 @@ fn moments_are_held_by_a_few_and_not_for_ever() {
     let refused = server.get("/v1/admin/export").expect(503);
     assert!(refused["detail"].as_str().unwrap().contains("0 exports and backups"), "{refused}");
     let server = limited(1, Duration::ZERO);
-    let answer = std::panic::catch_unwind(|| server.get("/v1/admin/export"));
+    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| server.get("/v1/admin/export")));
     assert!(answer.is_err(), "an export that breaks off breaks its connection");
     // The place is free again.
     let server = limited(1, Duration::from_secs(60));
