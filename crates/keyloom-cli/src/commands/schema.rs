@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyloom::Schema;
-use serde_json::Value;
+use keyloom::{CollectionDeclaration, Schema, SchemaDeclaration};
+use serde_json::{Value, json};
 
 use super::check::print_keyspace;
 use crate::cli::Place;
-use crate::exit::{Failure, USAGE};
+use crate::exit::{FAILED, Failure, USAGE};
 use crate::output::{Screen, Table, cell, note};
 use crate::schema_files::{load, tell_applied};
 use crate::target::{Request, Target, open_store, runtime};
@@ -56,16 +56,12 @@ impl PrintSchema {
 /// A table of collections and their indexes, with the state of each.
 fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
     let mut table = Table::new(["collection", "kind", "name", "key", "state"]);
-    let collections = answer["schema"]["collection"].as_object();
-    for (name, collection) in collections.into_iter().flatten() {
-        table.row([name, "record", "", &cell(&collection["key"]), ""]);
-        for kind in ["index", "unique", "geo", "count", "sum"] {
-            for (index, declared) in collection[kind].as_object().into_iter().flatten() {
-                let key = [&declared["key"], &declared["group"]];
-                let key = key.into_iter().find(|key| !key.is_null()).map(cell).unwrap_or_default();
-                let state = cell(&answer["indexes"][name][index]);
-                table.row([name, kind, index, &key, &state]);
-            }
+    let schema: SchemaDeclaration = serde_json::from_value(answer["schema"].clone())
+        .map_err(|error| Failure::new(FAILED, format!("the schema cannot be read: {error}")))?;
+    for (name, collection) in &schema.collections {
+        table.row([name, "record", "", &collection.key, ""]);
+        for (kind, index, key) in declared(collection) {
+            table.row([name, kind, index, &key, &cell(&answer["indexes"][name][index])]);
         }
     }
     for (collection, failures) in answer["failures"].as_object().into_iter().flatten() {
@@ -77,6 +73,29 @@ fn print(screen: Screen, answer: &Value) -> Result<(), Failure> {
         note("there is no schema yet: `keyloom schema --apply PATH`, or `keyloom serve`");
     }
     screen.table(&table)
+}
+
+/// Every index and aggregate: its kind, its name, and its key or group, with its condition.
+fn declared(collection: &CollectionDeclaration) -> Vec<(&'static str, &str, String)> {
+    let CollectionDeclaration { index, unique, geo, count, sum, .. } = collection;
+    let mut all = Vec::new();
+    for (kind, indexes) in [("index", index), ("unique", unique), ("geo", geo)] {
+        for (name, index) in indexes {
+            all.push((kind, name.as_str(), met(&index.key, index.condition_text())));
+        }
+    }
+    for (kind, aggregates) in [("count", count), ("sum", sum)] {
+        for (name, aggregate) in aggregates {
+            let group = cell(&json!(aggregate.group));
+            all.push((kind, name.as_str(), met(&group, aggregate.condition_text())));
+        }
+    }
+    all
+}
+
+/// What an index goes by, and which records are in it.
+fn met(key: &str, condition: Option<String>) -> String {
+    condition.map_or_else(|| key.to_owned(), |condition| format!("{key} where {condition}"))
 }
 
 fn apply(place: &Place, path: &std::path::Path) -> Result<(), Failure> {

@@ -30,6 +30,8 @@ struct IndexPage {
     kind: &'static str,
     /// The template of its entries; none for counts and sums.
     template: Option<String>,
+    /// Which records are in it; all when there is none.
+    condition: Option<String>,
     declaration: Value,
     /// The declaration as a schema file would have it, where it can be written so.
     toml: Option<String>,
@@ -96,15 +98,19 @@ async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
         (Some(store), _) => entries(store, collection.name(), &name).await?,
         (None, _) => None,
     };
-    let (kind, template, declaration) = match known {
-        Some(Known::Index(kind, index)) => (kind, Some(index.key.clone()), as_json(index)),
-        Some(Known::Aggregate(kind, aggregate)) => (kind, None, as_json(aggregate)),
-        None if inside.is_some() => ("own", None, Value::Null),
+    let (kind, template, condition, declaration) = match known {
+        Some(Known::Index(kind, index)) => {
+            (kind, Some(index.key.clone()), index.condition_text(), as_json(index))
+        }
+        Some(Known::Aggregate(kind, aggregate)) => {
+            (kind, None, aggregate.condition_text(), as_json(aggregate))
+        }
+        None if inside.is_some() => ("own", None, None, Value::Null),
         None => return Err(Problem::not_found("the collection has no index of that name")),
     };
     let collection = collection.name().to_owned();
     let toml = toml::table(&["collection", &collection, kind, &name], &declaration);
-    Ok(IndexPage { collection, name, kind, template, declaration, toml, inside })
+    Ok(IndexPage { collection, name, kind, template, condition, declaration, toml, inside })
 }
 
 /// What the schema declares under a name.

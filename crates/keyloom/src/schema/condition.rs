@@ -1,10 +1,12 @@
 //! The condition of a partial index: which records have an entry.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
 
+use super::declaration::{AggregateDeclaration, Comparison, IndexDeclaration, TestDeclaration};
 use crate::json::{compare_values, same_value};
 use crate::key::Path;
 
@@ -48,6 +50,49 @@ impl fmt::Display for Test {
             Test::AtMost(value) => write!(f, "<= {value}"),
         }
     }
+}
+
+impl fmt::Display for TestDeclaration {
+    /// As plans and refusals have it: `= "open"`, `>= 3 and < 10`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tests: Vec<String> = match self {
+            TestDeclaration::Equals(value) => vec![Test::Equals(value.clone()).to_string()],
+            TestDeclaration::OneOf(values) => vec![Test::OneOf(values.clone()).to_string()],
+            TestDeclaration::Compare(comparison) => {
+                let Comparison { present, gt, gte, lt, lte } = &**comparison;
+                let presence = present.map(|it| if it { Test::Present } else { Test::Missing });
+                let bounds = [
+                    gt.clone().map(Test::Greater),
+                    gte.clone().map(Test::AtLeast),
+                    lt.clone().map(Test::Less),
+                    lte.clone().map(Test::AtMost),
+                ];
+                let all = presence.into_iter().chain(bounds.into_iter().flatten());
+                all.map(|test| test.to_string()).collect()
+            }
+        };
+        f.write_str(&tests.join(" and "))
+    }
+}
+
+impl IndexDeclaration {
+    /// Which records have entries, in words: `state = "open" and prio >= 3`. `None` for all.
+    pub fn condition_text(&self) -> Option<String> {
+        in_words(&self.condition)
+    }
+}
+
+impl AggregateDeclaration {
+    /// Which records are counted, in words: `state = "open" and prio >= 3`. `None` for all.
+    pub fn condition_text(&self) -> Option<String> {
+        in_words(&self.condition)
+    }
+}
+
+fn in_words(condition: &BTreeMap<String, TestDeclaration>) -> Option<String> {
+    let tests: Vec<String> =
+        condition.iter().map(|(field, test)| format!("{field} {test}")).collect();
+    (!tests.is_empty()).then(|| tests.join(" and "))
 }
 
 impl Condition {

@@ -31,6 +31,9 @@ impl Page for IndexPage {
             ]))
             h1 { (self.heading()) " " (self.name) }
             @if let Some(source) = &self.template { p.lead { (template(source)) } }
+            @if let Some(condition) = &self.condition {
+                p.muted { "Only records whose " code { (visible(condition)) } }
+            }
             @let way = [("index", self.name.as_str())];
             @let way = links.to(&Links::collection_path(&self.collection), way);
             @match self.kind {
