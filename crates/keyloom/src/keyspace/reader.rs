@@ -23,8 +23,7 @@ pub(super) fn of_entries(collection: &Collection, index: &Index) -> String {
         IndexKind::Geo => {
             let is_place = |segment: &Segment| matches!(segment.codec, Codec::Geohash { .. });
             let before = index.key.segments().take_while(|segment| !is_place(segment));
-            let equal = equalities(before);
-            if equal.is_empty() { "near".to_owned() } else { format!("near where {equal}") }
+            asking("near", index, before)
         }
         IndexKind::Value => of_values(collection, index),
     }
@@ -33,22 +32,16 @@ pub(super) fn of_entries(collection: &Collection, index: &Index) -> String {
 fn of_values(collection: &Collection, index: &Index) -> String {
     let segments: Vec<&Segment> = index.key.segments().collect();
     if let Some(place) = segments.iter().position(|segment| is_quantity(segment)) {
-        let (ordered, equal) = (segments[place], equalities(segments[..place].iter().copied()));
+        let ordered = segments[place];
         let order = if ordered.desc { " descending" } else { "" };
-        let order = format!("order by {}{order}", ordered.path);
-        return match equal.is_empty() {
-            true => format!("query {order}"),
-            false => format!("query where {equal} {order}"),
-        };
+        let query = asking("query", index, segments[..place].iter().copied());
+        return format!("{query} order by {}{order}", ordered.path);
     }
     // The fields of the record's key at the end only tell entries apart.
     let is_of_key = |segment: &&&Segment| collection.key_paths.contains(&segment.path);
     let tail = segments.iter().rev().take_while(is_of_key).count();
     let asked = (segments.len() - tail).max(1).min(segments.len());
-    match asked {
-        0 => "query".to_owned(),
-        asked => format!("query where {}", equalities(segments[..asked].iter().copied())),
-    }
+    asking("query", index, segments[..asked].iter().copied())
 }
 
 /// Whether a segment is of a type whose order people ask for.
@@ -63,7 +56,13 @@ fn is_quantity(segment: &Segment) -> bool {
     )
 }
 
-fn equalities<'s>(segments: impl Iterator<Item = &'s Segment>) -> String {
-    let equal: Vec<String> = segments.map(|segment| format!("{} = …", segment.path)).collect();
-    equal.join(" and ")
+/// A call with what it fixes, and with what the index asks of its records.
+fn asking<'s>(call: &str, index: &Index, fixed: impl Iterator<Item = &'s Segment>) -> String {
+    let fixed = fixed.map(|segment| format!("{} = …", segment.path));
+    let condition = index.condition.as_ref().map(ToString::to_string);
+    let asked: Vec<String> = fixed.chain(condition).collect();
+    match asked.is_empty() {
+        true => call.to_owned(),
+        false => format!("{call} where {}", asked.join(" and ")),
+    }
 }
