@@ -56,8 +56,17 @@ async fn the_whole_page() -> Result<()> {
     let urgent = Query::new().equal("tags.*", "urgent");
     assert_eq!(requests.count(&urgent).await?, 6);
 
-    let oldest_open = Query::new().index("open").order("created_at", Order::Ascending);
+    let oldest_open = Query::new().equal("status", "open").order("created_at", Order::Ascending);
+    assert_eq!(requests.count(&oldest_open).await?, 48);
     assert_eq!(requests.page(&oldest_open.take(1)).await?.records[0]["id"], 1);
+    let open = Query::new().index("open").order("created_at", Order::Ascending);
+    assert_eq!(requests.count(&open).await?, 48);
+
+    let error = requests.page(&Query::new().equal("created_at", "soon").scan()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidQuery);
+    let late = Query::new().filter("tags", Test::Equals(json!("late"))).scan();
+    let error = requests.page(&late).await.unwrap_err();
+    assert_eq!(error.context_value("did you mean"), Some("tags.*"));
 
     let mine = Query::new()
         .any("requester", "ana")
