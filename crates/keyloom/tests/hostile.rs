@@ -329,8 +329,8 @@ async fn counters_take_any_name_that_can_be_shown_and_no_other() {
     let (store, items) = items().await;
     items.insert(&json!({ "owner": "ana", "id": "1" })).await.unwrap();
     let add = |name: &str, delta: i64| items.increment(("ana", "1"), [(name.to_owned(), delta)]);
-    for name in STRINGS.iter().filter(|name| !name.is_empty() && !name.contains('.')) {
-        if name.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
+    for name in STRINGS.iter().filter(|name| !name.is_empty()) {
+        if name.chars().any(char::is_control) {
             refused(add(&format!("stats.{name}"), 1).await, ErrorKind::InvalidArgument);
             continue;
         }
@@ -338,7 +338,7 @@ async fn counters_take_any_name_that_can_be_shown_and_no_other() {
         let shown = items.get(("ana", "1")).await.unwrap().unwrap().into_value();
         assert_eq!(shown["stats"][*name], 1, "{name:?}");
     }
-    for name in ["", "stats", "stats.", "stats.a.b", ".stats", "Stats.a", "total.a", "nothing"] {
+    for name in ["", "stats", "stats.", "stats.*", ".stats", "Stats.a", "total.a", "nothing"] {
         refused(add(name, 1).await, ErrorKind::InvalidArgument);
     }
     let twice = [("stats.big", i64::MAX), ("stats.big", 1)];

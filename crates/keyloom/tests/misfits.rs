@@ -55,7 +55,7 @@ async fn a_record_that_does_not_fit_can_be_changed_in_other_fields_by_every_way(
     let applied = store.apply(&schema("n = \"integer\"")).await.unwrap();
     assert_eq!(
         applied.misfits.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["1 of 1 records of x do not fit, such as x:a: n: an integer of 19 digits is a whole \
+        ["1 of 1 records of x do not fit, such as x:a: n: an integer here is a whole \
           number from -9223372036854775808 to 9223372036854775807; \
           it is \"seven\""]
     );

@@ -98,9 +98,12 @@ pub(super) fn fit_unnamed(
 ) -> Option<Fit> {
     // It has a record once for each element, which is an answer to no other question.
     let is_of_elements = index.star.is_some() && !asked.is_about_elements();
-    // It has no record that lacks the field.
-    let mut segments = index.key.segments();
-    let is_of_others = index.sparse && segments.any(|segment| asked.is_without(&segment.path));
+    // It has no record that lacks the field. A question that wants the field as well has no answer,
+    // which any index gives.
+    let is_wanted = |path: &Path| asked.paths().any(|asked| asked == path);
+    let is_unknown = |path: &Path| asked.is_without(path) && !is_wanted(path);
+    let is_of_others =
+        index.sparse && index.key.segments().any(|segment| is_unknown(&segment.path));
     if index.kind == IndexKind::Geo || is_of_elements || is_of_others {
         return None;
     }

@@ -114,6 +114,12 @@ impl Question {
         if self.index.is_none() || self.union.is_some() {
             return true;
         }
+        // It has no record without the field, and is not taken for a question about these.
+        if let Some((path, Test::Missing)) = &self.filter
+            && self.segments(shape).iter().any(|segment| segment.path == *path)
+        {
+            return false;
+        }
         let asked = self.equal.len()
             + usize::from(self.range.is_some() || self.prefix.is_some() || self.order.is_some());
         let wanted = self.segments(shape);

@@ -40,11 +40,23 @@ const REFUSED: [&str; 28] = [
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 44] = [
+const HARMLESS: [&str; 55] = [
     // What is in the log is known to whoever could read it.
     "Changes::is_end",
     "Collection::acting_as",
+    // Pages one after the other, each read as `page` and its kin read it.
+    "Collection::document_pages",
+    "Collection::history_pages",
+    "Collection::key_pages",
     "Collection::name",
+    "Collection::near_pages",
+    "Collection::pages",
+    "PagedRecords::next",
+    "Pages::cursor",
+    "Pages::next",
+    "Pages::records",
+    // Names of indexes, and their states.
+    "Collection::to_build",
     "GroupQuery::within",
     "Increment::add",
     "Increment::of",
@@ -70,6 +82,8 @@ const HARMLESS: [&str; 44] = [
     "Store::engine",
     "Store::on",
     "Store::open",
+    // The same caller, at one moment.
+    "Store::pinned",
     "Store::plain",
     "Store::schema",
     "Store::space",

@@ -203,6 +203,7 @@ mod tests {
             name: "kind".to_owned(),
             kind,
             template: None,
+            condition: None,
             declaration: Value::Null,
             toml: None,
             inside: Some(inside),
