@@ -69,12 +69,18 @@ fn lines(answer: &Answer) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The records of an export, by collection and key.
+/// The records of an export, by collection and key, without their counters: the log tells of
+/// those apart.
 fn records(lines: &[Value]) -> BTreeMap<(String, String), Value> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let record = |line: &Value| {
+        let mut record = line["record"].clone();
+        record.as_object_mut().unwrap().shift_remove("stats");
+        record
+    };
     lines
         .iter()
-        .map(|line| ((text(&line["collection"]), text(&line["key"])), line["record"].clone()))
+        .map(|line| ((text(&line["collection"]), text(&line["key"])), record(line)))
         .collect()
 }
 
@@ -89,7 +95,7 @@ fn follow(server: &TestServer, mut from: String, copy: &mut BTreeMap<(String, St
         let changes = page["commits"].as_array().unwrap().iter();
         for change in changes.flat_map(|commit| commit["changes"].as_array().unwrap()) {
             let collection = change["collection"].as_str().unwrap().to_owned();
-            let key = change["key"].as_str().unwrap();
+            let key = change["stored_at"].as_str().unwrap();
             let name = key.strip_prefix("account:").or(key.strip_prefix("user:")).unwrap();
             copy.insert((collection, name.to_owned()), change["record"].clone());
         }
