@@ -321,8 +321,14 @@ fn import(schema: &SchemaDeclaration) -> Value {
 fn export(schema: &SchemaDeclaration) -> Value {
     let names = schema.collections.keys().cloned();
     let lines = answer("One record a line", "application/jsonl", json!({ "type": "string" }));
+    let consistency = "`snapshot`: all of one moment; `walk`: each record as it was when read";
+    let lines = with_header(lines, "Keyloom-Consistency", consistency);
     Operation::new("admin.export", "Records as JSON lines")
-        .about("With `collection`, `after=` a key goes on behind it.")
+        .about(
+            "With `collection`, which may come several times, `after=` a key of the first goes on \
+             behind it. Where the space keeps a log, `Keyloom-Log-Position` is where `/changes` \
+             goes on from this export.",
+        )
         .parameters(choice("collection", names, "this collection alone"))
         .answer("200", lines)
         .build()
