@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Watch(c::watch::Watch),
     Import(c::import::Import),
     Export(c::export::Export),
+    Backup(c::backup::Backup),
+    Restore(c::restore::Restore),
     Build(c::build::Build),
     Verify(c::verify::Verify),
     Repair(c::repair::Repair),

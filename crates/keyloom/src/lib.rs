@@ -1,6 +1,7 @@
 #![doc = include_str!("lib.md")]
 
 mod access;
+mod backup;
 mod counted;
 mod due;
 mod error;
@@ -32,6 +33,7 @@ pub use keyloom_derive::Choice;
 #[doc = include_str!("typed/record.md")]
 pub use keyloom_derive::Record;
 
+pub use backup::{BackupCheck, BackupInfo};
 pub use due::{
     Due, DueItem, Lease, MaintainOptions, Maintained, Maintainer, MaintainerReport, SweepOptions,
     Swept, SweptCollection,
@@ -60,10 +62,10 @@ pub use schema::{
 };
 pub use session::Clock;
 pub use store::{
-    Amount, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
+    Amount, Backup, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,
     LoggedChange, OwnedKey, OwnedKind, PagedRecords, Pages, Plain, RawKey, RawKeys, RawKind,
-    RawList, RawPage, Replayed, StatsOptions, Store, StoreStats, Stored, StoredSchema,
+    RawList, RawPage, Replayed, Restorer, StatsOptions, Store, StoreStats, Stored, StoredSchema,
     TransactionCollection, Unloaded, Watch, WatchOptions,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};

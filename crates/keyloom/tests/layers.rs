@@ -33,6 +33,8 @@ const LAYERS: &[(&str, &str)] = &[
     ("record",   "record"),
     // What the change log tells, and how long it is kept.
     ("log",      "log"),
+    // A space as the bytes of one file.
+    ("backup",   "backup"),
     // The catalog in the store carries a record's version, and so lies above records.
     ("live",     "schema/live"),
     // The answers that idempotency keys keep.
@@ -64,7 +66,8 @@ const LAYERS: &[(&str, &str)] = &[
 ];
 
 /// What `schema` exports for the layer `live`.
-const LIVE: &[&str] = &["Live", "Loaded", "Applied", "catalog_address"];
+const LIVE: &[&str] =
+    &["Live", "Loaded", "Applied", "catalog_address", "check_catalog", "epoch_address"];
 
 /// The names that a layer may see of a higher one, and why there is no other way.
 #[rustfmt::skip]
@@ -102,13 +105,14 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("base64",      &["query/cursor.rs"]),
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &[
+        "backup/reader.rs", "backup/writer.rs",
         "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
         "lease.rs", "schema/aggregate.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
         "engine/", "turns.rs", "schema/live.rs", "write/retry.rs", "write/transaction/patience.rs",
-        "query/reader.rs", "due/maintainer.rs", "blocking",
+        "query/reader.rs", "due/maintainer.rs", "store/backup.rs", "store/restore.rs", "blocking",
     ]),
 ];
 

@@ -1,5 +1,6 @@
 //! One file for each subcommand.
 
+pub(crate) mod backup;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -22,6 +23,7 @@ pub(crate) mod patch;
 pub(crate) mod put;
 pub(crate) mod query;
 pub(crate) mod repair;
+pub(crate) mod restore;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod stats;
@@ -56,6 +58,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Watch(command) => command.run(place),
         Command::Import(command) => command.run(place),
         Command::Export(command) => command.run(place),
+        Command::Backup(command) => command.run(place),
+        Command::Restore(command) => command.run(place),
         Command::Build(command) => command.run(place),
         Command::Verify(command) => command.run(place),
         Command::Repair(command) => command.run(place),

@@ -26,39 +26,42 @@ an index failed or is not built to its end; a disabled index is told of, and end
 
 impl Verify {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
-        let target = Target::open(place)?;
-        let result = jobs::run(&target, jobs::request("verify", &json!({})), "verifying")?;
-        let screen = Screen::of(place);
-        if !screen.is_for_people() {
-            screen.json(&result)?;
-        }
-        print_findings(screen, &result["findings"])?;
-        let count = total(&result["counts"]);
-        let [records, entries] = ["records", "entries"].map(|name| &result[name]);
-        let looked_at = format!(
-            "{} and {}",
-            counted(records.as_u64().unwrap_or(0), "record"),
-            counted(entries.as_u64().unwrap_or(0), "entry")
-        );
-        let idle = Idle::of(&result);
-        idle.print(screen)?;
-        tell_unsettled(&result);
-        if count > 0 {
-            let idle = idle.clause();
-            let message = format!("{} in {looked_at}{idle}", counted(count, "finding"));
-            return Err(Failure::new(FAILED, message)
-                .with_hint("`keyloom repair --dry-run` says what would mend it"));
-        }
-        if let Some(hint) = idle.hint() {
-            let message = format!("no finding in {looked_at}{}", idle.clause());
-            return Err(Failure::new(FAILED, message).with_hint(hint));
-        }
-        match idle.0.is_empty() {
-            true => note(&format!("everything is whole: {looked_at}")),
-            false => note(&format!("all that is in use is whole: {looked_at}{}", idle.clause())),
-        }
-        Ok(())
+        verify(&Target::open(place)?, Screen::of(place))
     }
+}
+
+/// Verifies a space, and tells what was found. Fails if that was something.
+pub(super) fn verify(target: &Target, screen: Screen) -> Result<(), Failure> {
+    let result = jobs::run(target, jobs::request("verify", &json!({})), "verifying")?;
+    if !screen.is_for_people() {
+        screen.json(&result)?;
+    }
+    print_findings(screen, &result["findings"])?;
+    let count = total(&result["counts"]);
+    let [records, entries] = ["records", "entries"].map(|name| &result[name]);
+    let looked_at = format!(
+        "{} and {}",
+        counted(records.as_u64().unwrap_or(0), "record"),
+        counted(entries.as_u64().unwrap_or(0), "entry")
+    );
+    let idle = Idle::of(&result);
+    idle.print(screen)?;
+    tell_unsettled(&result);
+    if count > 0 {
+        let idle = idle.clause();
+        let message = format!("{} in {looked_at}{idle}", counted(count, "finding"));
+        return Err(Failure::new(FAILED, message)
+            .with_hint("`keyloom repair --dry-run` says what would mend it"));
+    }
+    if let Some(hint) = idle.hint() {
+        let message = format!("no finding in {looked_at}{}", idle.clause());
+        return Err(Failure::new(FAILED, message).with_hint(hint));
+    }
+    match idle.0.is_empty() {
+        true => note(&format!("everything is whole: {looked_at}")),
+        false => note(&format!("all that is in use is whole: {looked_at}{}", idle.clause())),
+    }
+    Ok(())
 }
 
 /// The indexes and aggregates that do not serve.

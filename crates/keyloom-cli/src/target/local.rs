@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http;
+use futures_util::stream;
 use http_body_util::BodyExt;
 use keyloom::Store;
 use keyloom_server::{App, Config};
@@ -15,6 +16,9 @@ use tower::ServiceExt;
 
 use super::{Answer, Opened};
 use crate::exit::{FAILED, Failure, UNREACHABLE, WRONG_INPUT};
+
+/// How much of a file is sent at once.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// A store and its application.
 pub(super) struct Local {
@@ -69,9 +73,19 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 impl Local {
+    /// A store that must be there.
     pub(super) fn open(address: &str) -> Result<Self, Failure> {
+        Local::at(address, false)
+    }
+
+    /// A store that is made where it is not there.
+    pub(super) fn make(address: &str) -> Result<Self, Failure> {
+        Local::at(address, true)
+    }
+
+    fn at(address: &str, is_made: bool) -> Result<Self, Failure> {
         let runtime = runtime()?;
-        let store = open_store(&runtime, address, false)?;
+        let store = open_store(&runtime, address, is_made)?;
         let app = {
             let _inside = runtime.enter();
             App::new(store, patient())
@@ -80,6 +94,19 @@ impl Local {
     }
 
     pub(super) fn send(&self, request: http::Request<Vec<u8>>) -> Result<Answer, Failure> {
+        self.whole(request.map(Body::from))
+    }
+
+    /// Sends a body that is read as it goes.
+    pub(super) fn upload(
+        &self,
+        request: http::Request<Vec<u8>>,
+        source: Box<dyn Read + Send>,
+    ) -> Result<Answer, Failure> {
+        self.whole(request.map(|_| Body::from_stream(stream::iter(Pieces(source)))))
+    }
+
+    fn whole(&self, request: http::Request<Body>) -> Result<Answer, Failure> {
         let (head, body) = self.answer(request);
         let body = self.runtime.block_on(body.collect()).map_err(|error| super::broken(&error))?;
         let (status, body) = (head.status.as_u16(), body.to_bytes().to_vec());
@@ -87,14 +114,12 @@ impl Local {
     }
 
     pub(super) fn stream(&self, request: http::Request<Vec<u8>>) -> Opened {
-        let (head, body) = self.answer(request);
+        let (head, body) = self.answer(request.map(Body::from));
         let body = BodyReader { runtime: Arc::clone(&self.runtime), body, rest: Bytes::new() };
         Opened { status: head.status.as_u16(), headers: head.headers, body: Box::new(body) }
     }
 
-    fn answer(&self, request: http::Request<Vec<u8>>) -> (http::response::Parts, Body) {
-        let (head, body) = request.into_parts();
-        let request = http::Request::from_parts(head, Body::from(body));
+    fn answer(&self, request: http::Request<Body>) -> (http::response::Parts, Body) {
         let answer = self.runtime.block_on(self.app.router().oneshot(request));
         answer.unwrap_or_else(|never| match never {}).into_parts()
     }
@@ -116,6 +141,25 @@ fn patient() -> Config {
     config.limits.moment_timeout = config.limits.answer_timeout;
     config.limits.body_bytes_max = 1 << 30;
     config
+}
+
+/// What is read from a file, piece by piece.
+struct Pieces(Box<dyn Read + Send>);
+
+impl Iterator for Pieces {
+    type Item = io::Result<Bytes>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut piece = vec![0; PIECE_BYTES];
+        match self.0.read(&mut piece) {
+            Ok(0) => None,
+            Ok(count) => {
+                piece.truncate(count);
+                Some(Ok(piece.into()))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
 }
 
 /// The body of an answer, as it comes.

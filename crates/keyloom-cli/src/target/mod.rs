@@ -55,6 +55,15 @@ impl Target {
         Ok(Target { place: place.clone(), kind })
     }
 
+    /// The same, where a store that is not there is made.
+    pub(crate) fn open_or_make(place: &Place) -> Result<Self, Failure> {
+        let kind = match place.server() {
+            Some(url) => Kind::Remote(Remote::new(&url)?),
+            None => Kind::Local(Local::make(&place.address())?),
+        };
+        Ok(Target { place: place.clone(), kind })
+    }
+
     /// Whether it is a server, which outlives this command.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.kind, Kind::Remote(_))
@@ -94,6 +103,23 @@ impl Target {
         let mut body = Vec::new();
         opened.body.read_to_end(&mut body).map_err(|error| broken(&error))?;
         Err(self.refused(opened.status, &opened.headers, &body))
+    }
+
+    /// Sends a body that is read as it goes, and gives the answer if it is not a problem.
+    pub(crate) fn upload(
+        &self,
+        request: Request,
+        body: Box<dyn Read + Send>,
+    ) -> Result<Answer, Failure> {
+        let request = self.addressed(request)?;
+        let answer = match &self.kind {
+            Kind::Local(local) => local.upload(request, body)?,
+            Kind::Remote(remote) => remote.upload(request, body)?,
+        };
+        match answer.status {
+            200..=299 => Ok(answer),
+            _ => Err(self.refused(answer.status, &answer.headers, &answer.body)),
+        }
     }
 
     fn send(&self, request: Request) -> Result<Answer, Failure> {

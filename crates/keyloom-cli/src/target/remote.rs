@@ -1,5 +1,6 @@
 //! A running server.
 
+use std::io::Read;
 use std::time::Duration;
 
 use axum::http;
@@ -26,6 +27,23 @@ impl Remote {
     }
 
     pub(super) fn send(&self, request: http::Request<Vec<u8>>) -> Result<Answer, Failure> {
+        self.whole(request)
+    }
+
+    /// Sends a body that is read as it goes, once the server is ready to take it.
+    pub(super) fn upload(
+        &self,
+        request: http::Request<Vec<u8>>,
+        source: Box<dyn Read + Send>,
+    ) -> Result<Answer, Failure> {
+        let mut request = request.map(|_| ureq::SendBody::from_owned_reader(source));
+        // A refusal comes before the body then, and is not lost in a connection that breaks.
+        let expected = http::HeaderValue::from_static("100-continue");
+        request.headers_mut().insert(http::header::EXPECT, expected);
+        self.whole(request)
+    }
+
+    fn whole(&self, request: http::Request<impl ureq::AsSendBody>) -> Result<Answer, Failure> {
         let (head, body) = self.run(request)?.into_parts();
         let read = body.into_with_config().limit(u64::MAX).read_to_vec();
         let body = read.map_err(|error| super::broken(&error))?;
@@ -38,7 +56,10 @@ impl Remote {
         Ok(Opened { status: head.status.as_u16(), headers: head.headers, body })
     }
 
-    fn run(&self, request: http::Request<Vec<u8>>) -> Result<http::Response<ureq::Body>, Failure> {
+    fn run(
+        &self,
+        request: http::Request<impl ureq::AsSendBody>,
+    ) -> Result<http::Response<ureq::Body>, Failure> {
         let is_write = request.method() != http::Method::GET;
         self.agent.run(request).map_err(|error| self.failed(&error, is_write))
     }

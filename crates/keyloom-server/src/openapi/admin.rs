@@ -28,6 +28,8 @@ pub(super) fn paths(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Va
         ("/v1/admin/jobs/{id}", json!({ "get": job_shown(), "delete": job_stopped() })),
         ("/v1/admin/import", json!({ "post": import(schema) })),
         ("/v1/admin/export", json!({ "get": export(schema) })),
+        ("/v1/admin/backup", json!({ "get": backup() })),
+        ("/v1/admin/restore", json!({ "post": restore() })),
     ]);
     for (name, collection) in &schema.collections {
         for (index, template) in templates(collection) {
@@ -331,5 +333,51 @@ fn export(schema: &SchemaDeclaration) -> Value {
         )
         .parameters(choice("collection", names, "this collection alone"))
         .answer("200", lines)
+        .build()
+}
+
+fn backup() -> Value {
+    let file = json!({ "type": "string", "format": "binary" });
+    let file = answer("The bytes of one file", "application/octet-stream", file);
+    Operation::new("admin.backup", "The space as one file")
+        .about(
+            "All of one moment, while writers go on: schema, records with their versions, index \
+             entries, counters, history and log, with checksums. Where the space keeps a log, \
+             `Keyloom-Log-Position` is where `/changes` goes on from this backup.",
+        )
+        .answer("200", with_header(file, "Keyloom-Consistency", "`snapshot`"))
+        .build()
+}
+
+fn restore() -> Value {
+    let log = json!({
+        "type": "object",
+        "required": ["oldest", "next"],
+        "properties": { "oldest": { "type": "string" }, "next": { "type": "string" } },
+    });
+    let told = json!({
+        "type": "object",
+        "required": [
+            "id", "space", "taken_at", "release", "keys", "log_entries", "bytes", "sha256",
+        ],
+        "properties": {
+            "id": { "type": "string" },
+            "space": { "type": "string", "description": "the space that it was taken of" },
+            "taken_at": { "type": "integer" },
+            "release": { "type": "string" },
+            "keys": { "type": "integer" },
+            "log_entries": { "type": "integer" },
+            "log": log,
+            "bytes": { "type": "integer" },
+            "sha256": { "type": "string" },
+        },
+    });
+    Operation::new("admin.restore", "An empty space from a backup")
+        .about(
+            "Nobody can use the space before all of it is there. A restore that broke off goes on \
+             when the same backup is sent again.",
+        )
+        .body("application/octet-stream", json!({ "type": "string", "format": "binary" }))
+        .answer("200", json_answer("What was restored", told))
         .build()
 }

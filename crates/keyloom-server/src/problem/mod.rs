@@ -82,6 +82,11 @@ impl Problem {
         self.status
     }
 
+    /// What happened, for the caller.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The last part of its type's URL.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::transaction::{Transaction, Turn};
 use super::verifier::Verifier;
 use super::waits;
 use super::watch::Watch;
+use crate::backup::BackupInfo;
 use crate::due::{Lease, MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
@@ -180,6 +182,16 @@ impl Store {
     pub fn pinned(&self) -> Result<Self> {
         let inner = self.run(self.inner.pinned())?;
         Ok(Store { inner, runtime: self.runtime.clone() })
+    }
+
+    /// As [`Store::backup_to`](crate::Store::backup_to).
+    pub fn backup_to(&self, target: &mut (impl io::Write + Send)) -> Result<BackupInfo> {
+        self.run(self.inner.backup_to(target))
+    }
+
+    /// As [`Store::restore_from`](crate::Store::restore_from).
+    pub fn restore_from(&self, source: &mut (impl io::Read + Send)) -> Result<BackupInfo> {
+        self.run(self.inner.restore_from(source))
     }
 
     /// As [`Store::replay`](crate::Store::replay).

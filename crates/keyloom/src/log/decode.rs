@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use super::entry::{ADDED, Author, Became, DELETED, Entry, FORMAT, PUT, Told};
-use crate::engine::{Addition, Address, Area, Effect, Stamp};
+use super::wire::In;
+use crate::engine::{Addition, Address, Effect, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Version;
-
-/// 64 bits, seven a byte.
-const NUMBER_BYTES_MAX: usize = 10;
 
 impl Entry {
     /// Reads an entry. Contents are shared with the bytes that are given, not copied.
@@ -24,7 +22,7 @@ impl Entry {
             .with("known", FORMAT));
         }
         let mut rest = In(bytes.clone());
-        let entry = rest.entry().filter(|_| rest.0.is_empty());
+        let entry = rest.entry().filter(|_| rest.is_empty());
         entry.ok_or_else(|| {
             Error::new(ErrorKind::Corrupt, "an entry of the log cannot be understood")
         })
@@ -39,9 +37,6 @@ impl Entry {
         })
     }
 }
-
-/// What is left to read. Every method is `None` where the bytes end too early or mean nothing.
-struct In(Bytes);
 
 impl In {
     fn entry(&mut self) -> Option<Entry> {
@@ -100,70 +95,8 @@ impl In {
         }
     }
 
-    fn integers(&mut self) -> Option<Vec<(String, i64)>> {
-        self.many(|rest| {
-            let name = rest.string()?;
-            let value = rest.number()?;
-            Some((name, (value >> 1) as i64 ^ -((value & 1) as i64)))
-        })
-    }
-
-    fn address(&mut self) -> Option<Address> {
-        let area = self.string()?;
-        let area = if area == Area::own().name() { Area::own() } else { Area::new(&area).ok()? };
-        Some(Address::new(area, self.text()?))
-    }
-
     /// A place plus 1, or 0 for none.
     fn place(&mut self) -> Option<Option<usize>> {
         Some(self.count()?.checked_sub(1))
-    }
-
-    fn stamp(&mut self) -> Option<Stamp> {
-        let stamp = Stamp(*self.0.first_chunk()?);
-        self.0.advance(Stamp::BYTES);
-        Some(stamp)
-    }
-
-    /// A count and that many items. Each has a byte at least, so that a wrong count cannot ask for
-    /// more memory than the entry has bytes.
-    fn many<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let count = self.count().filter(|count| *count <= self.0.len())?;
-        (0..count).map(|_| item(self)).collect()
-    }
-
-    fn string(&mut self) -> Option<String> {
-        String::from_utf8(self.text()?.into()).ok()
-    }
-
-    fn text(&mut self) -> Option<Bytes> {
-        let length = self.count().filter(|length| *length <= self.0.len())?;
-        Some(self.0.split_to(length))
-    }
-
-    fn count(&mut self) -> Option<usize> {
-        self.number()?.try_into().ok()
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for place in 0..NUMBER_BYTES_MAX {
-            let byte = self.byte()?;
-            let (bits, shift) = (u64::from(byte & 0x7f), 7 * place);
-            if bits << shift >> shift != bits {
-                return None;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let byte = *self.0.first()?;
-        self.0.advance(1);
-        Some(byte)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::entry::{ADDED, DELETED, FORMAT, Note, PUT, Told};
+use super::wire::Out;
 use crate::engine::{Address, Batch, Effect, Stamp};
 use crate::record::Version;
 
@@ -21,7 +22,7 @@ pub(crate) fn encode(note: &Note, batch: &Batch) -> Bytes {
     out.number(note.author.at);
     out.text(note.author.by.as_deref().unwrap_or_default().as_bytes());
     out.count(stamps.all.len());
-    stamps.all.iter().for_each(|stamp| out.0.extend_from_slice(&stamp.0));
+    stamps.all.iter().for_each(|stamp| out.stamp(*stamp));
     out.count(written.len());
     for (address, effect) in &written {
         out.address(address);
@@ -74,31 +75,7 @@ impl Stamps {
     }
 }
 
-struct Out(Vec<u8>);
-
 impl Out {
-    fn number(&mut self, mut value: u64) {
-        while value > 0x7f {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn count(&mut self, value: usize) {
-        self.number(value as u64);
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        self.count(text.len());
-        self.0.extend_from_slice(text);
-    }
-
-    fn address(&mut self, address: &Address) {
-        self.text(address.area.name().as_bytes());
-        self.text(&address.key);
-    }
-
     fn effect(&mut self, effect: &Effect, stamps: &Stamps) {
         match effect {
             Effect::Delete => self.0.push(DELETED),
@@ -112,14 +89,6 @@ impl Out {
                 self.count(stamps.place(*stamp));
                 self.integers(additions.iter().map(|one| (one.name.as_str(), one.delta)));
             }
-        }
-    }
-
-    fn integers<'i>(&mut self, integers: impl ExactSizeIterator<Item = (&'i str, i64)>) {
-        self.count(integers.len());
-        for (name, value) in integers {
-            self.text(name.as_bytes());
-            self.number(((value << 1) ^ (value >> 63)) as u64);
         }
     }
 }

@@ -9,9 +9,7 @@
 //! | cells | count, then each: area (text), key (text), `00` for a deletion, or `01`, stamp and content (text) for a put, or `02`, stamp and integers for an addition |
 //! | changes | count, then each: collection (text); the place of its record among the cells, plus 1, or 0 and area and key where the batch did not write the record; the stamp before, plus 1, or 0; integers that were added to the record's counters |
 //!
-//! A number has seven bits a byte, lowest first, the top bit set on all bytes but the last. A
-//! text is its length and its bytes. A stamp is its place among the stamps. Integers are a count,
-//! then each a name (text) and a value, mapped from 0, -1, 1, -2 … to the numbers 0, 1, 2, 3 ….
+//! Numbers, texts and integers are spelt as in `wire.rs`. A stamp is its place among the stamps.
 
 use bytes::Bytes;
 

@@ -11,8 +11,10 @@ mod entry;
 mod keep;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub(crate) use encode::encode;
 pub(crate) use entry::{Author, Became, Entry, Note, Told};
 pub use keep::Trimmed;
 pub(crate) use keep::{trim, trim_now_and_then};
+pub(crate) use wire::{In, Out};

@@ -9,12 +9,15 @@
 //! | `history_since` | by collection, since when its history is kept by its present bounds | `{"note": 1700000000000}` |
 //! | `states` | the state of each index and aggregate, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
 //! | `generations` | which cells each aggregate has, unless it is the first generation, of one cell for each group | `{"approval": {"by_status": {"current": {"number": 2, "cells": 1}, "last": 2}}}` |
+//!
+//! While a space is being restored from a backup, a mark lies in the catalog's place, with the id
+//! of the backup: `{"format":1,"restoring":"5f2c…"}`. Nobody reads or writes the space by it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::declaration::SchemaDeclaration;
 use super::model::Schema;
@@ -22,6 +25,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The only format so far.
 const FORMAT: u64 = 1;
+
+/// The member that makes a document a mark and no catalog.
+const RESTORING: &str = "restoring";
 
 /// The stored schema and what belongs to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,6 +127,7 @@ impl Catalog {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let document: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
         match document.get("format").and_then(Value::as_u64) {
+            Some(FORMAT) if document.get(RESTORING).is_some() => Err(being_restored()),
             Some(FORMAT) => serde_json::from_value(document).map_err(corrupt),
             Some(format) => Err(Error::new(
                 ErrorKind::UnknownFormat,
@@ -188,6 +195,25 @@ impl fmt::Display for IndexState {
             IndexState::Failed { .. } => "failed",
         })
     }
+}
+
+/// What lies in the catalog's place while a space is being restored from this backup.
+pub(crate) fn restoring_mark(backup: &str) -> Vec<u8> {
+    json!({ "format": FORMAT, RESTORING: backup }).to_string().into_bytes()
+}
+
+/// The backup that a space is being restored from, if this is a mark and no catalog.
+pub(crate) fn restored_backup(bytes: &[u8]) -> Option<String> {
+    let document: Value = serde_json::from_slice(bytes).ok()?;
+    Some(document.get(RESTORING)?.as_str()?.to_owned())
+}
+
+fn being_restored() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "this space is being restored from a backup, and cannot be used before all of it is there",
+    )
+    .with("advice", "if the restore broke off, restore the same backup again: it goes on")
 }
 
 fn corrupt(source: impl std::error::Error + Send + Sync + 'static) -> Error {
@@ -266,6 +292,16 @@ mod tests {
         let error = Catalog::from_bytes(br#"{"format": 2, "shards": []}"#).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnknownFormat);
         assert_eq!(error.context_value("format"), Some("2"));
+    }
+
+    #[test]
+    fn a_mark_is_no_catalog_and_says_what_to_do() {
+        let mark = restoring_mark("5f2c");
+        assert_eq!(String::from_utf8(mark.clone()).unwrap(), r#"{"format":1,"restoring":"5f2c"}"#);
+        assert_eq!(restored_backup(&mark).as_deref(), Some("5f2c"));
+        assert_eq!(restored_backup(&catalog().to_bytes().unwrap()), None);
+        let error = Catalog::from_bytes(&mark).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
     }
 
     #[test]

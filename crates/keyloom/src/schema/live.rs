@@ -15,8 +15,8 @@ use super::declaration::SchemaDeclaration;
 use super::evolution::{Change, Class, Evolution, evolve};
 use super::model::{Collection, Index, Schema};
 use crate::engine::{
-    Address, Area, Batch, Cell, Condition, Direction, Effect, Engine, EngineExt, Fence, Outcome,
-    Range, Reading, Space,
+    Address, Area, Batch, Capabilities, Cell, Condition, Direction, Effect, Engine, EngineExt,
+    Fence, Outcome, Range, Reading, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
@@ -24,6 +24,7 @@ use crate::log::{Author, Note, encode};
 use crate::record::{Version, random_bytes};
 use crate::turns::Turns;
 use reads::Epoch;
+pub(crate) use reads::epoch_address;
 
 /// How often a schema change is tried when other processes change the schema too.
 const APPLY_ATTEMPTS: usize = 16;
@@ -590,6 +591,11 @@ fn new_histories<'s>(
 
 pub(crate) fn catalog_address() -> Address {
     Address::new(Area::own(), CATALOG_KEY)
+}
+
+/// Refuses the cell of a catalog that cannot be understood, or whose schema the engine cannot hold.
+pub(crate) fn check_catalog(cell: Cell, capabilities: &Capabilities) -> Result<()> {
+    from_cell(Some(cell))?.schema.check_against(capabilities)
 }
 
 /// The locks are held for moments only, by code that does not panic: a poisoned one still holds

@@ -2,6 +2,7 @@
 
 mod address;
 mod aggregates;
+mod backup;
 mod branches;
 mod change;
 mod changes;
@@ -22,12 +23,14 @@ mod pinned;
 mod plain;
 mod raw_keys;
 mod replay;
+mod restore;
 mod sight;
 mod stats;
 mod stored;
 mod under_way;
 mod watch;
 
+pub use backup::Backup;
 pub use branches::{Branch, BranchOptions, Branches};
 pub use changes::{Became, Changes, Logged, LoggedChange};
 pub use collection::Collection;
@@ -42,6 +45,7 @@ pub use pages::{PagedRecords, Pages};
 pub use plain::{Listed, Listing, Plain};
 pub use raw_keys::{RawKey, RawKeys, RawKind, RawList, RawPage};
 pub use replay::Replayed;
+pub use restore::Restorer;
 pub use stats::{Amount, CollectionStats, IndexStats, StatsOptions, StoreStats};
 pub use stored::Stored;
 pub use watch::{Watch, WatchOptions};

@@ -1,5 +1,6 @@
 //! What an operator needs of a running server.
 
+mod backup;
 mod export;
 mod import;
 mod jobs;
@@ -16,4 +17,5 @@ pub(in crate::api) fn routes() -> Routes {
         .merge(jobs::routes())
         .merge(import::routes())
         .merge(export::routes())
+        .merge(backup::routes())
 }

@@ -18,6 +18,10 @@ const READS: usize = 16;
 /// The epoch's key in Keyloom's own area.
 const EPOCH_KEY: &[u8] = b"epoch";
 
+pub(crate) fn epoch_address() -> Address {
+    Address::new(Area::own(), EPOCH_KEY)
+}
+
 /// Where the epoch lies, in the forms that the calls of an engine take.
 pub(super) struct Epoch {
     pub(super) address: Address,
@@ -28,7 +32,7 @@ pub(super) struct Epoch {
 
 impl Epoch {
     pub(super) fn new() -> Self {
-        let address = Address::new(Area::own(), EPOCH_KEY);
+        let address = epoch_address();
         let (area, start) = (address.area.clone(), address.key.clone());
         let recipe = Recipe { area: area.clone(), cuts: Vec::new(), parts: Vec::new() };
         Epoch { range: Range { area, end: Some(successor(&start)), start }, recipe, address }

@@ -1,0 +1,27 @@
+//! A space in one file: every cell with its stamp, and the log.
+//!
+//! A backup is a line of text and then frames. Each frame ends with a checksum of everything
+//! before it, so that bytes that were changed, lost, moved or repeated are found where they are.
+//!
+//! | frame | what it holds |
+//! | --- | --- |
+//! | head, once | what the backup is of, as JSON |
+//! | catalog, once | the schema: the catalog's cell and that of its epoch, or none in a space without a schema |
+//! | cells | some of all other cells, in the order of their areas and keys |
+//! | log | some entries of the log, in order |
+//! | end, once | how many cells and entries there are, as JSON |
+//!
+//! A restore has to write the catalog last, and to judge it first. So it stands before the cells.
+
+mod check;
+mod frame;
+mod info;
+mod reader;
+mod writer;
+
+pub use check::BackupCheck;
+pub(crate) use check::unread;
+pub(crate) use frame::{Frame, Head, Kept, Taken};
+pub use info::BackupInfo;
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;
