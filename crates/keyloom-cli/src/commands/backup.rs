@@ -164,11 +164,10 @@ pub(super) fn words(info: &BackupInfo) -> String {
     let taken = moment(i64::try_from(info.taken_at_ms).unwrap_or(i64::MAX));
     let keys = counted(info.cells, "key");
     let log = match info.log {
-        Some(log) => format!(
-            " and {}, which goes on at {}",
-            counted(info.log_entries, "entry").replace("entr", "log entr"),
-            log.next
-        ),
+        Some(log) => {
+            let entries = counted(info.log_entries, "entry");
+            format!(" and {entries} of the log, which goes on at {}", log.next)
+        }
         None => String::new(),
     };
     format!(

@@ -130,11 +130,13 @@ pub(crate) fn cell(value: &Value) -> String {
     }
 }
 
-/// A number of things: `1 record`, `2 records`.
+/// A number of things: `1 record`, `2 records`, `3 entries`, `4 keys`.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
-        _ if one.ends_with('y') => format!("{} {}ies", grouped(count), one.trim_end_matches('y')),
+        _ if one.ends_with('y') && !one.ends_with("ey") => {
+            format!("{} {}ies", grouped(count), one.trim_end_matches('y'))
+        }
         _ if one.ends_with('x') => format!("{} {one}es", grouped(count)),
         _ => format!("{} {one}s", grouped(count)),
     }

@@ -6,6 +6,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod backup;
 mod care;
 mod check;
 mod damage;

@@ -8,6 +8,7 @@
 
 mod access_file;
 mod auth;
+mod backup;
 mod batch;
 mod bodies;
 mod browsers;

@@ -14,11 +14,11 @@ use crate::support::{Answer, TestServer};
 use crate::transaction::{SCHEMA, account, id};
 
 /// How many accounts lie between the two that money moves between; several pages of an export.
-const BETWEEN: usize = 200;
-const TOTAL: i64 = 1_000;
+pub(crate) const BETWEEN: usize = 200;
+pub(crate) const TOTAL: i64 = 1_000;
 
 /// A server whose first and last account have a sum.
-fn filled(server: TestServer) -> TestServer {
+pub(crate) fn filled(server: TestServer) -> TestServer {
     let insert = |number: usize, balance: i64| json!({"op": "insert", "collection": "account", "record": account(number, balance)});
     let mut operations = vec![insert(0, TOTAL), insert(BETWEEN + 1, 0)];
     operations.extend((1..=BETWEEN).map(|number| insert(number, 0)));
@@ -41,7 +41,7 @@ fn transfer(server: &TestServer, moved: i64) {
 }
 
 /// Does something while money moves, and stops when it is done.
-fn while_money_moves(server: &TestServer, work: impl FnOnce()) {
+pub(crate) fn while_money_moves(server: &TestServer, work: impl FnOnce()) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -8,6 +8,7 @@
 )]
 
 mod aggregates;
+mod backup;
 mod changes;
 mod counters;
 mod expiry;
