@@ -18,6 +18,7 @@ mod memory;
 pub(crate) mod percent;
 mod pin;
 pub(crate) mod places;
+mod quantum;
 pub(crate) mod random;
 mod range;
 mod recipe;
@@ -54,6 +55,9 @@ use crate::error::Result;
 ///
 /// All methods may be called from many tasks at once. Dropping the future of a read has no
 /// effect; dropping the future of a commit leaves it undecided.
+///
+/// No call holds up the other tasks on its thread for long, however much it reads: an engine that
+/// answers on that thread gives way between two parts of its answer, or before it.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// What this engine can do; the same answer each time.

@@ -54,6 +54,7 @@ pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
 use super::log::{Allowance, check_entries};
+use super::quantum::pay_for_log;
 use super::{
     Address, Area, Batch, Capabilities, Cell, Direction, Engine, Figure, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
@@ -139,7 +140,7 @@ impl Engine for Embedded {
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
         addresses.iter().try_for_each(Address::check)?;
-        self.view.moment()?.get(space, addresses)
+        self.view.moment()?.get(space, addresses).await
     }
 
     async fn scan(
@@ -149,8 +150,7 @@ impl Engine for Embedded {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>> {
-        let moment = self.view.moment()?;
-        ranges.iter().map(|range| moment.scan(space, range, limit, direction)).collect()
+        self.view.moment()?.scan(space, ranges, limit, direction).await
     }
 
     async fn follow(
@@ -160,8 +160,7 @@ impl Engine for Embedded {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Link>>> {
-        let moment = self.view.moment()?;
-        trails.iter().map(|trail| moment.follow(space, trail, limit, direction)).collect()
+        self.view.moment()?.follow(space, trails, limit, direction).await
     }
 
     async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
@@ -192,7 +191,10 @@ impl Engine for Embedded {
         entries_max: usize,
         bytes_max: usize,
     ) -> Result<LogSlice> {
-        log::read(&self.view.moment()?, space, from, Allowance::new(entries_max, bytes_max))
+        let allowance = Allowance::new(entries_max, bytes_max);
+        let slice = log::read(&self.view.moment()?, space, from, allowance)?;
+        pay_for_log(&slice).await;
+        Ok(slice)
     }
 
     async fn trim_log(

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::super::log::Allowance;
 use super::super::pin::{is_pinned, wait_pinned};
+use super::super::quantum::pay_for_log;
 use super::super::{
     Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Row, Space, Stretch, Trail,
@@ -35,7 +36,7 @@ impl Engine for Pinned {
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
         addresses.iter().try_for_each(Address::check)?;
-        self.view.moment()?.get(space, addresses)
+        self.view.moment()?.get(space, addresses).await
     }
 
     async fn scan(
@@ -45,8 +46,7 @@ impl Engine for Pinned {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>> {
-        let moment = self.view.moment()?;
-        ranges.iter().map(|range| moment.scan(space, range, limit, direction)).collect()
+        self.view.moment()?.scan(space, ranges, limit, direction).await
     }
 
     async fn follow(
@@ -56,8 +56,7 @@ impl Engine for Pinned {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Link>>> {
-        let moment = self.view.moment()?;
-        trails.iter().map(|trail| moment.follow(space, trail, limit, direction)).collect()
+        self.view.moment()?.follow(space, trails, limit, direction).await
     }
 
     async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
@@ -82,7 +81,10 @@ impl Engine for Pinned {
         entries_max: usize,
         bytes_max: usize,
     ) -> Result<LogSlice> {
-        log::read(&self.view.moment()?, space, from, Allowance::new(entries_max, bytes_max))
+        let allowance = Allowance::new(entries_max, bytes_max);
+        let slice = log::read(&self.view.moment()?, space, from, allowance)?;
+        pay_for_log(&slice).await;
+        Ok(slice)
     }
 
     async fn trim_log(&self, _: &Space, _: Position, _: usize) -> Result<LogBounds> {

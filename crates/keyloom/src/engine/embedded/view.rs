@@ -1,7 +1,8 @@
 //! What readers see: the last snapshot that was published, and the caches beside it.
 //!
 //! Reads run on the caller's thread. They share the snapshot by counting references, hold no
-//! lock while they read, and never wait for a writer.
+//! lock while they read, and never wait for a writer. Long ones [give way](super::super::quantum)
+//! to other tasks, and go on at the same moment.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -9,8 +10,10 @@ use bytes::{Buf, Bytes};
 use fjall::Keyspace;
 
 use super::super::bell::Bells;
+use super::super::quantum::Quantum;
 use super::super::{
-    Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, target_of,
+    Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, successor,
+    target_of,
 };
 use super::cache::RecordCache;
 use super::database::{Database, tables_lack};
@@ -248,15 +251,33 @@ impl Moment<'_> {
     }
 
     /// Many cells.
-    pub(super) fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        let mut buffer = Vec::new();
-        addresses
-            .iter()
-            .map(|address| {
-                layout::stored_key(space, &address.area, &address.key, &mut buffer);
-                self.load_at(&buffer)
-            })
-            .collect()
+    pub(super) async fn get(
+        &self,
+        space: &Space,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Cell>>> {
+        let (mut buffer, mut quantum) = (Vec::new(), Quantum::default());
+        let mut cells = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let cell = self.load_address(space, address, &mut buffer)?;
+            quantum.note(cell.as_ref().and_then(Cell::bytes).map_or(0, Bytes::len));
+            cells.push(cell);
+            if quantum.is_used_up() {
+                quantum.pay().await;
+            }
+        }
+        quantum.pay().await;
+        Ok(cells)
+    }
+
+    fn load_address(
+        &self,
+        space: &Space,
+        address: &Address,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Cell>> {
+        layout::stored_key(space, &address.area, &address.key, buffer);
+        self.load_at(buffer)
     }
 
     /// The areas of a space, each found by one look behind the one before.
@@ -271,13 +292,29 @@ impl Moment<'_> {
         Ok(areas)
     }
 
-    /// The rows of one range.
-    pub(super) fn scan(
+    /// The rows of several ranges.
+    pub(super) async fn scan(
+        &self,
+        space: &Space,
+        ranges: &[Range],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Row>>> {
+        let (mut stretches, mut quantum) = (Vec::with_capacity(ranges.len()), Quantum::default());
+        for range in ranges {
+            stretches.push(self.scan_range(space, range, limit, direction, &mut quantum).await?);
+        }
+        quantum.pay().await;
+        Ok(stretches)
+    }
+
+    async fn scan_range(
         &self,
         space: &Space,
         range: &Range,
         limit: usize,
         direction: Direction,
+        quantum: &mut Quantum,
     ) -> Result<Stretch<Row>> {
         if limit == 0 || range.is_empty() {
             return Ok(Stretch::new(Vec::new(), false));
@@ -291,26 +328,43 @@ impl Moment<'_> {
         let kept = self.kept(&place, limit, direction);
         let mut recorder = if kept.is_none() { stretches.recorder(limit) } else { None };
         let mut rows = Vec::new();
-        let beyond =
-            self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
-                if let Some(recorder) = &mut recorder {
-                    recorder.add(&stored_key, &stored, None);
-                }
-                rows.push(decode_row(stored_key, stored, place.prefix_bytes)?);
-                Ok(())
-            })?;
+        let row = |stored_key: Bytes, stored: Bytes| {
+            if let Some(recorder) = &mut recorder {
+                recorder.add(&stored_key, &stored, None);
+            }
+            let bytes = stored.len();
+            rows.push(decode_row(stored_key, stored, place.prefix_bytes)?);
+            Ok(bytes)
+        };
+        let beyond = self.walk(&place, limit, direction, kept.as_deref(), row, quantum).await?;
         let filled = self.keep(recorder, beyond.as_deref(), place, direction, None);
         let witness = kept.or(filled).map(|kept| kept.witness(self.commit()));
         Ok(Stretch { rows, more: beyond.is_some(), witness })
     }
 
-    /// The entries of one range with the records that they name, all of this moment.
-    pub(super) fn follow(
+    /// The entries of several ranges with the records that they name, all of this moment.
+    pub(super) async fn follow(
+        &self,
+        space: &Space,
+        trails: &[Trail<'_>],
+        limit: usize,
+        direction: Direction,
+    ) -> Result<Vec<Stretch<Link>>> {
+        let (mut stretches, mut quantum) = (Vec::with_capacity(trails.len()), Quantum::default());
+        for trail in trails {
+            stretches.push(self.follow_range(space, trail, limit, direction, &mut quantum).await?);
+        }
+        quantum.pay().await;
+        Ok(stretches)
+    }
+
+    async fn follow_range(
         &self,
         space: &Space,
         trail: &Trail<'_>,
         limit: usize,
         direction: Direction,
+        quantum: &mut Quantum,
     ) -> Result<Stretch<Link>> {
         let Trail { range, recipe } = trail;
         if limit == 0 || range.is_empty() {
@@ -335,8 +389,8 @@ impl Moment<'_> {
         let mut recorder = stretches.recorder(limit);
         let keep = if recorder.is_some() { Keep::WithList } else { Keep::InCache };
         let (mut rows, mut buffer) = (Vec::new(), Vec::new());
-        let beyond =
-            self.walk(&place, limit, direction, kept.as_deref(), |stored_key, stored| {
+        let row =
+            |stored_key: Bytes, stored: Bytes| {
                 let entry = decode_row(stored_key.clone(), stored.clone(), place.prefix_bytes)?;
                 let target = target_of(recipe, &entry);
                 let (mut record, mut class) = (None, 0);
@@ -352,10 +406,12 @@ impl Moment<'_> {
                     });
                     recorder.add(&stored_key, &stored, led_to);
                 }
+                let bytes = stored.len() + record.as_ref().map_or(0, Bytes::len);
                 let record = record.map(|record| layout::decode(&buffer, record)).transpose()?;
                 rows.push(Link { entry, target: target.map(|target| target.key), record });
-                Ok(())
-            })?;
+                Ok(bytes)
+            };
+        let beyond = self.walk(&place, limit, direction, kept.as_deref(), row, quantum).await?;
         let filled = self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
         let witness = filled.and_then(|filled| filled.witness_followed(self.commit()));
         Ok(Stretch { rows, more: beyond.is_some(), witness })
@@ -384,7 +440,7 @@ impl Moment<'_> {
     fn follow_row(&self, space: &Space, recipe: &Recipe, entry: Row) -> Result<Link> {
         let target = target_of(recipe, &entry);
         let record = match &target {
-            Some(target) => self.get(space, std::slice::from_ref(target))?.pop().flatten(),
+            Some(target) => self.load_address(space, target, &mut Vec::new())?,
             None => None,
         };
         Ok(Link { entry, target: target.map(|target| target.key), record })
@@ -412,30 +468,54 @@ impl Moment<'_> {
     }
 
     /// Gives the first rows of a range, from what was kept or from fjall, and returns the key
-    /// after them.
-    fn walk(
+    /// after them. `row` says how many bytes it has read for one.
+    async fn walk(
         &self,
         place: &StoredRange,
         limit: usize,
         direction: Direction,
         kept: Option<&KeptStretch>,
-        mut row: impl FnMut(Bytes, Bytes) -> Result<()>,
+        mut row: impl FnMut(Bytes, Bytes) -> Result<usize>,
+        quantum: &mut Quantum,
     ) -> Result<Option<Bytes>> {
         if let Some(kept) = kept {
-            kept.rows().take(limit).try_for_each(|(stored_key, stored)| row(stored_key, stored))?;
+            for (stored_key, stored) in kept.rows().take(limit) {
+                quantum.note(row(stored_key, stored)?);
+            }
             return Ok(kept.key_beyond(limit));
         }
-        let mut found = self.stored().range(&place.start, &place.end);
-        let mut next = || match direction {
-            Direction::Forward => found.next(),
-            Direction::Backward => found.next_back(),
-        };
-        for _ in 0..limit {
-            let Some(found) = next() else { return Ok(None) };
-            let (stored_key, stored) = found?;
-            row(stored_key, stored)?;
+        let (mut start, mut end) = (place.start.clone(), place.end.clone());
+        let mut left = limit;
+        loop {
+            // What iterates does not stay over a pause. Making it anew costs little against a
+            // quantum of rows.
+            let stopped_at = {
+                let mut found = self.stored().range(&start, &end);
+                let mut next = || match direction {
+                    Direction::Forward => found.next(),
+                    Direction::Backward => found.next_back(),
+                };
+                loop {
+                    let Some((stored_key, stored)) = next().transpose()? else { return Ok(None) };
+                    if left == 0 {
+                        return Ok(Some(stored_key));
+                    }
+                    left -= 1;
+                    quantum.note(row(stored_key.clone(), stored)?);
+                    if quantum.is_used_up() {
+                        break stored_key;
+                    }
+                }
+            };
+            quantum.pay().await;
+            match direction {
+                Direction::Forward => start = successor(&stopped_at).into(),
+                Direction::Backward => end = stopped_at.into(),
+            }
+            if start >= end {
+                return Ok(None);
+            }
         }
-        Ok(next().transpose()?.map(|(stored_key, _)| stored_key))
     }
 
     fn keep(

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::bell::Bells;
 use super::decide::{Decision, decide, writes};
 use super::log::check_entries;
+use super::quantum::{pay_for, pay_for_log, rows_of};
 use super::{
     Address, Area, Batch, Capabilities, Cause, Cell, Committed, Condition, Direction, Engine, Link,
     LogBounds, LogSlice, Outcome, Position, Range, Reading, Rejection, Row, Space, Stretch, Trail,
@@ -24,7 +25,8 @@ use state::State;
 ///
 /// One lock guards all cells: a read holds it shared from its first cell to its last, and a
 /// commit holds it alone from its first check to its last write, so that every answer is of one
-/// moment. No call waits for anything else.
+/// moment. No call waits for anything else, but every one takes its turn with the other tasks on
+/// its thread.
 ///
 /// A [pinned moment](Engine::pin) shares everything with the store. The first write to an area
 /// while a moment is held copies the map of that area, which takes as long as it has cells, and
@@ -120,7 +122,9 @@ impl Engine for Memory {
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
         addresses.iter().try_for_each(Address::check)?;
-        Ok(self.read()?.state.get(space, addresses))
+        let cells = self.read()?.state.get(space, addresses);
+        pay_for(cells.len()).await;
+        Ok(cells)
     }
 
     async fn scan(
@@ -130,7 +134,9 @@ impl Engine for Memory {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>> {
-        Ok(self.read()?.state.scan(space, ranges, limit, direction))
+        let stretches = self.read()?.state.scan(space, ranges, limit, direction);
+        pay_for(rows_of(&stretches)).await;
+        Ok(stretches)
     }
 
     async fn follow(
@@ -140,7 +146,9 @@ impl Engine for Memory {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Link>>> {
-        Ok(self.read()?.state.follow(space, trails, limit, direction))
+        let stretches = self.read()?.state.follow(space, trails, limit, direction);
+        pay_for(rows_of(&stretches)).await;
+        Ok(stretches)
     }
 
     async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
@@ -155,6 +163,7 @@ impl Engine for Memory {
 
     async fn commit(&self, mut batch: Batch) -> Result<Outcome> {
         batch.check(&self.capabilities)?;
+        pay_for(batch.entries.len()).await;
         let mut store = self.write()?;
         let space = batch.space.clone();
         let append = batch.append.take();
@@ -186,7 +195,9 @@ impl Engine for Memory {
         entries_max: usize,
         bytes_max: usize,
     ) -> Result<LogSlice> {
-        self.read()?.state.read_log(space, from, entries_max, bytes_max)
+        let slice = self.read()?.state.read_log(space, from, entries_max, bytes_max)?;
+        pay_for_log(&slice).await;
+        Ok(slice)
     }
 
     async fn trim_log(

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::super::pin::{is_pinned, wait_pinned};
+use super::super::quantum::{pay_for, pay_for_log, rows_of};
 use super::super::{
     Address, Area, Batch, Capabilities, Cell, Direction, Engine, Link, LogBounds, LogSlice,
     Outcome, Position, Range, Row, Space, Stretch, Trail,
@@ -63,7 +64,9 @@ impl Engine for Pinned {
 
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
         addresses.iter().try_for_each(Address::check)?;
-        Ok(self.moment.state()?.get(space, addresses))
+        let cells = self.moment.state()?.get(space, addresses);
+        pay_for(cells.len()).await;
+        Ok(cells)
     }
 
     async fn scan(
@@ -73,7 +76,9 @@ impl Engine for Pinned {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>> {
-        Ok(self.moment.state()?.scan(space, ranges, limit, direction))
+        let stretches = self.moment.state()?.scan(space, ranges, limit, direction);
+        pay_for(rows_of(&stretches)).await;
+        Ok(stretches)
     }
 
     async fn follow(
@@ -83,7 +88,9 @@ impl Engine for Pinned {
         limit: usize,
         direction: Direction,
     ) -> Result<Vec<Stretch<Link>>> {
-        Ok(self.moment.state()?.follow(space, trails, limit, direction))
+        let stretches = self.moment.state()?.follow(space, trails, limit, direction);
+        pay_for(rows_of(&stretches)).await;
+        Ok(stretches)
     }
 
     async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
@@ -109,7 +116,9 @@ impl Engine for Pinned {
         entries_max: usize,
         bytes_max: usize,
     ) -> Result<LogSlice> {
-        self.moment.state()?.read_log(space, from, entries_max, bytes_max)
+        let slice = self.moment.state()?.read_log(space, from, entries_max, bytes_max)?;
+        pay_for_log(&slice).await;
+        Ok(slice)
     }
 
     async fn trim_log(&self, _: &Space, _: Position, _: usize) -> Result<LogBounds> {
