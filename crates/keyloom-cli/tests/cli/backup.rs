@@ -143,3 +143,29 @@ fn a_restore_that_broke_off_goes_on() {
     sandbox.run(&[&["restore", "whole"], &new[..]].concat()).expect(0);
     assert_eq!(everything(&sandbox, &new), everything(&sandbox, &[]));
 }
+
+/// Wherever a restore is killed, the folder opens, and the same backup goes on.
+#[test]
+fn a_restore_that_was_killed_goes_on() {
+    let sandbox = filled();
+    sandbox.run(&["backup", "whole"]).expect(0);
+    let whole = std::fs::read(sandbox.path("whole")).unwrap();
+    let before = everything(&sandbox, &[]);
+    for part in 1..6 {
+        let store = format!("file:./new{part}");
+        let new = ["--store", store.as_str()];
+        let mut restore = sandbox.command(&[&["restore", "-"], &new[..]].concat());
+        let mut child = restore.stdin(Stdio::piped()).spawn().unwrap();
+        // The pipe stays open, so that the restore waits for the rest when it is killed.
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(&whole[..part * whole.len() / 6]).unwrap();
+        let marked = sandbox.path(&format!("new{part}"));
+        while !marked.exists() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sandbox.run(&[&["restore", "whole"], &new[..]].concat()).expect(0);
+        assert_eq!(everything(&sandbox, &new), before, "{part}");
+    }
+}
