@@ -8,6 +8,7 @@ use super::reader::{Reader, Resolved};
 use super::swept::swept;
 use super::walk::{Found, Walk, Want};
 use crate::error::{Error, ErrorKind, Result};
+use crate::schema::Collection;
 use crate::session::Session;
 
 /// The most entries that are read at once.
@@ -47,7 +48,10 @@ async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usiz
         let collection = loaded.schema.collection(name)?;
         match counting(session, loaded, collection, query)? {
             Some(counted) => Ok(Way::Group(counted)),
-            None => Ok(Way::Read(plan(session, loaded, collection, query, None)?)),
+            None => {
+                check_bounded(session, collection, query)?;
+                Ok(Way::Read(plan(session, loaded, collection, query, None)?))
+            }
         }
     });
     let plan = match decided.await? {
@@ -77,10 +81,25 @@ pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) 
 async fn count_entries_once(session: &Session, name: &str, query: &Query) -> Result<Counted> {
     let swept_until = swept(session, name).await?;
     let plan = planned(session, name, query).await?;
+    check_bounded(session, &plan.collection, query)?;
     let message = "entries alone cannot be filtered by what the records hold; use count";
     plan.check_entries_tell(message)?;
     let records = count_as(session, &plan, query, Want::Entries).await?;
     Ok(Counted { records, swept_until })
+}
+
+/// Refuses to count a whole collection by reading it, unless the caller said so or set a bound. A
+/// page of everything ends where it is full; a count would not.
+fn check_bounded(session: &Session, collection: &Collection, query: &Query) -> Result<()> {
+    let is_bounded = query.limit.is_some() || query.scan || session.forced(collection).is_some();
+    if is_bounded || !query.is_of_everything() {
+        return Ok(());
+    }
+    let message = "to count a whole collection reads all of it";
+    Err(Error::new(ErrorKind::NoIndex, message)
+        .with("collection", &collection.name)
+        .with("would serve", format_args!("[collection.{}.count.all] group = []", collection.name))
+        .with("or", "set a limit, or ask for a scan of the whole collection"))
 }
 
 async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> Result<usize> {
@@ -90,10 +109,12 @@ async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> 
     let (mut counted, mut read) = (0, 0);
     while let Some(found) = walk.next(CHUNK.min(limit.saturating_add(1))).await? {
         if read == limit {
-            let message = "there is more to count than the limit allows";
+            let message = "there is more to count than the limit allows to read";
             return Err(Error::new(ErrorKind::LimitExceeded, message)
                 .with("collection", &plan.collection.name)
-                .with("counted", counted));
+                .with("limit", limit)
+                .with("at least", counted)
+                .with("instead", "raise the limit, or declare a count, which needs no reading"));
         }
         read += 1;
         let counts = match want {

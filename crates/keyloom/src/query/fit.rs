@@ -63,7 +63,10 @@ pub(super) fn fits(
         return Ok(fit(collection, Some(index), asked).into_iter().collect());
     }
     if asked.is_empty() {
-        return Ok(Vec::new());
+        // The records' own keys list all of them, in order, at the cost of what a page returns.
+        // With filters a page could read them all, which only a scan may.
+        let is_listed = asked.filters.is_empty();
+        return Ok(fit(collection, None, asked).filter(|_| is_listed).into_iter().collect());
     }
     let mut fits: Vec<Fit> = fit(collection, None, asked).into_iter().collect();
     let mut unreadable = None;

@@ -58,8 +58,9 @@ pub(crate) struct Alternative {
 }
 
 impl Query {
-    /// A question without conditions. By itself it is refused, since it would read the whole
-    /// collection; see [`scan`](Self::scan).
+    /// A question without conditions: all records in the order of their keys, page by page. To
+    /// count or to filter them reads the whole collection, and is refused unless
+    /// [`scan`](Self::scan) or, for a count, [`limit`](Self::limit) allows it.
     pub fn new() -> Self {
         Query {
             equal: Vec::new(),
@@ -164,7 +165,7 @@ impl Query {
     }
 
     /// The most records that the page reads, whether a filter keeps them or not. Without
-    /// filters [`take`](Self::take) is enough.
+    /// filters [`take`](Self::take) is enough. The most entries that a count reads.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = Some(records);
@@ -177,6 +178,15 @@ impl Query {
     pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
         self.cursor = cursor.into_cursor();
         self
+    }
+
+    /// Whether it sets no condition, and so is about every record that the caller may read.
+    pub(crate) fn is_of_everything(&self) -> bool {
+        self.equal.is_empty()
+            && self.any.is_empty()
+            && self.range.is_none()
+            && self.index.is_none()
+            && self.filters.is_empty()
     }
 
     /// What the query asks, without its page: the same text for the same question.

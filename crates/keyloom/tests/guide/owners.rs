@@ -20,7 +20,7 @@ async fn the_whole_page() -> Result<()> {
     preferences.upsert(&json!({ "dark": true })).await?;
     assert!(preferences.get(()).await?.is_some());
 
-    let mine = notes.page(&Query::new()).await?; // no scan: all of Ana's notes are one range
+    let mine = notes.page(&Query::new()).await?; // all of Ana's notes are one range
     assert_eq!(mine.records.len(), 1);
 
     let bens = notes.acting_as("ben")?;

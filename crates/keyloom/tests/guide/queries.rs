@@ -41,6 +41,12 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(requests.count(&beginning).await?, 15);
     assert_eq!(requests.count(&Query::new().range("id", 50..200)).await?, 11);
 
+    let first = requests.page(&Query::new().take(20)).await?;
+    assert_eq!(first.records[19]["id"], 20);
+    let error = requests.count(&Query::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoIndex);
+    assert_eq!(requests.count(&Query::new().limit(60)).await?, 60);
+
     let plan = requests.explain(&recent).await?;
     let blocks = blocks_of(&guide().join("queries.md"));
     let shown = blocks.iter().find(|block| block.language == "text").unwrap();
