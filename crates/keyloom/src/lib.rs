@@ -58,7 +58,7 @@ pub use schema::{
     Access, AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
     CounterDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration,
     Illegal, IndexDeclaration, IndexState, LogDeclaration, Misfit, Misfits, PointOf, Schema,
-    SchemaDeclaration, Test, TestDeclaration, Warning,
+    SchemaDeclaration, Test, TestDeclaration, Warning, nearest as did_you_mean,
 };
 pub use session::Clock;
 pub use store::{

@@ -204,6 +204,10 @@ pub trait Engine: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Tells whoever finds the store locked where this process can be asked instead, such as the
+    /// URL of a server. Does nothing unless the engine belongs to one process at a time.
+    fn announce(&self, _address: &str) {}
+
     /// Makes everything durable and releases the store. Later calls fail with
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). Closing twice succeeds.
     async fn close(&self) -> Result<()>;

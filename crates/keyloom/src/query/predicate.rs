@@ -185,6 +185,7 @@ impl Query {
         self.equal.is_empty()
             && self.any.is_empty()
             && self.range.is_none()
+            && self.order.is_none()
             && self.index.is_none()
             && self.filters.is_empty()
     }

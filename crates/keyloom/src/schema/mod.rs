@@ -39,6 +39,7 @@ pub use declaration::{
 pub use evolution::{Change, Class};
 pub use live::{Applied, Misfit, Misfits};
 pub use model::Schema;
+pub use suggest::nearest;
 pub use warning::Warning;
 pub(crate) use {
     aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
@@ -50,7 +51,7 @@ pub(crate) use {
     expiry::{EXPIRY_INDEX, MomentForm},
     live::{Live, Loaded, catalog_address, check_catalog, epoch_address},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
-    suggest::{is_slip, nearest},
+    suggest::is_slip,
     target::{followed_key_of, record_key_of},
     transitions::Verdict,
     warning::lookalikes,

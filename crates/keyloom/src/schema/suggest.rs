@@ -2,7 +2,7 @@
 
 /// The nearest of the known names, if it is near enough to be a slip of the fingers (at most one
 /// edit in three letters, whatever the case), or begins with the word (`owner` for `owner_id`).
-pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_lowercase();
     known
         .iter()

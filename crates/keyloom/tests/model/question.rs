@@ -159,11 +159,12 @@ impl Question {
         }
         match &self.index {
             Some(name) if self.named && self.union.is_none() => query = query.index(name),
-            // Nothing is asked of the records: all of them.
+            // Nothing is asked of the records, so that the filter goes over all of them.
             None if self.equal.is_empty()
                 && self.range.is_none()
                 && self.prefix.is_none()
-                && self.order.is_none() =>
+                && self.order.is_none()
+                && self.filter.is_some() =>
             {
                 query = query.scan();
             }

@@ -270,7 +270,8 @@ impl Client {
         let question = self.question(collection).unfiltered();
         let name = self.shape(collection).name.clone();
         self.note(|| format!("count {name} {question}"));
-        let query = question.query(self.shape(collection));
+        // Where nothing is asked, all of them are counted.
+        let query = question.query(self.shape(collection)).scan();
         let answer = self.collections[collection].count(&query).await;
         let Some(counted) = self.read(answer) else { return };
         let expected = self.expected(collection, &question).len();

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `FORMAT` | text; its first line is `keyloom embedded format 1` |
 //! | `FORMAT.new` | `FORMAT` while it is being written |
-//! | `LOCK` | text; locked by the process that has the store open |
+//! | `LOCK` | text; locked by the process that has the store open, which says there who it is |
 //! | `cells/` | the fjall database |
 //!
 //! `FORMAT` comes last when a store is created. Without it nothing was ever stored, and the next
@@ -12,7 +12,7 @@
 //! it was recognised, so that a newer store, or something else altogether, stays untouched.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind as IoErrorKind, Read, Write};
+use std::io::{self, ErrorKind as IoErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -29,6 +29,8 @@ This folder is a Keyloom store. Its bytes are described in docs/formats/embedded
 Copy or move it as a whole, and only while no process has it open.
 ";
 const LOCK_TEXT: &str = "Locked by the process that has this Keyloom store open.\n";
+const PID: &str = "pid ";
+const ADDRESS: &str = "address ";
 
 /// A folder that this process holds the lock of, until it is dropped.
 #[derive(Debug)]
@@ -42,7 +44,9 @@ impl Drop for Folder {
     /// The lock would end with the file, but a process that is being started just now has it too,
     /// until it runs its own program.
     fn drop(&mut self) {
-        // What fails here fails with the file as well.
+        // What fails here fails with the file as well, and who held the lock is told of processes
+        // that are alive only.
+        let _ = self.lock.set_len(LOCK_TEXT.len() as u64);
         let _ = self.lock.unlock();
     }
 }
@@ -69,6 +73,8 @@ impl Folder {
         if is_new {
             folder.sweep().map_err(|error| failed("prepare the folder", path, error))?;
         }
+        // Others would be told less, and nothing else depends on it.
+        let _ = sign(&folder.lock);
         Ok(folder)
     }
 
@@ -175,7 +181,54 @@ fn is_our_lock(path: &Path, must_be_whole: bool) -> Result<bool> {
         Err(error) => return Err(failed("read the lock file", path, error)),
     };
     let ours = LOCK_TEXT.as_bytes();
-    Ok(if must_be_whole { text == ours } else { ours.starts_with(&text) })
+    Ok(text.starts_with(ours) || (!must_be_whole && ours.starts_with(&text)))
+}
+
+/// Writes into the lock file which process holds it. What an earlier one said of itself goes first,
+/// and our own text always stays: it tells that the folder is ours.
+fn sign(mut lock: &File) -> io::Result<()> {
+    if lock.metadata()?.len() > LOCK_TEXT.len() as u64 {
+        lock.set_len(LOCK_TEXT.len() as u64)?;
+    }
+    lock.seek(SeekFrom::Start(0))?;
+    lock.write_all(format!("{LOCK_TEXT}{PID}{}\n", std::process::id()).as_bytes())
+}
+
+/// Adds where the process that holds the lock, which is this one, can be asked.
+pub(super) fn announce(path: &Path, address: &str) -> io::Result<()> {
+    let mut lock = OpenOptions::new().append(true).open(path.join(LOCK_FILE))?;
+    lock.write_all(format!("{ADDRESS}{address}\n").as_bytes())
+}
+
+/// The process that holds a lock, as it says itself.
+#[derive(Debug, PartialEq, Eq)]
+struct Holder {
+    pid: u32,
+    /// Where it can be asked.
+    address: Option<String>,
+}
+
+/// Who holds the lock of a folder; `None` where nobody alive said so. A process that was killed
+/// leaves its lines until the next one signs, and that is told of neither.
+fn holder(path: &Path) -> Option<Holder> {
+    let text = std::fs::read_to_string(path.join(LOCK_FILE)).ok()?;
+    let holder = Holder::read(&text)?;
+    is_alive(holder.pid).then_some(holder)
+}
+
+impl Holder {
+    fn read(text: &str) -> Option<Self> {
+        // Without its end a line may be a part of one.
+        let whole = &text[..=text.rfind('\n')?];
+        let said = |name: &str| whole.lines().rev().find_map(|line| line.strip_prefix(name));
+        Some(Holder { pid: said(PID)?.parse().ok()?, address: said(ADDRESS).map(str::to_owned) })
+    }
+}
+
+/// Whether there is such a process, as far as this one can tell.
+fn is_alive(pid: u32) -> bool {
+    let processes = Path::new("/proc");
+    !processes.join("self").exists() || processes.join(pid.to_string()).exists()
 }
 
 fn lock(path: &Path) -> Result<File> {
@@ -195,9 +248,17 @@ fn lock(path: &Path) -> Result<File> {
 
 /// The error for a store that is open elsewhere.
 pub(super) fn locked(path: &Path) -> Error {
-    Error::new(ErrorKind::Locked, "the store is open already, in this process or in another")
-        .with("path", path.display())
-        .with("advice", "close it there first; one process at a time may have a store open")
+    let error =
+        Error::new(ErrorKind::Locked, "the store is open already, in this process or in another")
+            .with("path", path.display());
+    let error = match holder(path) {
+        None => error,
+        Some(Holder { pid, address: None }) => error.with("held by process", pid),
+        Some(Holder { pid, address: Some(address) }) => {
+            error.with("held by process", pid).with("served at", address)
+        }
+    };
+    error.with("advice", "close it there first; one process at a time may have a store open")
 }
 
 fn failed(action: &'static str, path: &Path, error: io::Error) -> Error {
@@ -346,5 +407,53 @@ mod tests {
         assert_refused(parent.path(), ErrorKind::Locked);
         drop(folder);
         Folder::open(parent.path()).unwrap();
+    }
+
+    /// What the refusal of a locked folder tells of its holder.
+    fn told(path: &Path) -> [Option<String>; 2] {
+        let error = Folder::open(path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+        ["held by process", "served at"].map(|name| error.context_value(name).map(str::to_owned))
+    }
+
+    #[test]
+    fn who_holds_the_lock_is_told() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path();
+        let own = Some(std::process::id().to_string());
+        let url = "http://127.0.0.1:7117".to_owned();
+        let folder = Folder::open(path).unwrap();
+        assert_eq!(told(path), [own.clone(), None]);
+        announce(path, &url).unwrap();
+        assert_eq!(told(path), [own.clone(), Some(url)]);
+        drop(folder);
+        assert_eq!(std::fs::read_to_string(path.join(LOCK_FILE)).unwrap(), LOCK_TEXT);
+        // The next one says nothing of a server.
+        let folder = Folder::open(path).unwrap();
+        assert_eq!(told(path), [own, None]);
+        drop(folder);
+    }
+
+    /// What a process that was killed left is told of no other.
+    #[test]
+    fn what_is_left_of_earlier_holders_is_not_told() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path();
+        Folder::open(path).unwrap().finish_creation().unwrap();
+        let lock = File::open(path.join(LOCK_FILE)).unwrap();
+        lock.lock().unwrap();
+        // No process has such a number.
+        let dead = format!("{LOCK_TEXT}{PID}4194999\n{ADDRESS}http://127.0.0.1:1\n");
+        let cut_off = format!("{LOCK_TEXT}{PID}{}", std::process::id());
+        for left in [&dead, &cut_off, "", "pid\n", "pid x\n"] {
+            std::fs::write(path.join(LOCK_FILE), left).unwrap();
+            assert_eq!(told(path), [None, None], "{left:?}");
+        }
+        lock.unlock().unwrap();
+        std::fs::write(path.join(LOCK_FILE), &dead).unwrap();
+        let folder = Folder::open(path).unwrap();
+        let own = Some(std::process::id().to_string());
+        assert_eq!(told(path), [own, None]);
+        drop(folder);
     }
 }

@@ -138,6 +138,13 @@ impl Engine for Embedded {
         &self.capabilities
     }
 
+    fn announce(&self, address: &str) {
+        if !self.view.is_closed() {
+            // Whoever finds the folder locked is told less, and nothing else depends on it.
+            let _ = folder::announce(&self.path, address);
+        }
+    }
+
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
         addresses.iter().try_for_each(Address::check)?;
         self.view.moment()?.get(space, addresses).await

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::under;
 use crate::key::{CodePattern, Kind, Path, Step};
 use crate::schema::declaration::{FieldDeclaration, FieldType, Illegal, PointOf};
@@ -91,6 +93,23 @@ fn field(
         required: declaration.required == Some(true),
         transitions,
     })
+}
+
+impl FieldType {
+    /// Whether a value is of this type; the error is a sentence that says what is. Nothing is of a
+    /// type that no schema can have.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let (trail, mut problems) = (Trail::default(), Problems::default());
+        match kind(&Path(Vec::new()), self, &trail, &mut problems) {
+            Some(FieldKind::Key(kind)) => kind.check(value),
+            Some(FieldKind::Map) if value.is_object() => Ok(()),
+            Some(FieldKind::Map) => Err("a map is an object".to_owned()),
+            Some(FieldKind::RecordPoint { .. }) => {
+                Err("this place is made of members of the record".to_owned())
+            }
+            None => Err("the type itself has a mistake".to_owned()),
+        }
+    }
 }
 
 fn kind(
