@@ -45,7 +45,7 @@ impl Caller {
     ) -> Result<Collection<Value>, Problem> {
         if !self.grant.sees(name) {
             // To the last byte what is said of collections that are not there.
-            return Err(Problem::not_found("the schema has no collection of that name"));
+            return Err(Problem::unknown_collection());
         }
         let collection = self.store.documents(name).await?;
         if !self.grant.allows(verb, name) {
@@ -64,6 +64,11 @@ impl Caller {
     /// stored, also not in the answers to writes.
     pub(crate) fn may_read(&self, collection: &str) -> bool {
         self.grant.allows(Verb::Read, collection)
+    }
+
+    /// Whether the caller may read every key of the space.
+    pub(crate) fn reads_keys(&self) -> bool {
+        self.may_read("*") && !self.lacks_user()
     }
 
     /// Whether the caller works for users and has named none.

@@ -24,4 +24,5 @@ mod serve;
 pub use app::App;
 pub use auth::{Authority, Grant, Role, Verb, new_token};
 pub use config::{Config, Limits};
+pub use problem::{ProblemType, problem_type, problem_types};
 pub use serve::{Server, serve};

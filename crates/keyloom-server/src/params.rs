@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
+use keyloom::did_you_mean;
 use percent_encoding::percent_decode_str;
 
 use crate::path::decode;
@@ -11,12 +12,17 @@ use crate::problem::Problem;
 /// The parameters of a request, in the order in which they came. Whoever answers takes what they
 /// know, and refuses the rest by [`finish`](Self::finish).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub(crate) struct Params {
+    left: Vec<(String, String)>,
+    /// What was taken by name, there or not.
+    known: Vec<&'static str>,
+}
 
 impl Params {
     /// Reads a query string.
     pub(crate) fn read(query: &str) -> Self {
-        Params(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+        let left = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        Params { left, known: Vec::new() }
     }
 
     /// The parameters of a request.
@@ -40,7 +46,8 @@ impl Params {
     }
 
     /// Takes the parameter of that name, which may come once.
-    pub(crate) fn take(&mut self, name: &str) -> Result<Option<String>, Problem> {
+    pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
+        self.known.push(name);
         let mut found = self.take_all(|param| (param == name).then(|| name.to_owned()));
         match found.len() {
             0 | 1 => Ok(found.pop().map(|(_, value)| value)),
@@ -51,7 +58,7 @@ impl Params {
     /// Takes a number.
     pub(crate) fn take_number<N: std::str::FromStr>(
         &mut self,
-        name: &str,
+        name: &'static str,
     ) -> Result<Option<N>, Problem> {
         let Some(text) = self.take(name)? else { return Ok(None) };
         let number = text.parse().map_err(|_| {
@@ -62,7 +69,7 @@ impl Params {
     }
 
     /// Takes `true` or `false`; `false` where it is missing.
-    pub(crate) fn take_flag(&mut self, name: &str) -> Result<bool, Problem> {
+    pub(crate) fn take_flag(&mut self, name: &'static str) -> Result<bool, Problem> {
         match self.take(name)?.as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -78,12 +85,12 @@ impl Params {
         &mut self,
         wanted: impl Fn(&str) -> Option<String>,
     ) -> Vec<(String, String)> {
-        let all = std::mem::take(&mut self.0);
+        let all = std::mem::take(&mut self.left);
         let mut taken = Vec::new();
         for (name, value) in all {
             match wanted(&name) {
                 Some(known) => taken.push((known, value)),
-                None => self.0.push((name, value)),
+                None => self.left.push((name, value)),
             }
         }
         taken
@@ -91,12 +98,29 @@ impl Params {
 
     /// Refuses what nobody took.
     pub(crate) fn finish(self) -> Result<(), Problem> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) => {
-                Err(Problem::invalid_request(format!("the parameter {name} is not known here")))
+        self.finish_meaning(|_| None)
+    }
+
+    /// Refuses what nobody took, where a name may mean something that has another spelling.
+    pub(crate) fn finish_meaning(
+        self,
+        meant: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), Problem> {
+        let Some((name, _)) = self.left.first() else { return Ok(()) };
+        let unknown = format!("the parameter {name} is not known here");
+        let meant = meant(name).or_else(|| did_you_mean(name, &self.known).map(str::to_owned));
+        Err(match meant {
+            Some(meant) => {
+                let detail = format!("{unknown}; did you mean {meant}?");
+                Problem::invalid_request(detail).with("did_you_mean", meant)
+            }
+            None if self.known.is_empty() => Problem::invalid_request(unknown),
+            None => {
+                let known = self.known.join(", ");
+                Problem::invalid_request(format!("{unknown}; those that are: {known}"))
             }
         }
+        .with("parameter", name.as_str()))
     }
 }
 
@@ -111,6 +135,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_known_is_told_with_what_is() {
+        let told = |query: &str| {
+            let mut params = Params::read(query);
+            let taken = ["cursor", "limit"].map(|name| params.take(name).is_ok());
+            assert_eq!(taken, [true, true]);
+            let finished = params.finish_meaning(|name| (name == "a").then(|| "where.a".into()));
+            finished.err().map(|problem| problem.detail().to_owned())
+        };
+        for (query, wanted) in [
+            ("limit=3", None),
+            ("limt=3", Some("the parameter limt is not known here; did you mean limit?")),
+            ("a=3", Some("the parameter a is not known here; did you mean where.a?")),
+            ("x=3", Some("the parameter x is not known here; those that are: cursor, limit")),
+        ] {
+            assert_eq!(told(query).as_deref(), wanted, "{query}");
+        }
+    }
 
     #[test]
     fn bytes_need_not_be_text() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Bound;
 
-use keyloom::{CollectionDeclaration, Order, Query, Test};
+use keyloom::{CollectionDeclaration, Order, Query, Test, did_you_mean};
 use serde_json::Value;
 
 use super::typed::value_of;
@@ -13,6 +13,9 @@ use crate::problem::Problem;
 
 /// The records of a page unless told otherwise.
 const PAGE_DEFAULT: usize = 20;
+
+/// What one request may read unless told otherwise.
+const READ_DEFAULT: usize = 100_000;
 
 /// A page that is asked for.
 #[derive(Debug, PartialEq)]
@@ -61,7 +64,7 @@ pub(crate) fn page(
         query = query.from_cursor(cursor);
     }
     let is_keys_only = params.take_flag("keys_only")?;
-    params.finish()?;
+    params.finish_meaning(|name| meant(declaration, name))?;
     Ok(PageAsked { query, is_keys_only })
 }
 
@@ -74,8 +77,19 @@ pub(super) fn count(
     let query = conditions(&mut params, declaration)?;
     let query = query.limit(budget(&mut params, "limit", limits)?);
     let is_keys_only = params.take_flag("keys_only")?;
-    params.finish()?;
+    params.finish_meaning(|name| meant(declaration, name))?;
     Ok(CountAsked { query, is_keys_only })
+}
+
+/// The spelling of a condition that came without its prefix: `where.state` for `state`.
+fn meant(declaration: &CollectionDeclaration, name: &str) -> Option<String> {
+    let named = Named { prefix: "where", declaration };
+    let (field, _) = named.split(name);
+    let ending = &name[field.len()..];
+    let known: Vec<&str> = declaration.fields.keys().map(String::as_str).collect();
+    let is_declared = known.contains(&field);
+    let field = if is_declared { field } else { did_you_mean(field, &known)? };
+    Some(format!("where.{field}{ending}"))
 }
 
 /// Takes `limit`, the records of a page.
@@ -85,9 +99,13 @@ pub(super) fn page_size(params: &mut Params, limits: &Limits) -> Result<usize, P
 }
 
 /// Takes how much may be read.
-pub(super) fn budget(params: &mut Params, name: &str, limits: &Limits) -> Result<usize, Problem> {
+pub(super) fn budget(
+    params: &mut Params,
+    name: &'static str,
+    limits: &Limits,
+) -> Result<usize, Problem> {
     let asked = params.take_number(name)?;
-    within(name, 1, limits.read_max, asked.unwrap_or(limits.read_max))
+    within(name, 1, limits.read_max, asked.unwrap_or(READ_DEFAULT.min(limits.read_max)))
 }
 
 /// A number between two others.

@@ -10,6 +10,7 @@ use super::answer;
 use super::asking::page_size;
 use super::names::Names;
 use super::page_text::kind as problem_kind;
+use super::written_key::key_of;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
@@ -32,7 +33,7 @@ async fn history(
     mut params: Params,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let take = page_size(&mut params, &app.config().limits)?;
     let cursor = params.take("cursor")?;
     params.finish()?;

@@ -23,9 +23,11 @@ mod records;
 mod routes;
 mod schema;
 mod template;
+mod there;
 mod transaction;
 mod typed;
 mod unique;
+mod written_key;
 
 use axum::Router;
 
@@ -33,6 +35,7 @@ pub(crate) use accept::{is_json_only, takes_json};
 pub(crate) use asking::page as asked_page;
 pub(crate) use kept_pages::KeptPages;
 pub(crate) use near::asked as asked_near;
+pub(crate) use written_key::{key_of, key_of_owner};
 
 use crate::app::App;
 use routes::Routes;
@@ -59,4 +62,5 @@ fn in_space() -> Routes {
         .merge(changes::routes())
         .merge(kv::routes())
         .merge(schema::routes())
+        .merge(there::routes())
 }

@@ -75,7 +75,7 @@ pub(crate) fn asked(
 /// Takes a number within bounds, which are told in words too.
 fn number_in(
     params: &mut Params,
-    name: &str,
+    name: &'static str,
     (lower, upper, told): (Bound<f64>, Bound<f64>, &str),
 ) -> Result<Option<f64>, Problem> {
     match params.take_number::<f64>(name)? {

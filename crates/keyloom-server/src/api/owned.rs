@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::records::missing;
+use super::written_key::key_of;
 use crate::api::routes::Routes;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -24,7 +25,7 @@ pub(in crate::api) fn routes() -> Routes {
 async fn entries(caller: Caller, path: PathParts, params: Params) -> Result<Response, Problem> {
     params.finish()?;
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let owned = collection.owned_keys(key).await?.ok_or_else(missing)?;
     let keys: Value = owned.iter().map(shown).collect();
     Ok(answer::json(&json!({ "keys": keys })))

@@ -17,6 +17,7 @@ use super::record_body::{PatchBody, RecordBody};
 use super::records::{match_one, missing, told, unmatched};
 use super::template::value_at;
 use super::transaction::Refused;
+use super::written_key::key_of;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -40,7 +41,7 @@ pub(super) async fn patch(
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let guards = equalities(&mut params, "if", &*collection.declaration().await?)?;
     params.finish()?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let may_read = caller.may_read(collection.name());
     if !guards.is_empty() {
         let collection = collection.name();
@@ -179,7 +180,7 @@ pub(super) async fn increment(
     }
     let deltas = deltas(&body)?;
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let may_read = caller.may_read(collection.name());
     match add(&collection, key, &deltas).await {
         Ok(values) if may_read => Ok(answer::json(&values.into())),

@@ -15,6 +15,7 @@ use super::names::Names;
 use super::record_body::{RecordBody, RecordJson};
 use super::template::take_key;
 use super::typed::timestamp;
+use super::written_key::{key_of, key_of_owner};
 use super::{pages, patch};
 use crate::api::routes::Routes;
 use crate::app::App;
@@ -48,7 +49,7 @@ async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     found(&collection, key, params, &headers).await
 }
 
@@ -60,7 +61,7 @@ async fn read_of_owner(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
-    let key = collection.key_of_owner_named(path.get("owner"), path.get("key")).await?;
+    let key = key_of_owner(&collection, path.get("owner"), path.get("key")).await?;
     found(&collection, key, params, &headers).await
 }
 
@@ -151,7 +152,7 @@ async fn put(
     params.finish()?;
     let (expected, unwanted) = (if_match(&headers)?, if_none_match(&headers)?);
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     take_key(&mut record, &collection.declaration().await?.key, &key)?;
     let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
@@ -266,7 +267,7 @@ async fn delete(
         return Err(Problem::invalid_request("a deletion takes If-Match, and not If-None-Match"));
     }
     let collection = caller.collection(Verb::Delete, path.get("collection")).await?;
-    let key = collection.key_named(path.get("key")).await?;
+    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
     let deleted = match if_match(&headers)? {

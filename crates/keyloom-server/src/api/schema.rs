@@ -56,7 +56,7 @@ async fn schema(
 }
 
 /// The state of every index and aggregate that a collection declares.
-fn declared_states(
+pub(super) fn declared_states(
     collection: &CollectionDeclaration,
     states: Option<&BTreeMap<String, IndexState>>,
 ) -> Vec<(String, IndexState)> {
@@ -66,7 +66,7 @@ fn declared_states(
     names.filter_map(|name| Some((name.clone(), states?.get(name)?.clone()))).collect()
 }
 
-fn told(state: &IndexState) -> &'static str {
+pub(super) fn told(state: &IndexState) -> &'static str {
     match state {
         IndexState::Building => "building",
         IndexState::Ready => "ready",

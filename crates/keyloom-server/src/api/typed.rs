@@ -2,15 +2,17 @@
 //!
 //! | declared | text | value |
 //! | --- | --- | --- |
-//! | integer | `-5` | -5; anything else, and what has more than 64 bits, is refused |
+//! | integer | `-5` | -5; anything else, and what has too many digits, is refused |
 //! | float | `2.50` | 2.5; a number that a double does not hold is refused |
 //! | timestamp | `1700000000000`, `2023-11-14T22:13:20Z` | 1700000000000 |
+//! | datetime | `2023-11-14T23:13:20+01:00` | "2023-11-14T22:13:20.000Z" |
+//! | uuid | with hyphens, in upper case | 32 lower-case digits |
 //! | boolean | `true` | true |
-//! | text, id, code, uuid, datetime | `7` | "7" |
-//! | enum | `open` | "open"; what is none of its values is refused |
+//! | text | `7` | "7" |
+//! | enum, id, code | `open` | "open"; what is none of its values is refused |
 //! | nothing | `7`, `true`, `null`, `"7"`, `x` | 7, true, null, "7", "x" |
 
-use keyloom::{CollectionDeclaration, DateTime, FieldType, read_json};
+use keyloom::{CollectionDeclaration, DateTime, FieldType, Timestamp, read_json};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -35,14 +37,21 @@ fn typed(declared: &FieldType, text: &str) -> Result<Value, String> {
         FieldType::Enum { values, .. } if !values.iter().any(|value| value == text) => {
             Err(format!("it is one of {}", values.join(", ")))
         }
-        FieldType::Text
-        | FieldType::Enum { .. }
-        | FieldType::Datetime
-        | FieldType::Uuid { .. }
-        | FieldType::Id
-        | FieldType::Code { .. } => Ok(text.into()),
-        FieldType::Integer { .. } => integer(text),
-        FieldType::Timestamp => timestamp(text),
+        FieldType::Text | FieldType::Enum { .. } => Ok(text.into()),
+        FieldType::Id | FieldType::Code { .. } => checked(declared, text.into()),
+        FieldType::Uuid { .. } => {
+            let plain = text.replace('-', "").to_lowercase();
+            checked(declared, plain.into()).or_else(|_| checked(declared, text.into()))
+        }
+        FieldType::Datetime => {
+            let moment = iso_ms(text).map(Timestamp::from).map(DateTime::try_from);
+            match moment {
+                Some(Ok(moment)) => Ok(moment.to_string().into()),
+                _ => checked(declared, text.into()),
+            }
+        }
+        FieldType::Integer { .. } => checked(declared, integer(text)?),
+        FieldType::Timestamp => checked(declared, timestamp(text)?),
         FieldType::Float => number(text).ok_or("it is no number that a double holds")?,
         FieldType::Boolean => match text {
             "true" => Ok(true.into()),
@@ -52,6 +61,11 @@ fn typed(declared: &FieldType, text: &str) -> Result<Value, String> {
         FieldType::Point { .. } => Err("a place is not asked by value; use /near".to_owned()),
         FieldType::Map => Err("a map is not asked by value; ask for a member".to_owned()),
     }
+}
+
+/// A value that its type allows.
+fn checked(declared: &FieldType, value: Value) -> Result<Value, String> {
+    declared.check(&value).map(|()| value)
 }
 
 /// A value of a field that is not declared: JSON if it is a number, a boolean, `null` or a quoted
@@ -161,6 +175,8 @@ mod tests {
             .field("b", field(FieldType::Boolean))
             .field("at", field(FieldType::Timestamp))
             .field("state", field(states))
+            .field("day", field(FieldType::Datetime))
+            .field("uid", field(FieldType::Uuid { version: None }))
             .field("steps", field(FieldType::Map))
     }
 
@@ -172,14 +188,19 @@ mod tests {
     fn each_type_reads_its_own() {
         assert_eq!(read("id", "7"), Ok(json!("7")));
         assert_eq!(read("n", "-5"), Ok(json!(-5)));
-        assert_eq!(read("n", "18446744073709551615"), Ok(json!(u64::MAX)));
         assert_eq!(read("f", "2.50"), Ok(json!(2.5)));
         assert_eq!(read("f", "3"), Ok(json!(3)));
         assert_eq!(read("b", "true"), Ok(json!(true)));
         assert_eq!(read("state", "shut"), Ok(json!("shut")));
         assert_eq!(read("at", "1700000000000"), Ok(json!(1_700_000_000_000_i64)));
         assert_eq!(read("steps.*key", "7"), Ok(json!("7")));
+        assert_eq!(read("day", "2024-02-01T00:30+01:00"), Ok(json!("2024-01-31T23:30:00.000Z")));
+        let uid = "0f8fad5bd9cb469fa16570867728950e";
+        for text in [uid, "0F8FAD5B-D9CB-469F-A165-70867728950E"] {
+            assert_eq!(read("uid", text), Ok(json!(uid)));
+        }
         for (path, text) in [
+            ("n", "18446744073709551615"),
             ("n", "18446744073709551616"),
             ("n", "5.0"),
             ("n", " 5"),
@@ -195,6 +216,10 @@ mod tests {
             ("state", "ajar"),
             ("state", ""),
             ("at", "yesterday"),
+            ("at", "99999999999999"),
+            ("day", "today"),
+            ("day", "2024-02-30"),
+            ("uid", "x"),
             ("steps", "{}"),
         ] {
             assert!(read(path, text).is_err(), "{path} {text}");
@@ -275,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn moments_agree_with_milliseconds(ms in 0_i64..253_402_300_800_000) {
+        fn moments_agree_with_milliseconds(ms in 0_i64..10_000_000_000_000) {
             let text = DateTime::try_from(keyloom::Timestamp::from(ms)).unwrap().to_string();
             prop_assert_eq!(read("at", &text), Ok(json!(ms)));
         }

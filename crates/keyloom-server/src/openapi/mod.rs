@@ -19,6 +19,7 @@ mod questions;
 mod server;
 mod shared;
 mod space;
+mod there;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -71,7 +72,7 @@ async fn answer(State(app): State<App>, caller: Caller) -> Result<Response, Prob
         is_admin: caller.grant.role == Role::Admin && caller.user.is_none(),
         is_user: caller.user.is_some(),
         may_read: caller.grant.verbs.contains(&Verb::Read),
-        reads_keys: caller.may_read("*") && !caller.lacks_user(),
+        reads_keys: caller.reads_keys(),
         is_guarded: !app.config().authority.is_open(),
         limits: &app.config().limits,
     };
@@ -80,8 +81,10 @@ async fn answer(State(app): State<App>, caller: Caller) -> Result<Response, Prob
 
 /// The whole document.
 fn document(schema: &SchemaDeclaration, scope: &Scope) -> Value {
-    let mut paths = space::paths(schema, scope);
+    let mut paths = there::paths(schema);
+    paths.extend(space::paths(schema, scope));
     let mut schemas = shared::schemas();
+    schemas.extend(there::schemas());
     for (name, collection) in &schema.collections {
         paths.extend(collections::paths(name, collection, scope));
         schemas.extend(collections::schemas(name, collection, scope));

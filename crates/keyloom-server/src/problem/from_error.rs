@@ -4,8 +4,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use keyloom::{Document, Error, ErrorKind, Fate};
 use serde_json::{Map, Value, json};
 
-use super::Problem;
 use super::kinds::{self, Kind};
+use super::{Problem, UNKNOWN_COLLECTION};
 
 /// What an error of the server's own may tell.
 const TOLD_OF_SERVER_ERRORS: &[&str] = &["collection", "index", "aggregate", "advice"];
@@ -28,14 +28,11 @@ pub(crate) enum Sent {
     Part,
 }
 
-/// How the library says that there is no such collection.
-const UNKNOWN_COLLECTION: &str = "the schema has no collection of that name";
-
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         if error.message() == UNKNOWN_COLLECTION {
             // The names of other collections are not for everyone.
-            return Problem::not_found(UNKNOWN_COLLECTION);
+            return Problem::unknown_collection();
         }
         let kind = kind_of(&error);
         let mut problem = Problem::of(kind, detail(&error, kind));

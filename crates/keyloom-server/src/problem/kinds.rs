@@ -4,11 +4,13 @@ use keyloom::ErrorKind;
 
 /// One type of problem.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// The last part of its URL.
-    pub(crate) name: &'static str,
-    pub(crate) status: u16,
-    pub(crate) title: &'static str,
+    pub name: &'static str,
+    /// The status of the answer.
+    pub status: u16,
+    /// What it is called.
+    pub title: &'static str,
     /// What happened.
     pub(crate) meaning: &'static str,
     /// What the caller can do.
@@ -213,13 +215,18 @@ pub(crate) const OF_ERRORS: &[(ErrorKind, &str)] = &[
 /// What is sent for a type that has no page, which a test rules out.
 const INTERNAL: Kind = kind("internal", 500, "Keyloom has a defect", "", "");
 
+/// Every type of problem that a server tells.
+pub fn problem_types() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter()
+}
+
 /// The type of that name.
 pub(crate) fn named(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// The type of a kind of error.
-pub(crate) fn of_error(error: ErrorKind) -> &'static Kind {
+/// The type of problem that a kind of error is told as.
+pub fn of_error(error: ErrorKind) -> &'static Kind {
     let name = OF_ERRORS.iter().find(|(known, _)| *known == error).map(|(_, name)| *name);
     name.and_then(named).unwrap_or(&INTERNAL)
 }

@@ -13,7 +13,11 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use from_error::{Sent, is_missing, to_writer};
 use kinds::Kind;
+pub use kinds::{Kind as ProblemType, of_error as problem_type, problem_types};
 pub(crate) use pages::routes;
+
+/// How the library says that there is no such collection.
+const UNKNOWN_COLLECTION: &str = "the schema has no collection of that name";
 
 /// A refusal, as the caller sees it. What only the operator may see goes to the log.
 #[derive(Debug)]
@@ -144,7 +148,9 @@ impl Problem {
 
     /// A path that leads nowhere.
     pub(crate) async fn unknown_path() -> Self {
-        Problem::not_found("there is nothing at this path; /openapi.json describes what there is")
+        Problem::not_found(
+            "there is nothing at this path; /v1 names what there is, and /openapi.json describes it",
+        )
     }
 
     /// A method that the path does not take. The router adds `Allow`.
@@ -157,6 +163,11 @@ impl Problem {
     /// What is not there, and what the caller may not see.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here", detail)
+    }
+
+    /// A collection that is not there, and one that the caller may not know of.
+    pub(crate) fn unknown_collection() -> Self {
+        Problem::not_found(UNKNOWN_COLLECTION)
     }
 
     /// What the caller may see and not do.

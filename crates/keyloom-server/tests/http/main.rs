@@ -18,6 +18,7 @@ mod conditions;
 mod console;
 mod cursors;
 mod escapes;
+mod first_hour;
 mod import;
 mod jobs;
 mod kept_pages;

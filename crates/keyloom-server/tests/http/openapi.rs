@@ -41,6 +41,7 @@ const UNTOLD: &[(&str, &str)] = &[
     ("/v1/collections/{collection}/records//entries", "the record with the empty name"),
     ("/v1/collections/{collection}/owners/{owner}/records/", "the record with the empty name"),
     ("/v1/collections/{collection}/unique/{index}/", "the empty value"),
+    ("/v1/", "the same as without the slash"),
     ("/s/{space}/openapi.json", "the description of another space"),
 ];
 
@@ -331,7 +332,7 @@ fn nobody_reads_of_what_they_may_not_see() {
         let paths = document["paths"].as_object().unwrap().keys();
         let names =
             paths.filter_map(|path| path.strip_prefix("/v1/collections/")?.split('/').next());
-        names.map(str::to_owned).collect()
+        names.filter(|name| !name.starts_with('{')).map(str::to_owned).collect()
     };
     let has = |document: &Value, path: &str| document["paths"].get(path).is_some();
     let whole = document(&guarded.admin);

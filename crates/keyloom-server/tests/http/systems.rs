@@ -111,7 +111,7 @@ fn votes_are_listed_by_prefix_and_by_target_and_bad_uuids_named() {
     );
     let wrong =
         server.get(&format!("/v1/collections/vote/records?where.user={sample}&where.tag={tag}"));
-    assert_eq!(wrong.expect(409)["type"], "/problems/invalid-query");
+    assert_eq!(wrong.expect(400)["type"], "/problems/invalid-request");
     server
         .json(
             "PUT",

@@ -116,7 +116,7 @@ async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<S
         caller.collection(Verb::Read, &named).await?;
         return Ok(Some(vec![named]));
     }
-    if caller.may_read("*") && !caller.lacks_user() {
+    if caller.reads_keys() {
         return Ok(None);
     }
     let schema = caller.store.schema().await?.declaration();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Action, Operation};
 use crate::api::template::{fields_of, take_key, value_at};
+use crate::api::written_key::key_of;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::problem::Problem;
@@ -60,7 +61,7 @@ impl<'c> Preparing<'c> {
         let declared = self.schema.collections.get(&operation.collection);
         let template = declared.map(|declared| declared.key.clone()).unwrap_or_default();
         let key = match operation.key() {
-            Some(key) => collection.key_named(key).await?,
+            Some(key) => key_of(&collection, self.caller.user.as_deref(), key).await?,
             None => Vec::new(),
         };
         if let Action::Put { record, .. } = &mut operation.action {

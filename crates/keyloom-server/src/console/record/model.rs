@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Counting;
+use crate::api::{key_of, key_of_owner};
 use crate::auth::Verb;
 use crate::console::declared;
 use crate::console::links::RecordName;
@@ -62,8 +63,8 @@ pub(in crate::console) async fn addressed<'v>(
     let owner = params.take("owner")?;
     let (collection, declared) = visit.collection(verb).await?;
     let values = match &owner {
-        Some(owner) => collection.key_of_owner_named(owner, &name).await?,
-        None => collection.key_named(&name).await?,
+        Some(owner) => key_of_owner(&collection, owner, &name).await?,
+        None => key_of(&collection, visit.caller.user.as_deref(), &name).await?,
     };
     Ok(Addressed { collection, declared, values, name, owner })
 }
