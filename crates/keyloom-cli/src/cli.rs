@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands as c;
-use crate::exit::EXIT_CODES;
+use crate::exit::{EXIT_CODES, Failure, USAGE};
 
 /// Where the records are unless somebody says otherwise.
 pub(crate) const DEFAULT_STORE: &str = "file:./keyloom-data";
@@ -29,9 +29,21 @@ impl Cli {
     /// What this process was asked for. Ends it where that cannot be understood. What begins with
     /// a minus and a digit is a value everywhere: a key, a number that its option refuses itself.
     pub(crate) fn from_command_line() -> Self {
-        let cli = Cli::from_arg_matches(&command().get_matches());
-        cli.unwrap_or_else(|error| error.exit())
+        let matches = command().try_get_matches();
+        matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(refuse)
     }
+}
+
+/// Ends with what is wrong with the command line, or with the help that was asked for.
+fn refuse(error: clap::Error) -> Cli {
+    let is_json = std::env::args_os().skip(1).take_while(|it| it != "--").any(|it| it == "--json");
+    if !(error.use_stderr() && is_json) {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let failure = Failure::new(USAGE, text.strip_prefix("error: ").unwrap_or(&text).trim());
+    // As clap itself ends: nothing was begun that would have to be put away.
+    std::process::exit(failure.report(true).into())
 }
 
 fn command() -> clap::Command {
@@ -42,7 +54,8 @@ fn command() -> clap::Command {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Where, who and how")]
 pub(crate) struct Place {
-    /// The store: file:PATH or memory: [env: KEYLOOM_STORE] [default: file:./keyloom-data]
+    /// The store: a folder (./data, file:./data) or memory: [env: KEYLOOM_STORE] [default:
+    /// file:./keyloom-data]
     #[arg(long, global = true, value_name = "ADDRESS", conflicts_with = "server")]
     pub(crate) store: Option<String>,
     /// A running server to ask instead of a store [env: KEYLOOM_SERVER]
@@ -57,7 +70,7 @@ pub(crate) struct Place {
     /// The acting user, who reaches only what is theirs or shared
     #[arg(long, global = true, value_name = "USER")]
     pub(crate) act_as: Option<String>,
-    /// JSON lines, also on a terminal
+    /// JSON lines, also on a terminal, and errors as JSON on stderr
     #[arg(long, global = true, conflicts_with = "table")]
     pub(crate) json: bool,
     /// Tables, also in a pipe
@@ -69,7 +82,7 @@ impl Place {
     /// The store's address: the one that was named, that of the environment, or the usual one.
     pub(crate) fn address(&self) -> String {
         let named = self.store.clone().or_else(|| variable("KEYLOOM_STORE"));
-        named.unwrap_or_else(|| DEFAULT_STORE.to_owned())
+        named.map_or_else(|| DEFAULT_STORE.to_owned(), with_scheme)
     }
 
     /// The server to ask. A store that was named goes before a server of the environment.
@@ -77,6 +90,14 @@ impl Place {
         let named = self.server.clone();
         named.or_else(|| variable("KEYLOOM_SERVER").filter(|_| self.store.is_none()))
     }
+}
+
+/// The address of a store, where a path stands for its folder.
+fn with_scheme(address: String) -> String {
+    let is_scheme =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let has_scheme = address.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme));
+    if has_scheme || address.is_empty() { address } else { format!("file:{address}") }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -158,6 +179,23 @@ mod tests {
                     "{name} {option} {wrong}: {told}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_path_is_the_address_of_a_folder() {
+        for (named, address) in [
+            ("./data", "file:./data"),
+            ("data", "file:data"),
+            ("/var/lib/x", "file:/var/lib/x"),
+            ("../a:b/c", "file:../a:b/c"),
+            ("./a:b", "file:./a:b"),
+            ("file:data", "file:data"),
+            ("memory:", "memory:"),
+            ("redis://x", "redis://x"),
+            ("", ""),
+        ] {
+            assert_eq!(with_scheme(named.to_owned()), address);
         }
     }
 

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod conditions;
 mod exit;
+mod fields;
 mod input;
 mod interrupt;
 mod jobs;
@@ -23,8 +24,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::from_command_line();
+    let as_json = cli.place.json;
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(as_json).into(),
     }
 }

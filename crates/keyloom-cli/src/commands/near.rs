@@ -5,6 +5,7 @@ use clap::Args;
 use super::query::print;
 use crate::cli::Place;
 use crate::exit::Failure;
+use crate::fields::Fields;
 use crate::numbers;
 use crate::output::Screen;
 use crate::pages::Paging;
@@ -32,6 +33,8 @@ pub(crate) struct Near {
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
     paging: Paging,
 }
 
@@ -52,7 +55,9 @@ impl Near {
             .param_if("read", self.read);
         let target = Target::open(place)?;
         let screen = Screen::of(place);
-        self.paging.read(&target, screen, &request, "records", |items| print(screen, items))
+        self.paging.read(&target, screen, &request, "records", |items| {
+            print(&target, screen, &self.collection, &self.fields, items)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::cli::Place;
 use crate::conditions::parameters;
 use crate::exit::Failure;
+use crate::fields::{Declared, Fields, value_at};
 use crate::numbers;
 use crate::output::{Screen, Table, cell, line, visible};
 use crate::pages::Paging;
@@ -35,7 +36,7 @@ pub(crate) struct Query {
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     /// Print keys without their records
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wanted")]
     keys_only: bool,
     /// Read the whole collection if no index serves
     #[arg(long)]
@@ -44,15 +45,19 @@ pub(crate) struct Query {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
     paging: Paging,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  keyloom query approval --limit 5
   keyloom query approval requester_id=ana --order -created_at
   keyloom query approval --any requester_id=ana --any approver_id=ana --order -created_at
   keyloom query approval requester_id=ana 'created_at>=1767225600000' --filter status=pending
   keyloom query post 'tags.*=rust' --all --json | jq -r .record.title
+  keyloom query approval requester_id=ana --fields code,created_at
   keyloom query approval requester_id=ana --explain";
 
 const LONG: &str = "\
@@ -60,13 +65,18 @@ Conditions are FIELD=VALUE, and FIELD>VALUE, >=, <, <=, or ^= for a beginning. Q
 the shell has its own use for < and >. Values are read as the declared type of their field; a time
 may be milliseconds since 1970 or an ISO-8601 time. Elements of arrays are tags.*=VALUE.
 
-Nothing scans a whole collection unless --scan says so. --explain names the index and the range.
+Without a condition, records come in the order of their keys, a page at a time. Nothing else reads a
+whole collection unless --scan says so. --explain names the index and the range.
+
+Tables show declared timestamps as ISO-8601 times of UTC; JSON has them as they are stored.
 
 Examples:
+  keyloom query approval --limit 5
   keyloom query approval requester_id=ana --order -created_at
   keyloom query approval --any requester_id=ana --any approver_id=ana --order -created_at
   keyloom query approval requester_id=ana 'created_at>=1767225600000' --filter status=pending
   keyloom query post 'tags.*=rust' --all --json | jq -r .record.title
+  keyloom query approval requester_id=ana --fields code,created_at
   keyloom query approval requester_id=ana --explain";
 
 impl Query {
@@ -86,7 +96,9 @@ impl Query {
         if self.explain {
             return explain(&target, request, screen);
         }
-        self.paging.read(&target, screen, &request, "records", |items| print(screen, items))
+        self.paging.read(&target, screen, &request, "records", |items| {
+            print(&target, screen, &self.collection, &self.fields, items)
+        })
     }
 }
 
@@ -99,27 +111,35 @@ fn explain(target: &Target, request: Request, screen: Screen) -> Result<(), Fail
 }
 
 /// Prints records as rows, with a column for each field, or as JSON lines.
-pub(super) fn print(screen: Screen, items: &[Value]) -> Result<(), Failure> {
+pub(super) fn print(
+    target: &Target,
+    screen: Screen,
+    collection: &str,
+    fields: &Fields,
+    items: &[Value],
+) -> Result<(), Failure> {
+    let mut items = items.to_vec();
+    fields.keep(target, collection, &mut items)?;
     if !screen.is_for_people() {
         return items.iter().try_for_each(|item| screen.json(item));
     }
-    let has_distance = items.iter().any(|item| item.get("distance_m").is_some());
-    let mut fields: Vec<&str> = Vec::new();
-    for name in items.iter().filter_map(|item| item["record"].as_object()).flat_map(|r| r.keys()) {
-        if !fields.contains(&name.as_str()) {
-            fields.push(name);
-        }
+    if items.is_empty() {
+        return Ok(());
     }
-    // The one field that is the key itself would be said twice.
-    fields.retain(|field| items.iter().any(|item| item["record"][*field] != item["key"]));
+    let columns = fields.columns(&items);
+    let declared = Declared::of(target, collection);
+    for item in &mut items {
+        declared.tell_times(&mut item["record"]);
+    }
+    let has_distance = items.iter().any(|item| item.get("distance_m").is_some());
     let distance = has_distance.then_some("metres");
-    let titles = std::iter::once("key").chain(distance).chain(fields.iter().copied());
+    let titles = std::iter::once("key").chain(distance).chain(columns.iter().map(String::as_str));
     let mut table = Table::new(titles);
-    for item in items {
+    for item in &items {
         let metres = has_distance.then(|| item["distance_m"].as_f64().unwrap_or(0.0));
         let metres = metres.map(|metres| format!("{metres:.0}"));
         let key = cell(&item["key"]);
-        let values = fields.iter().map(|field| cell(&item["record"][*field]));
+        let values = columns.iter().map(|column| cell(value_at(&item["record"], column)));
         table.row(std::iter::once(key).chain(metres).chain(values));
     }
     screen.table(&table)

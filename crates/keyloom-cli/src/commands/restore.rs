@@ -11,7 +11,7 @@ use keyloom::{BackupInfo, ErrorKind};
 use super::backup::{told, words};
 use super::verify;
 use crate::cli::Place;
-use crate::exit::{FAILED, Failure, WRONG_INPUT};
+use crate::exit::{Failure, WRONG_INPUT};
 use crate::output::{Progress, Screen, line};
 use crate::target::{Request, Target};
 
@@ -113,5 +113,5 @@ impl<R: Read> Read for Told<R> {
 }
 
 fn unread(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FAILED, format!("{} cannot be read: {error}", path.display()))
+    Failure::new(WRONG_INPUT, format!("{} cannot be read: {error}", path.display()))
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -187,6 +187,7 @@ impl Prepared {
             let bound = server.address().map_err(|error| unbound(address, &error))?;
             // Whoever was told the URLs may stop the server at once, and is heard.
             let (stop, at_once) = (signals(1)?, signals(2)?);
+            store.engine().announce(&format!("http://{}", reached_at(bound)));
             announce(Announced { screen, url: format!("http://{bound}") })?;
             let served = tokio::select! {
                 served = server.run(async { stop.await; note("stopping; Ctrl-C again does not wait") }) => served,
@@ -230,6 +231,16 @@ fn signals(times: usize) -> Result<impl Future<Output = ()>, Failure> {
             }
         }
     })
+}
+
+/// Where programs on this machine reach a server that listens there.
+fn reached_at(mut bound: SocketAddr) -> SocketAddr {
+    match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => bound.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => bound.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    bound
 }
 
 fn resolve(listen: &str) -> Result<SocketAddr, Failure> {

@@ -44,14 +44,6 @@ impl Screen {
         self.is_for_people
     }
 
-    /// Prints a JSON value in one line, or spread out for people.
-    pub(crate) fn value(self, value: &Value) -> Result<(), Failure> {
-        match self.is_for_people {
-            true => self.pretty(value),
-            false => self.json(value),
-        }
-    }
-
     /// Prints a JSON value in one line.
     pub(crate) fn json(self, value: &Value) -> Result<(), Failure> {
         line(&visible_json(&value.to_string()))

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http;
 use futures_util::stream;
 use http_body_util::BodyExt;
-use keyloom::Store;
+use keyloom::{ErrorKind, Store};
 use keyloom_server::{App, Config};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -39,21 +39,31 @@ pub(crate) fn open_store(
     if let Some(path) = address.strip_prefix("file:")
         && !path.is_empty()
         && !is_made
-        && !Path::new(path).exists()
+        && has_nothing(Path::new(path))
     {
+        if path == "memory" {
+            let message = "memory is read as the name of a folder, which is not there";
+            return Err(Failure::new(UNREACHABLE, message).with_hint("in memory: --store memory:"));
+        }
         let message = format!("there is no store at {path}");
         let hint = "`keyloom serve` makes one, and `keyloom demo` shows one; \
                     --store names another, --server asks a running server";
         return Err(Failure::new(UNREACHABLE, message).with_hint(hint));
     }
     runtime.block_on(Store::open(address)).map_err(|error| {
+        let is_unknown = error.kind() == ErrorKind::InvalidArgument;
         let failure = Failure::from(error);
-        match address {
-            "" => failure.with_hint("for a folder: --store file:./data"),
-            _ if address.contains(':') => failure,
-            _ => failure.with_hint(format!("for a folder: --store file:{address}")),
+        match is_unknown {
+            true => failure.with_hint("a folder: --store ./data; for trials: --store memory:"),
+            false => failure,
         }
     })
+}
+
+/// Whether there is no such folder, or an empty one, in which a store would be made.
+fn has_nothing(folder: &Path) -> bool {
+    let is_empty = |mut entries: std::fs::ReadDir| entries.next().is_none();
+    !folder.exists() || std::fs::read_dir(folder).is_ok_and(is_empty)
 }
 
 /// The engines whose addresses are known and that do not exist yet.
@@ -140,6 +150,7 @@ fn patient() -> Config {
     config.limits.answer_timeout = Duration::from_secs(24 * 60 * 60);
     config.limits.moment_timeout = config.limits.answer_timeout;
     config.limits.body_bytes_max = 1 << 30;
+    config.limits.read_max = usize::MAX;
     config
 }
 

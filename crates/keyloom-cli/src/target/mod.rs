@@ -13,6 +13,7 @@ pub(crate) use request::{Answer, Request};
 use std::io::Read;
 
 use axum::http::{self, HeaderMap, header};
+use keyloom::did_you_mean;
 use serde_json::Value;
 
 use self::local::Local;
@@ -71,12 +72,12 @@ impl Target {
 
     /// Asks, and gives the answer if it is not a problem.
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, Failure> {
-        let is_read = request.is_read();
+        let (is_read, collection) = (request.is_read(), request.collection());
         let answer = self.send(request)?;
         match answer.status {
             200..=299 => self.understood(answer, is_read),
             304 => Ok(answer),
-            _ => Err(self.refused(answer.status, &answer.headers, &answer.body)),
+            _ => Err(self.refused(collection, answer.status, &answer.headers, &answer.body)),
         }
     }
 
@@ -92,6 +93,7 @@ impl Target {
 
     /// The same, with what the head of the answer says.
     pub(crate) fn open_stream(&self, request: Request) -> Result<Opened, Failure> {
+        let collection = request.collection();
         let request = self.addressed(request)?;
         let mut opened = match &self.kind {
             Kind::Local(local) => local.stream(request),
@@ -102,7 +104,7 @@ impl Target {
         }
         let mut body = Vec::new();
         opened.body.read_to_end(&mut body).map_err(|error| broken(&error))?;
-        Err(self.refused(opened.status, &opened.headers, &body))
+        Err(self.refused(collection, opened.status, &opened.headers, &body))
     }
 
     /// Sends a body that is read as it goes, and gives the answer if it is not a problem.
@@ -111,6 +113,7 @@ impl Target {
         request: Request,
         body: Box<dyn Read + Send>,
     ) -> Result<Answer, Failure> {
+        let collection = request.collection();
         let request = self.addressed(request)?;
         let answer = match &self.kind {
             Kind::Local(local) => local.upload(request, body)?,
@@ -118,7 +121,7 @@ impl Target {
         };
         match answer.status {
             200..=299 => Ok(answer),
-            _ => Err(self.refused(answer.status, &answer.headers, &answer.body)),
+            _ => Err(self.refused(collection, answer.status, &answer.headers, &answer.body)),
         }
     }
 
@@ -136,27 +139,33 @@ impl Target {
         if is_read && is_page { Err(self.stranger(answer.status)) } else { Ok(answer) }
     }
 
-    fn refused(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+    /// The failure that an answer tells, to a request about that collection.
+    fn refused(
+        &self,
+        collection: Option<String>,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Failure {
         let is_problem = media(headers) == Some("application/problem+json");
         let problem: Option<Value> = serde_json::from_slice(body).ok().filter(|_| is_problem);
         let Some(problem) = problem else { return self.stranger(status) };
         let failure = Failure::of_problem(&problem);
         if failure.kind() == Some("not-found") {
-            return self.not_found(failure);
+            return self.not_found(collection.as_deref(), failure);
         }
         failure
     }
 
     /// Names the collections where one was asked for that is not there.
-    fn not_found(&self, failure: Failure) -> Failure {
+    fn not_found(&self, wanted: Option<&str>, failure: Failure) -> Failure {
         if !failure.message().contains("no collection of that name") {
             return failure;
         }
-        let Ok(answer) = self.send(Request::get(&["schema"])) else { return failure };
-        let Ok(schema) = answer.json() else { return failure };
-        let collections = schema["schema"]["collection"].as_object();
-        let names: Vec<&str> =
-            collections.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
+        let Ok(answer) = self.send(Request::get(&["collections"])) else { return failure };
+        let Ok(there) = answer.json() else { return failure };
+        let collections = there["collections"].as_array().into_iter().flatten();
+        let names: Vec<&str> = collections.filter_map(|it| it["name"].as_str()).collect();
         let space = match self.place.space.as_str() {
             "main" => String::new(),
             other => format!(" --space {other}"),
@@ -165,7 +174,12 @@ impl Target {
             true => failure.with_hint(format!(
                 "this space has no schema yet: `keyloom serve --schema PATH{space}` gives it one"
             )),
-            false => failure.with_hint(format!("the collections are {}", names.join(", "))),
+            false => {
+                let meant = wanted.and_then(|wanted| did_you_mean(wanted, &names));
+                let meant = meant.map(|name| format!("did you mean {name}? "));
+                let (meant, names) = (meant.unwrap_or_default(), names.join(", "));
+                failure.with_hint(format!("{meant}the collections are {names}"))
+            }
         }
     }
 

@@ -94,6 +94,17 @@ impl Request {
         self.method == Method::GET
     }
 
+    /// The collection that it is about, if it is about one.
+    pub(super) fn collection(&self) -> Option<String> {
+        let mut parts = self.path.split('/').skip(1);
+        if parts.next() == Some("collections") {
+            let name = percent_encoding::percent_decode_str(parts.next()?);
+            return Some(name.decode_utf8_lossy().into_owned());
+        }
+        let named = self.params.iter().find(|(name, _)| name == "collection");
+        named.map(|(_, value)| value.clone())
+    }
+
     /// The path below `/v1`, with its parameters.
     pub(super) fn path_and_query(&self) -> String {
         if self.params.is_empty() {
@@ -122,9 +133,10 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The last part of the path that `Location` has, decoded.
+    /// The last part of the path that `Location` or `Content-Location` has, decoded.
     pub(crate) fn located(&self) -> Option<String> {
-        let last = self.header("location")?.rsplit('/').next()?;
+        let path = self.header("location").or_else(|| self.header("content-location"))?;
+        let last = path.rsplit('/').next()?;
         Some(percent_encoding::percent_decode_str(last).decode_utf8().ok()?.into_owned())
     }
 }

@@ -116,7 +116,7 @@ fn what_is_damaged_is_told_and_writes_nothing() {
             assert!(ran.err.contains(said), "{name}: {}", ran.err);
         }
     }
-    sandbox.run(&["restore", "nothing", "--check"]).expect(1);
+    sandbox.run(&["restore", "nothing", "--check"]).expect(3);
     assert!(!sandbox.path("new").exists(), "nothing was made");
     let ran = sandbox.run(&["restore", "whole"]).expect(3);
     assert!(ran.err.contains("only an empty space"), "{}", ran.err);

@@ -11,6 +11,7 @@ mod care;
 mod check;
 mod damage;
 mod demo;
+mod first_hour;
 mod golden;
 mod guide;
 mod import;

@@ -37,21 +37,23 @@ fn a_record_is_read_in_a_version_and_as_it_was_at_a_time() {
         .unwrap();
     let (newest, first) = (versions.first().unwrap(), versions.last().unwrap());
     let get = |more: &[&str]| sandbox.run(&[&["get", "approval", &key], more].concat());
-    assert_eq!(get(&[]).expect(0).value(), newest["record"]);
+    assert_eq!(get(&[]).expect(0).value()["record"], newest["record"]);
     for version in &versions {
         let read = get(&["--version", &text(&version["version"])]).expect(0);
-        assert_eq!(read.value(), version["record"]);
+        assert_eq!(read.value()["record"], version["record"]);
+        assert_eq!(read.value()["version"], version["version"]);
     }
     let moment = |version: &Value| version["at_ms"].as_u64().unwrap();
-    assert_eq!(get(&["--at", &moment(newest).to_string()]).expect(0).value(), newest["record"]);
+    let at = |version: &Value| get(&["--at", &moment(version).to_string()]).expect(0).value();
+    assert_eq!(at(newest)["record"], newest["record"]);
     // Several versions may be of the first moment: the last of them is what it was then.
     let then = versions.iter().find(|version| moment(version) == moment(first)).unwrap();
-    assert_eq!(get(&["--at", &moment(first).to_string()]).expect(0).value(), then["record"]);
+    assert_eq!(at(first)["record"], then["record"]);
     get(&["--at", &(moment(first) - 1).to_string()]).expect(1);
     sandbox.run(&["delete", "approval", &key]).expect(0);
     get(&[]).expect(1);
     let read = get(&["--version", &text(&first["version"])]).expect(0);
-    assert_eq!(read.value()["step"], 0);
+    assert_eq!(read.value()["record"]["step"], 0);
 }
 
 #[test]
@@ -62,7 +64,9 @@ fn a_record_of_another_user_is_read_by_its_owner_and_name() {
     sandbox.run(&["put", "post", "p1", r#"{"text":"hello"}"#, "--act-as", "ana:b"]).expect(0);
     sandbox.run(&["put", "note", "n1", "{}", "--act-as", "ana:b"]).expect(0);
     let read = sandbox.run(&["get", "post", "p1", "--owner", "ana:b", "--act-as", "ben"]).expect(0);
-    assert_eq!(read.value(), json!({ "text": "hello", "postId": "p1", "userId": "ana:b" }));
+    let (read, record) =
+        (read.value(), json!({ "text": "hello", "postId": "p1", "userId": "ana:b" }));
+    assert_eq!((&read["record"], &read["owner"]), (&record, &json!("ana:b")));
     sandbox.run(&["get", "post", "p1", "--owner", "ana:b"]).expect(0);
     sandbox.run(&["get", "post", "p1", "--act-as", "ben"]).expect(1);
     sandbox.run(&["get", "note", "n1", "--owner", "ana:b", "--act-as", "ben"]).expect(1);

@@ -41,7 +41,7 @@ fn no_record_sends_escape_codes_to_a_terminal() {
     }
     // What is made visible is still the same record.
     let got = sandbox.run(&["get", "note", key, "--act-as", "ana"]).expect(0).value();
-    assert_eq!(got["text"], EVIL);
+    assert_eq!(got["record"]["text"], EVIL);
 }
 
 #[test]

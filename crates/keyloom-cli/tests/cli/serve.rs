@@ -54,7 +54,7 @@ fn what_keeps_a_server_from_starting_is_told_with_a_hint() {
 
     let served = sandbox.serve(&[]);
     let ran = sandbox.run(&["serve", "--listen", "127.0.0.1:0"]).expect(5);
-    assert!(ran.err.contains("--server URL"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("--server {}", served.url)), "{}", ran.err);
     drop(served);
 
     sandbox.write("bad.toml", "[collection.a]\nkye = 1\n");

@@ -41,6 +41,17 @@ flow = "text"
 [collection.flow.counters]
 "stats.*" = { min = 0 }
 
+[collection.issue]
+key = "issue:{project}:{number}"
+[collection.issue.fields]
+project  = "text"
+number   = { type = "integer", digits = 6 }
+opened   = "timestamp"
+uid      = "uuid"
+"tags.*" = "text"
+[collection.issue.unique.uid]
+key = "issue-uid:{uid}"
+
 [collection.note]
 key    = "user:{userId}:notes:{noteId}"
 access = "owned"

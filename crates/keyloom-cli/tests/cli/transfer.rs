@@ -46,7 +46,11 @@ fn a_collection_that_is_not_there_is_told_before_any_line() {
     let sandbox = Sandbox::with_store();
     sandbox.write("empty.jsonl", "");
     let ran = sandbox.run(&["import", "empty.jsonl", "--collection", "nothing"]).expect(1);
-    assert!(ran.err.contains("the collections are approval, flow, note, place"), "{}", ran.err);
+    assert!(
+        ran.err.contains("the collections are approval, flow, issue, note, place"),
+        "{}",
+        ran.err
+    );
     let done = sandbox.run(&["import", "empty.jsonl", "--collection", "note"]).expect(0).value();
     assert_eq!(done, serde_json::json!({ "written": 0, "failed": 0 }));
     let progress = "empty.jsonl.progress.json";
