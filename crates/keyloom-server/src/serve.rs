@@ -1,13 +1,17 @@
 //! Brings requests in from a socket.
 
+mod clock;
 mod drain;
 mod files;
 mod line;
+mod pace;
+mod phase;
+mod register;
+mod seats;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,12 +19,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use self::drain::Drained;
 use self::line::Line;
+use self::seats::{Seat, Seats};
 use crate::app::App;
 use crate::config::Limits;
 
@@ -81,17 +85,16 @@ async fn end(open: &mut JoinSet<()>, grace: Duration) -> usize {
     cut_off
 }
 
-/// Accepts connections for ever, as many at one time as the limit allows.
+/// Accepts connections for ever, and closes those that there is no place for.
 async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
     let limits = &app.config().limits;
     let router = app.router();
     let builder = builder(limits);
-    let permits = Arc::new(Semaphore::new(files::connections(limits.connections_max)));
+    let places = files::connections(limits.connections_max);
+    let seats = Seats::new(places, limits.address_share_percent);
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok((stream, from)) => (stream, from.ip()),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 if let Some(pause) = pause_after(&error) {
@@ -101,13 +104,17 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
             }
         };
         while open.try_join_next().is_some() {}
-        let (app, router, builder) = (app.clone(), router.clone(), builder.clone());
+        let Some(seat) = seats.take(address) else { continue };
+        let (app, router) = (app.clone(), router.clone());
+        let mut builder = builder.clone();
+        // A place of the reserve is for one answer.
+        builder.keep_alive(!seat.peer.is_reserved);
         let counted = app.metrics().connection();
         open.spawn(async move {
-            if let Err(error) = converse(stream, &app, router, &builder).await {
+            if let Err(error) = converse(stream, &seat, &app, router, &builder).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop((permit, counted));
+            drop(counted);
         });
     }
 }
@@ -127,6 +134,7 @@ fn builder(limits: &Limits) -> http1::Builder {
 /// Answers the requests of one connection, one after the other.
 async fn converse(
     stream: TcpStream,
+    seat: &Seat,
     app: &App,
     router: Router,
     builder: &http1::Builder,
@@ -134,22 +142,32 @@ async fn converse(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection stays with delayed packets");
     }
-    let line = Line::new(&app.config().limits);
-    let answer = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+    let line = Line::new(seat.state(), &app.config().limits);
+    let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         let busy = line.busy();
+        request.extensions_mut().insert(seat.peer);
         let answering = router.clone().oneshot(request.map(Drained::body));
-        async move { answering.await.map(|response| response.map(|body| busy.until_end(body))) }
+        async move {
+            // Nothing of a request is done on a connection that was closed for another.
+            let Some(busy) = busy else { return std::future::pending().await };
+            answering.await.map(|response| response.map(|body| busy.until_end(body)))
+        }
     });
     let io = TokioIo::new(line.over(stream));
     let mut conversation = std::pin::pin!(builder.serve_connection(io, answer));
     tokio::select! {
         biased;
+        () = line.closed() => return Ok(()),
         ended = conversation.as_mut() => return ended,
         () = app.stopped() => {}
     }
     line.stop();
     conversation.as_mut().graceful_shutdown();
-    conversation.await
+    tokio::select! {
+        biased;
+        () = line.closed() => Ok(()),
+        ended = conversation => ended,
+    }
 }
 
 /// Whether to wait before the next try. What is wrong with one connection is over with it.
@@ -166,6 +184,8 @@ fn pause_after(error: &io::Error) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// Long enough for every machine; only a test that fails waits for it.

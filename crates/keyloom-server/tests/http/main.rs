@@ -15,6 +15,7 @@ mod browsers;
 mod budgets;
 mod changes;
 mod conditions;
+mod connections;
 mod console;
 mod cursors;
 mod escapes;
