@@ -1,5 +1,6 @@
 //! What an operator may set, each with a default that is safe.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::auth::Authority;
@@ -17,6 +18,17 @@ pub struct Config {
     /// Origins whose pages may use the API from a browser, such as `https://app.example.org`.
     /// Empty: none.
     pub origins: Vec<String>,
+    /// Whether the server may listen beyond this machine while access control is off, so that
+    /// everyone who reaches it may read and change everything.
+    pub open_to_all: bool,
+}
+
+impl Config {
+    /// Whether a server at this address would be open to everyone, and nobody said so.
+    pub fn is_open_beyond_this_machine(&self, address: SocketAddr) -> bool {
+        let is_this_machine = address.ip().to_canonical().is_loopback();
+        self.authority.is_open() && !is_this_machine && !self.open_to_all
+    }
 }
 
 /// How much one caller may ask for. Everything is on by default.
@@ -80,6 +92,7 @@ impl Default for Config {
             limits: Limits::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            open_to_all: false,
         }
     }
 }

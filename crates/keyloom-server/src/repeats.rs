@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::Level;
 
 /// How long a line that was told is not told again.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -16,9 +17,30 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// How many lines are remembered. When there are more, all may be told again.
 const LINES_MAX: usize = 256;
 
+/// What this process has told.
+static TOLD: Repeats = Repeats::new();
+
+/// Tells what callers bring about and no single one of them is to blame for.
+pub(crate) fn warn(what: &str) {
+    if tracing::enabled!(Level::WARN)
+        && let Some(repeated) = TOLD.come(what)
+    {
+        tracing::warn!(repeated, "{what}");
+    }
+}
+
+/// Tells why requests fail.
+pub(crate) fn error(why: &str) {
+    if tracing::enabled!(Level::ERROR)
+        && let Some(repeated) = TOLD.come(why)
+    {
+        tracing::error!(error = why, repeated, "a request failed");
+    }
+}
+
 /// The lines that were told.
-#[derive(Debug, Default)]
-pub(crate) struct Repeats(Mutex<Option<HashMap<String, Told>>>);
+#[derive(Debug)]
+struct Repeats(Mutex<Option<HashMap<String, Told>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Told {
@@ -29,12 +51,12 @@ struct Told {
 
 impl Repeats {
     /// With nothing told yet.
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Repeats(Mutex::new(None))
     }
 
     /// Whether this is to be told now, and how often it came without being told since it last was.
-    pub(crate) fn come(&self, line: &str) -> Option<u64> {
+    fn come(&self, line: &str) -> Option<u64> {
         let now = Instant::now();
         // Every change of it is whole before anything can panic.
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,9 +27,14 @@ use self::line::Line;
 use self::seats::{Seat, Seats};
 use crate::app::App;
 use crate::config::Limits;
+use crate::repeats;
 
 /// The smallest buffer of a connection. Bodies go through it piece by piece.
 const BUFFER_BYTES_MIN: usize = 128 << 10;
+
+/// How much of an answer the system takes that it cannot send yet.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
 
 /// What is waited before the next try when no connection can be accepted, as when the process has
 /// no file left to open.
@@ -42,7 +47,18 @@ pub struct Server {
 }
 
 /// Binds an address. Port 0 takes a free one.
+///
+/// Where access control is off, only an address of the loopback interface is bound, unless
+/// [`Config::open_to_all`](crate::Config::open_to_all) says that everyone is meant.
 pub async fn serve(app: App, address: SocketAddr) -> io::Result<Server> {
+    if app.config().is_open_beyond_this_machine(address) {
+        let message = format!(
+            "access control is off, and everyone who reaches {address} could read and change \
+             everything: give the configuration an authority, listen on loopback, or set \
+             open_to_all"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     Ok(Server { listener: TcpListener::bind(address).await?, app })
 }
 
@@ -96,7 +112,7 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
         let (stream, address) = match listener.accept().await {
             Ok((stream, from)) => (stream, from.ip()),
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                repeats::warn(&format!("a connection could not be accepted: {error}"));
                 if let Some(pause) = pause_after(&error) {
                     tokio::time::sleep(pause).await;
                 }
@@ -142,6 +158,9 @@ async fn converse(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection stays with delayed packets");
     }
+    if let Err(error) = keep_little_unsent(&stream) {
+        tracing::debug!(%error, "a connection has buffers of the usual size");
+    }
     let line = Line::new(seat.state(), &app.config().limits);
     let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         let busy = line.busy();
@@ -168,6 +187,16 @@ async fn converse(
         () = line.closed() => Ok(()),
         ended = conversation => ended,
     }
+}
+
+/// Lets the system take no more of an answer than it can soon send. Otherwise it takes megabytes,
+/// which tell nothing of how fast the caller is, and of which each slow caller would hold as many.
+fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
+    Ok(())
 }
 
 /// Whether to wait before the next try. What is wrong with one connection is over with it.

@@ -1,10 +1,10 @@
 //! How fast a caller takes an answer.
 //!
 //! Only the time counts in which there was something to send and the caller took none of it: a
-//! stream without news, and an answer that takes long to be made, cost the caller nothing. Each
-//! time that such waiting adds up to a window, what was taken since the window began must come to
-//! the least rate. Whoever takes `b` bytes therefore keeps us waiting for at most `b` divided by
-//! that rate, and one window.
+//! stream without news, and an answer that takes long to be made, cost the caller nothing. A window
+//! begins when the caller is first waited for. Each time that such waiting adds up to the length of
+//! the window, what was taken since it began must come to the least rate. Whoever takes `b` bytes
+//! therefore keeps us waiting for at most `b` divided by that rate, and one window.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -41,8 +41,11 @@ impl Pace {
 
     /// The caller took so many bytes.
     pub(super) fn took(&mut self, bytes: usize) {
-        self.taken += bytes as u64;
         self.waited += self.waiting.take().map_or(Duration::ZERO, |since| since.elapsed());
+        // What fits into the buffers of the system at once says nothing of the caller.
+        if self.waited > Duration::ZERO {
+            self.taken += bytes as u64;
+        }
     }
 
     /// The caller takes nothing now. Ready when it has been too slow.

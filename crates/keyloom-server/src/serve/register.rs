@@ -115,10 +115,13 @@ impl Connected {
 
     /// Closes the connection that should go first, of those sources. Tells whether there was one.
     fn close_one(&mut self, share: usize, is_asked: impl Fn(Source) -> bool) -> bool {
+        let has_more = |held: &&usize| **held > share;
+        let greedy: Vec<Source> =
+            self.by_source.iter().filter(|(_, held)| has_more(held)).map(|(it, _)| *it).collect();
         loop {
             let asked = self.all.iter().filter(|(_, it)| is_asked(it.source));
             let waiting = asked.filter_map(|(number, it)| {
-                let is_within_share = self.held_by(it.source) <= share;
+                let is_within_share = !greedy.contains(&it.source);
                 Some((is_within_share, it.state.waiting()?, *number))
             });
             let Some((_, seen, number)) = waiting.min() else { return false };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::phase::State;
 use super::register::{Place, Register};
 use crate::guard::Peer;
-use crate::repeats::Repeats;
+use crate::repeats;
 
 /// How many connections may be in the reserve.
 const RESERVE: usize = 32;
@@ -22,7 +22,6 @@ const RESERVE_SHARE_PERCENT: usize = 25;
 pub(super) struct Seats {
     ordinary: Arc<Register>,
     reserve: Arc<Register>,
-    told: Repeats,
 }
 
 /// A connection's place, until it is dropped.
@@ -36,7 +35,6 @@ impl Seats {
         Seats {
             ordinary: Register::new(places, share_percent),
             reserve: Register::new(RESERVE, RESERVE_SHARE_PERCENT),
-            told: Repeats::default(),
         }
     }
 
@@ -45,24 +43,18 @@ impl Seats {
         let ordinary = self.ordinary.enter(address);
         let is_reserved = ordinary.is_none();
         let place = ordinary.or_else(|| self.reserve.enter(address));
+        // What strangers bring about is not told as often as they do.
         match &place {
-            Some(place) if is_reserved => {
-                self.tell("connections are told to come back: all are busy")
+            Some(_) if is_reserved => {
+                repeats::warn("callers are told to come back: no connection is free")
             }
             Some(place) if place.is_exchanged => {
-                self.tell("idle connections are closed for new ones")
+                repeats::warn("idle connections are closed for new ones")
             }
             Some(_) => {}
-            None => self.tell("connections are closed unanswered: all are busy"),
+            None => repeats::warn("connections are closed unanswered: none is free"),
         }
         Some(Seat { place: place?, peer: Peer { address, is_reserved } })
-    }
-
-    /// Tells what strangers bring about, and not as often as they do.
-    fn tell(&self, what: &'static str) {
-        if let Some(before) = self.told.come(what) {
-            tracing::warn!(since_last_told = before, "{what}");
-        }
     }
 }
 

@@ -32,6 +32,7 @@ mod pages;
 mod paths;
 mod people;
 mod problems;
+mod read_only;
 mod records;
 mod rights;
 mod schemas;
