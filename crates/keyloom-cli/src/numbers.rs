@@ -35,6 +35,11 @@ pub(crate) fn any(text: &str) -> Result<u64, String> {
     whole(text, "a whole number", 0..=u64::MAX)
 }
 
+/// A part of something, in percent.
+pub(crate) fn percent(text: &str) -> Result<usize, String> {
+    whole(text, "a whole number of percent", 1..=100).map(in_memory)
+}
+
 /// A size in bytes, with a unit or without.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     sized(text, 1..=BYTES_MAX)
@@ -124,6 +129,11 @@ mod tests {
         for text in ["", "0", "-1", "1h", "18446744073709551615"] {
             assert_eq!(seconds(text), refused, "{text}");
         }
+        let refused = Err("it takes a whole number of percent from 1 to 100".to_owned());
+        for text in ["", "0", "101", "25%", "0.5"] {
+            assert_eq!(percent(text), refused, "{text}");
+        }
+        assert_eq!((percent("1"), percent("100")), (Ok(1), Ok(100)));
         for text in ["", "north", "nan", "inf"] {
             assert!(degrees(text).is_err(), "{text}");
         }

@@ -1,5 +1,6 @@
 //! What an operator may set, each with a default that is safe.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::auth::Authority;
@@ -17,14 +18,30 @@ pub struct Config {
     /// Origins whose pages may use the API from a browser, such as `https://app.example.org`.
     /// Empty: none.
     pub origins: Vec<String>,
+    /// Whether the server may listen beyond this machine while access control is off, so that
+    /// everyone who reaches it may read and change everything.
+    pub open_to_all: bool,
+}
+
+impl Config {
+    /// Whether a server at this address would be open to everyone, and nobody said so.
+    pub fn is_open_beyond_this_machine(&self, address: SocketAddr) -> bool {
+        let is_this_machine = address.ip().to_canonical().is_loopback();
+        self.authority.is_open() && !is_this_machine && !self.open_to_all
+    }
 }
 
 /// How much one caller may ask for. Everything is on by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at one time; further ones wait to be accepted. Never more than half of the
-    /// files that the process may open, so that the store always finds some.
+    /// Connections at one time. Further ones take the places of those that have waited longest for
+    /// a request; if all are busy, they are told to come back, and are still answered `/health` and
+    /// `/ready`. Never more than half of the files that the process may open, so that the store
+    /// always finds some.
     pub connections_max: usize,
+    /// How many percent of them one address may have when no more than a quarter is free. An
+    /// address is one of IPv4, or a /64 of IPv6.
+    pub address_share_percent: usize,
     /// Requests that are worked on at one time; further ones are refused, to be sent again.
     pub requests_max: usize,
     /// How long a connection may take to send the head of a request.
@@ -33,8 +50,12 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// How long an answer may take to be made. Streams are not bound by it.
     pub answer_timeout: Duration,
-    /// How long a caller may take nothing of an answer that is being sent.
+    /// How long a caller may keep an answer waiting that is being sent, before it is looked at how
+    /// much of it was taken in that time.
     pub write_timeout: Duration,
+    /// The fewest bytes a second that a caller must take of an answer that is being sent. Time in
+    /// which there is nothing to send does not count.
+    pub send_rate_min: usize,
     /// How long a connection may wait for its next request.
     pub idle_timeout: Duration,
     /// The most bytes of a request's body.
@@ -71,6 +92,7 @@ impl Default for Config {
             limits: Limits::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            open_to_all: false,
         }
     }
 }
@@ -79,11 +101,13 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections_max: 4096,
+            address_share_percent: 25,
             requests_max: 1024,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
+            send_rate_min: 4 << 10,
             idle_timeout: Duration::from_secs(75),
             body_bytes_max: 8 << 20,
             head_bytes_max: 32 << 10,

@@ -19,6 +19,7 @@ mod path;
 mod places;
 mod problem;
 mod refusal;
+mod repeats;
 mod serve;
 
 pub use app::App;

@@ -1,6 +1,6 @@
 //! Problems that the server finds by itself, where the library would find the same.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 
 use crate::problem::Problem;
 
@@ -14,6 +14,13 @@ pub(crate) fn limit_exceeded(detail: impl Into<String>) -> Problem {
 pub(crate) fn overloaded(detail: impl Into<String>) -> Problem {
     let title = "The server does enough already";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", title, detail).with_retry()
+}
+
+/// Every connection is busy, and this one has a place of the reserve.
+pub(crate) fn no_connection() -> Problem {
+    let detail = "as many connections as the limit allows are busy, or as many of this address as \
+                  is its share; connect again soon";
+    overloaded(detail).with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 /// A defect of the server.

@@ -1,13 +1,17 @@
 //! Brings requests in from a socket.
 
+mod clock;
 mod drain;
 mod files;
 mod line;
+mod pace;
+mod phase;
+mod register;
+mod seats;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,17 +19,22 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use self::drain::Drained;
 use self::line::Line;
+use self::seats::{Seat, Seats};
 use crate::app::App;
 use crate::config::Limits;
+use crate::repeats;
 
 /// The smallest buffer of a connection. Bodies go through it piece by piece.
 const BUFFER_BYTES_MIN: usize = 128 << 10;
+
+/// How much of an answer the system takes that it cannot send yet.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
 
 /// What is waited before the next try when no connection can be accepted, as when the process has
 /// no file left to open.
@@ -38,7 +47,18 @@ pub struct Server {
 }
 
 /// Binds an address. Port 0 takes a free one.
+///
+/// Where access control is off, only an address of the loopback interface is bound, unless
+/// [`Config::open_to_all`](crate::Config::open_to_all) says that everyone is meant.
 pub async fn serve(app: App, address: SocketAddr) -> io::Result<Server> {
+    if app.config().is_open_beyond_this_machine(address) {
+        let message = format!(
+            "access control is off, and everyone who reaches {address} could read and change \
+             everything: give the configuration an authority, listen on loopback, or set \
+             open_to_all"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     Ok(Server { listener: TcpListener::bind(address).await?, app })
 }
 
@@ -81,19 +101,18 @@ async fn end(open: &mut JoinSet<()>, grace: Duration) -> usize {
     cut_off
 }
 
-/// Accepts connections for ever, as many at one time as the limit allows.
+/// Accepts connections for ever, and closes those that there is no place for.
 async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
     let limits = &app.config().limits;
     let router = app.router();
     let builder = builder(limits);
-    let permits = Arc::new(Semaphore::new(files::connections(limits.connections_max)));
+    let places = files::connections(limits.connections_max);
+    let seats = Seats::new(places, limits.address_share_percent);
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok((stream, from)) => (stream, from.ip()),
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                repeats::warn(&format!("a connection could not be accepted: {error}"));
                 if let Some(pause) = pause_after(&error) {
                     tokio::time::sleep(pause).await;
                 }
@@ -101,13 +120,17 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
             }
         };
         while open.try_join_next().is_some() {}
-        let (app, router, builder) = (app.clone(), router.clone(), builder.clone());
+        let Some(seat) = seats.take(address) else { continue };
+        let (app, router) = (app.clone(), router.clone());
+        let mut builder = builder.clone();
+        // A place of the reserve is for one answer.
+        builder.keep_alive(!seat.peer.is_reserved);
         let counted = app.metrics().connection();
         open.spawn(async move {
-            if let Err(error) = converse(stream, &app, router, &builder).await {
+            if let Err(error) = converse(stream, &seat, &app, router, &builder).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop((permit, counted));
+            drop(counted);
         });
     }
 }
@@ -127,6 +150,7 @@ fn builder(limits: &Limits) -> http1::Builder {
 /// Answers the requests of one connection, one after the other.
 async fn converse(
     stream: TcpStream,
+    seat: &Seat,
     app: &App,
     router: Router,
     builder: &http1::Builder,
@@ -134,22 +158,45 @@ async fn converse(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection stays with delayed packets");
     }
-    let line = Line::new(&app.config().limits);
-    let answer = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+    if let Err(error) = keep_little_unsent(&stream) {
+        tracing::debug!(%error, "a connection has buffers of the usual size");
+    }
+    let line = Line::new(seat.state(), &app.config().limits);
+    let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         let busy = line.busy();
+        request.extensions_mut().insert(seat.peer);
         let answering = router.clone().oneshot(request.map(Drained::body));
-        async move { answering.await.map(|response| response.map(|body| busy.until_end(body))) }
+        async move {
+            // Nothing of a request is done on a connection that was closed for another.
+            let Some(busy) = busy else { return std::future::pending().await };
+            answering.await.map(|response| response.map(|body| busy.until_end(body)))
+        }
     });
     let io = TokioIo::new(line.over(stream));
     let mut conversation = std::pin::pin!(builder.serve_connection(io, answer));
     tokio::select! {
         biased;
+        () = line.closed() => return Ok(()),
         ended = conversation.as_mut() => return ended,
         () = app.stopped() => {}
     }
     line.stop();
     conversation.as_mut().graceful_shutdown();
-    conversation.await
+    tokio::select! {
+        biased;
+        () = line.closed() => Ok(()),
+        ended = conversation => ended,
+    }
+}
+
+/// Lets the system take no more of an answer than it can soon send. Otherwise it takes megabytes,
+/// which tell nothing of how fast the caller is, and of which each slow caller would hold as many.
+fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
+    Ok(())
 }
 
 /// Whether to wait before the next try. What is wrong with one connection is over with it.
@@ -166,6 +213,8 @@ fn pause_after(error: &io::Error) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// Long enough for every machine; only a test that fails waits for it.

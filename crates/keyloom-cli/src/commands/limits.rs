@@ -14,6 +14,9 @@ pub(super) struct LimitOptions {
     /// Connections at one time [default: 4096]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     connections_max: Option<usize>,
+    /// Percent of them that one address may have when at most a quarter is free [default: 25]
+    #[arg(long, value_name = "PERCENT", value_parser = numbers::percent)]
+    address_share_percent: Option<usize>,
     /// Requests that are worked on at one time [default: 1024]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     requests_max: Option<usize>,
@@ -53,9 +56,12 @@ pub(super) struct LimitOptions {
     /// Seconds that an answer may take [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     answer_timeout: Option<u64>,
-    /// Seconds in which a caller may take nothing of its answer [default: 30]
+    /// Seconds that a caller may keep an answer waiting until its rate is looked at [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     write_timeout: Option<u64>,
+    /// Bytes a second that a caller must take of its answer; 0 for any at all [default: 4KiB]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
+    send_rate_min: Option<usize>,
     /// Seconds that a connection may wait for its next request [default: 75]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     idle_timeout: Option<u64>,
@@ -77,6 +83,7 @@ impl LimitOptions {
         let seconds = |set: Option<u64>, usual| set.map_or(usual, Duration::from_secs);
         Limits {
             connections_max: number(self.connections_max, usual.connections_max),
+            address_share_percent: number(self.address_share_percent, usual.address_share_percent),
             requests_max: number(self.requests_max, usual.requests_max),
             streams_max: number(self.streams_max, usual.streams_max),
             moments_max: number(self.moments_max, usual.moments_max),
@@ -91,6 +98,7 @@ impl LimitOptions {
             body_timeout: seconds(self.body_timeout, usual.body_timeout),
             answer_timeout: seconds(self.answer_timeout, usual.answer_timeout),
             write_timeout: seconds(self.write_timeout, usual.write_timeout),
+            send_rate_min: number(self.send_rate_min, usual.send_rate_min),
             idle_timeout: seconds(self.idle_timeout, usual.idle_timeout),
             stream_pulse: seconds(self.stream_pulse, usual.stream_pulse),
             moment_timeout: seconds(self.moment_timeout, usual.moment_timeout),
@@ -134,6 +142,7 @@ mod tests {
         assert_eq!(limits(&[]), usual);
         for (option, wanted) in [
             ("--connections-max", Limits { connections_max: 7, ..usual.clone() }),
+            ("--address-share-percent", Limits { address_share_percent: 7, ..usual.clone() }),
             ("--requests-max", Limits { requests_max: 7, ..usual.clone() }),
             ("--streams-max", Limits { streams_max: 7, ..usual.clone() }),
             ("--moments-max", Limits { moments_max: 7, ..usual.clone() }),
@@ -148,6 +157,7 @@ mod tests {
             ("--body-timeout", Limits { body_timeout: seconds, ..usual.clone() }),
             ("--answer-timeout", Limits { answer_timeout: seconds, ..usual.clone() }),
             ("--write-timeout", Limits { write_timeout: seconds, ..usual.clone() }),
+            ("--send-rate-min", Limits { send_rate_min: 7, ..usual.clone() }),
             ("--idle-timeout", Limits { idle_timeout: seconds, ..usual.clone() }),
             ("--stream-pulse", Limits { stream_pulse: seconds, ..usual.clone() }),
             ("--moment-timeout", Limits { moment_timeout: seconds, ..usual.clone() }),

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::limits::LimitOptions;
-use super::log;
+use super::log::{Log, LogOptions};
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Screen, line, note};
@@ -50,6 +50,12 @@ pub(crate) struct Listening {
     /// An origin whose pages may use the API from a browser; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Let everyone who reaches the server read and change everything: allows --listen beyond this
+    /// machine without --access
+    #[arg(long)]
+    open_to_all: bool,
+    #[command(flatten)]
+    log: LogOptions,
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -58,7 +64,7 @@ const EXAMPLES: &str = "\
 Examples:
   keyloom serve
   keyloom serve --schema schemas/ --store file:/var/lib/keyloom
-  keyloom serve --listen 0.0.0.0:7117 --access access.toml
+  keyloom serve --listen 0.0.0.0:7117 --access access.toml --log info --log-format json
   keyloom serve --store memory: --listen 127.0.0.1:0 --json
 
 Applies the schema, builds new indexes in the background, and serves until it is told to stop by
@@ -73,8 +79,8 @@ impl Serve {
     pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
         refuse_server(place)?;
         let schema = load_named(self.schema.as_deref())?;
-        let prepared = self.listening.prepare()?;
-        log::begin(Screen::of(place).is_colored());
+        let mut prepared = self.listening.prepare()?;
+        prepared.begin_log(Screen::of(place));
         let runtime = runtime()?;
         let address = place.address();
         let store = open_store(&runtime, &address, true)?;
@@ -131,6 +137,7 @@ async fn build(store: Store, collection: String, index: String) {
 pub(super) struct Prepared {
     address: SocketAddr,
     config: Config,
+    log: Option<Log>,
 }
 
 /// What a server that listens says about itself.
@@ -150,21 +157,46 @@ impl Listening {
             Some(path) => Authority::from_file(path)?,
             None => Authority::open(),
         };
-        if authority.is_open() && !address.ip().is_loopback() {
-            note("WARNING: access control is off, and this is not only for this machine:");
-            note("WARNING: everyone who reaches the port may read and change everything.");
-            note("hint: `keyloom token new` makes a token, --access FILE says who may do what");
-        }
         let mut config = Config::default();
         config.authority = authority;
+        config.open_to_all = self.open_to_all;
         config.hosts = self.hosts.clone();
         config.origins = self.origins.clone();
         config.limits = self.limits.over(config.limits.clone());
-        Ok(Prepared { address, config })
+        if config.is_open_beyond_this_machine(address) {
+            return Err(open_by_mistake(address));
+        }
+        if config.authority.is_open() && !address.ip().to_canonical().is_loopback() {
+            note("WARNING: access control is off, and this is not only for this machine:");
+            note("WARNING: everyone who reaches the port may read and change everything.");
+            if config.hosts.is_empty() {
+                note("hint: only requests to localhost are answered; --host NAME adds a name");
+            }
+        }
+        Ok(Prepared { address, config, log: Some(self.log.prepare()?) })
     }
 }
 
+/// Everyone could do everything, and nobody said that this is meant.
+fn open_by_mistake(address: SocketAddr) -> Failure {
+    let message = format!(
+        "there is no --access, and {address} is not only for this machine: everyone who reaches it \
+         could read and change everything"
+    );
+    Failure::new(USAGE, message).with_hint(
+        "--access FILE says who may do what, and `keyloom token new` makes a token for it; \
+         --open-to-all says that everyone is meant",
+    )
+}
+
 impl Prepared {
+    /// From here on the log has what the process does, and the reasons of defects.
+    pub(super) fn begin_log(&mut self, screen: Screen) {
+        if let Some(log) = self.log.take() {
+            log.begin(screen.is_colored());
+        }
+    }
+
     /// Serves until a signal says stop. The spaces that are named are maintained:
     /// what has expired and what is kept long enough goes.
     pub(super) fn serve(
@@ -175,7 +207,7 @@ impl Prepared {
         screen: Screen,
         announce: impl FnOnce(Announced) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let Prepared { address, config } = self;
+        let Prepared { address, config, .. } = self;
         runtime.block_on(async {
             let maintainers = spaces
                 .iter()

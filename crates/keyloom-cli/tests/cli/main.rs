@@ -16,6 +16,7 @@ mod golden;
 mod guide;
 mod import;
 mod limits;
+mod logging;
 mod proxy;
 mod reading;
 mod readme;

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use super::support::{SCHEMA, Sandbox};
+use super::support::{SCHEMA, Sandbox, repository};
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_stop_and_after_a_kill() {
@@ -127,13 +127,30 @@ fn tokens_let_in_and_are_never_told() {
 }
 
 #[test]
-fn a_server_for_everyone_without_access_control_warns() {
+fn a_server_for_everyone_without_access_control_is_one_by_decision() {
     let sandbox = Sandbox::empty();
     sandbox.write("keyloom.toml", SCHEMA);
+    for command in ["serve", "demo"] {
+        for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7117"] {
+            let ran = sandbox.run(&[command, "--store", "file:./open", "--listen", listen]);
+            let ran = ran.expect(2);
+            for told in ["--access FILE", "keyloom token new", "--open-to-all"] {
+                assert!(ran.err.contains(told), "{command} {listen}: {}", ran.err);
+            }
+        }
+    }
+    assert_eq!(sandbox.names(), ["keyloom.toml"], "nothing was opened");
+    let ran = sandbox.run(&["serve", "--listen", "0.0.0.0:7117"]).expect(2);
+    let guide = std::fs::read_to_string(repository("docs/guide/access.md")).unwrap();
+    assert!(guide.contains(&ran.err), "the guide shows something else than {}", ran.err);
     let args = ["serve", "--store", "memory:", "--json", "--listen"];
-    let open = sandbox.start(&[&args[..], &["0.0.0.0:0"]].concat());
+    let open = sandbox.start(&[&args[..], &["0.0.0.0:0", "--open-to-all"]].concat());
     let (_, err) = open.stop();
-    assert!(err.contains("WARNING: access control is off"), "{err}");
-    let (_, err) = sandbox.start(&[&args[..], &["127.0.0.1:0"]].concat()).stop();
-    assert!(!err.contains("WARNING"), "{err}");
+    assert!(err.contains("WARNING: access control is off") && err.contains("--host NAME"), "{err}");
+    let entry = sandbox.run(&["token", "new", "ops", "--json"]).expect(0).value();
+    sandbox.write("access.toml", entry["entry"].as_str().unwrap());
+    for more in [&["0.0.0.0:0", "--access", "access.toml"][..], &["127.0.0.1:0"], &["[::1]:0"]] {
+        let (_, err) = sandbox.start(&[&args[..], more].concat()).stop();
+        assert!(!err.contains("WARNING"), "{err}");
+    }
 }

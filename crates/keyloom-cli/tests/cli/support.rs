@@ -121,7 +121,9 @@ impl Sandbox {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_keyloom"));
         command.args(args).current_dir(self.folder.path());
-        for name in ["KEYLOOM_STORE", "KEYLOOM_SERVER", "KEYLOOM_TOKEN", "COLUMNS", "NO_COLOR"] {
+        for name in
+            ["KEYLOOM_STORE", "KEYLOOM_SERVER", "KEYLOOM_TOKEN", "COLUMNS", "NO_COLOR", "RUST_LOG"]
+        {
             command.env_remove(name);
         }
         command

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::conditions;
 use crate::guard::HEADERS_MAX;
 use crate::problem::Problem;
+use crate::repeats;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -54,7 +55,7 @@ impl RecordText {
         match is_json(document.text()) {
             true => Ok(RecordText::of_write(document)),
             false => {
-                tracing::error!("a stored record is no JSON; keyloom verify finds it");
+                repeats::error("a stored record is no JSON; keyloom verify finds it");
                 Err(Problem::corrupt("the record in the store is no JSON"))
             }
         }

@@ -18,6 +18,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::problem::Problem;
+use crate::repeats;
 
 /// A request that is worked on, or is about to be.
 pub(super) enum Flight<'p> {
@@ -132,6 +133,7 @@ impl Drop for Arriving {
 
 impl Overloaded {
     pub(crate) fn into_problem(self) -> Problem {
+        repeats::warn("callers are told to come back: as many requests as may be are worked on");
         let title = "The server has too much to do";
         let detail = "as many requests as the limit allows are being answered; ask again soon";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", title, detail)

@@ -1,6 +1,13 @@
 //! One line in the log for each request, and the id by which both sides can speak of it.
 //!
 //! A line has the route and not the path, so that no key, value or parameter gets into the log.
+//!
+//! | status | level |
+//! | --- | --- |
+//! | 401, 403 | warning: somebody may be trying |
+//! | 500, 504 and others of the server's own | warning, beside the line that tells what went wrong |
+//! | 501, 503 | information: the request is refused for now, and why is told once for all of them |
+//! | all others | information |
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -8,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tracing::field::display;
 
 use super::Arrival;
 use crate::auth::random_text;
@@ -30,11 +38,12 @@ pub(super) fn line(
 ) {
     let (id, method) = (id.to_str().unwrap_or_default(), known_method(method));
     let (caller, micros) = (arrival.caller(), took.as_micros() as u64);
-    if status >= 500 {
-        // Beside the line that tells what went wrong, and with the id that the caller was given.
-        tracing::warn!(target: TARGET, id, method, route, caller, status, micros);
-    } else {
-        tracing::info!(target: TARGET, id, method, route, caller, status, micros);
+    let from = arrival.peer().map(|peer| display(peer.address));
+    match status {
+        401 | 403 | 500 | 502 | 504.. => {
+            tracing::warn!(target: TARGET, id, from, method, route, caller, status, micros);
+        }
+        _ => tracing::info!(target: TARGET, id, from, method, route, caller, status, micros),
     }
 }
 

@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 use tower::layer::layer_fn;
 use tower::{ServiceExt as _, service_fn};
 
-pub(crate) use self::arrival::Arrival;
+pub(crate) use self::arrival::{Arrival, Peer};
 pub(crate) use self::flight::Overloaded;
 pub(crate) use self::headers::HEADERS_MAX;
 
@@ -48,6 +48,7 @@ use crate::console;
 use crate::metrics::Answered;
 use crate::path;
 use crate::problem::Problem;
+use crate::refusal;
 
 /// Which side of the server a request came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,8 @@ async fn pass(
     let begun = Instant::now();
     let (config, metrics) = (guard.app.config(), guard.app.metrics());
     let present = metrics.request();
-    let arrival = Arrival::new(request.uri().clone());
+    let peer = request.extensions().get::<Peer>().copied();
+    let arrival = Arrival::new(request.uri().clone(), peer);
     let (method, id) = (request.method().clone(), log::id(request.headers()));
     let route = route_of(&request).cloned();
     let side = arrival.side();
@@ -99,7 +101,7 @@ async fn pass(
     let takes_page = side == Side::Console && takes_html(request.headers());
     request.extensions_mut().insert(arrival.clone());
     let request = request.map(|body| metrics.receiving(body));
-    let answered = guard.answer(request, next, side).await;
+    let answered = guard.answer(request, next, &arrival).await;
     let mut response = answered.unwrap_or_else(|problem| match takes_page {
         true => console::refused(problem),
         false => problem.into_response(),
@@ -121,8 +123,13 @@ async fn pass(
 
 impl Guard {
     /// The answer of whoever is responsible, or why they were not asked or did not finish.
-    async fn answer(&self, request: Request, next: Route, side: Side) -> Result<Response, Problem> {
-        let config = self.app.config();
+    async fn answer(
+        &self,
+        request: Request,
+        next: Route,
+        arrival: &Arrival,
+    ) -> Result<Response, Problem> {
+        let (config, side) = (self.app.config(), arrival.side());
         head::check(&request, config.limits.head_bytes_max)
             .and_then(|()| path::check(request.uri().path()))
             .and_then(|()| host::check(&request, config))
@@ -137,6 +144,9 @@ impl Guard {
         }
         if is_about_the_server(request.uri().path()) {
             return next.oneshot(request).await.map_err(never);
+        }
+        if arrival.peer().is_some_and(|peer| peer.is_reserved) {
+            return Err(refusal::no_connection());
         }
         let fate = fate_unknown(request.method());
         let (flight, request) =

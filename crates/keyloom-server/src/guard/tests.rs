@@ -150,6 +150,20 @@ async fn requests_over_the_limit_are_refused_and_those_that_arrive_take_no_place
     assert_eq!(to_bytes(answer.into_body(), 10).await.unwrap(), "b");
 }
 
+/// Whoever watches over the server is answered when the requests that it works on are all there
+/// may be.
+#[tokio::test]
+async fn health_is_answered_when_as_many_requests_as_may_be_are_worked_on() {
+    let app = app(Limits { requests_max: 1, ..Limits::default() }).await;
+    let permits = Arc::new(Semaphore::new(0));
+    let routes = Router::new().route("/x", get(|| async {})).merge(crate::metrics::routes());
+    let router = guarded(routes, Guard { app: app.clone(), permits }).with_state(app);
+    for (path, status) in [("/x", 503), ("/health", 200), ("/ready", 200), ("/metrics", 503)] {
+        let answer = router.clone().oneshot(request("GET", path, Body::empty())).await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+    }
+}
+
 /// Below the console a browser is shown a page, whoever refuses it; programs get JSON.
 #[tokio::test(start_paused = true)]
 async fn people_are_refused_with_a_page_and_programs_with_json() {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::{self, Kind};
 use super::{Problem, UNKNOWN_COLLECTION};
+use crate::repeats;
 
 /// What an error of the server's own may tell.
 const TOLD_OF_SERVER_ERRORS: &[&str] = &["collection", "index", "aggregate", "advice"];
@@ -28,6 +29,9 @@ pub(crate) enum Sent {
     Part,
 }
 
+/// After how long it is worth while to ask again where an operator has to do something first.
+const OPERATOR_SECONDS: &str = "60";
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         if error.message() == UNKNOWN_COLLECTION {
@@ -39,13 +43,18 @@ impl From<Error> for Problem {
         // What a space does not keep, it does not keep: nothing failed.
         let is_failure = problem.status() != StatusCode::NOT_IMPLEMENTED;
         if problem.status().is_server_error() && is_failure {
-            tracing::error!(error = logged(&error), "a request failed");
+            repeats::error(&logged(&error));
         }
         problem.fate = error.fate();
-        // A version that is over does not come back.
-        problem.retry = error.is_retryable() && error.kind() != ErrorKind::VersionConflict;
+        let is_read_only = error.kind() == ErrorKind::ReadOnly;
+        // A version that is over does not come back. A store does, when its operator opened it anew.
+        problem.retry = match error.kind() {
+            ErrorKind::VersionConflict => false,
+            _ => error.is_retryable() || is_read_only,
+        };
         if problem.status == StatusCode::SERVICE_UNAVAILABLE && problem.retry {
-            problem = problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            let seconds = if is_read_only { OPERATOR_SECONDS } else { "1" };
+            problem = problem.with_header(header::RETRY_AFTER, HeaderValue::from_static(seconds));
         }
         if let Some(current) = error.current() {
             problem = problem.with("current", shown(current));
@@ -92,6 +101,9 @@ fn logged(error: &Error) -> String {
     };
     let told = error.context().filter(|(name, value)| is_told(name, value));
     let mut text = format!("{:?}: {}", error.kind(), error.message());
+    if error.fate() == Fate::MayHaveHappened {
+        text.push_str("; the write may have happened");
+    }
     for (name, value) in told {
         text.push_str(&format!("; {name}: {value}"));
     }

@@ -157,7 +157,7 @@ pub(crate) const KINDS: &[Kind] = &[
         "Wait for the build, or ask the operator for the index's state."),
     kind("read-only", 503, "The store is read-only",
         "The store met an I/O error and takes no writes, or was opened so.",
-        "Tell the operator. Reads go on."),
+        "Tell the operator, who opens the store anew when its disk is well. Reads go on."),
     kind("locked", 503, "Another process holds the store",
         "A folder is held by one process at a time.",
         "Tell the operator."),

@@ -1,7 +1,5 @@
 //! How many connections the process has room for.
 
-use tokio::sync::Semaphore;
-
 /// The connections that are allowed: as many as are asked for, and at most half of the files that
 /// the process may open. A store that cannot open its files turns read-only, and connections are
 /// the part that strangers decide about.
@@ -18,7 +16,7 @@ pub(super) fn connections(wanted: usize) -> usize {
             "fewer connections than configured: the process may open too few files (ulimit -n)"
         );
     }
-    allowed.clamp(1, Semaphore::MAX_PERMITS)
+    allowed.max(1)
 }
 
 /// The soft limit of open files in Linux's table of limits.

@@ -1,18 +1,18 @@
 //! One connection, with a clock on what the other side does.
 //!
-//! | phase | begins | how long it may last |
-//! | --- | --- | --- |
-//! | head | when the connection is made; with the first byte of a further request | `head_timeout` |
-//! | busy | when the head is there | as long as its answer takes; the body has a clock of its own |
-//! | idle | when the answer has been given | `idle_timeout` |
+//! | phase | how long it may last |
+//! | --- | --- |
+//! | head | `head_timeout` |
+//! | busy, sending | as long as the answer takes; the body has a clock of its own, and the caller takes the answer at a rate of `send_rate_min` (`pace.rs`) |
+//! | idle | `idle_timeout` |
 //!
-//! A peer that takes nothing of an answer for `write_timeout` is cut off in any phase. HTTP's own
-//! implementation has one clock for head and idle together, and none for writing.
+//! When a phase begins is in `phase.rs`. HTTP's own implementation has one clock for head and idle
+//! together, and none for writing.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -20,59 +20,59 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
 
+use super::clock::Clock;
+use super::pace::Pace;
+use super::phase::{Phase, State};
 use crate::config::Limits;
-
-const HEAD: u8 = 0;
-const BUSY: u8 = 1;
-const IDLE: u8 = 2;
 
 /// What is known of a connection by all who work on it.
 #[derive(Clone)]
 pub(super) struct Line {
-    shared: Arc<Shared>,
+    state: Arc<State>,
+    is_stopping: Arc<AtomicBool>,
     head_timeout: Duration,
     idle_timeout: Duration,
     write_timeout: Duration,
-}
-
-#[derive(Default)]
-struct Shared {
-    phase: AtomicU8,
-    is_stopping: AtomicBool,
+    send_rate_min: usize,
 }
 
 impl Line {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(state: Arc<State>, limits: &Limits) -> Self {
         Line {
-            shared: Arc::default(),
+            state,
+            is_stopping: Arc::default(),
             head_timeout: limits.head_timeout,
             idle_timeout: limits.idle_timeout,
             write_timeout: limits.write_timeout,
+            send_rate_min: limits.send_rate_min,
         }
     }
 
     /// The stream, with clocks.
-    pub(super) fn over(&self, stream: TcpStream) -> Timed {
-        Timed { stream, line: self.clone(), reading: Clock::default(), writing: Clock::default() }
+    pub(super) fn over<S>(&self, stream: S) -> Timed<S> {
+        let sending = Pace::new(self.write_timeout, self.send_rate_min);
+        Timed { stream, line: self.clone(), reading: Clock::default(), sending }
     }
 
-    /// A request is there.
-    pub(super) fn busy(&self) -> Busy {
-        self.shared.phase.store(BUSY, Ordering::Release);
-        Busy(self.shared.clone())
+    /// A request is there. It is not answered any more on a connection that is being closed.
+    pub(super) fn busy(&self) -> Option<Busy> {
+        self.state.begin_request().then(|| Busy(self.state.clone()))
     }
 
     /// Requests whose head is not there yet are not waited for any more.
     pub(super) fn stop(&self) {
-        self.shared.is_stopping.store(true, Ordering::Release);
+        self.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// Waits until somebody closes the connection.
+    pub(super) async fn closed(&self) {
+        self.state.closed().await;
     }
 }
 
 /// A request that is being answered; dropped, it is over.
-pub(super) struct Busy(Arc<Shared>);
+pub(super) struct Busy(Arc<State>);
 
 impl Busy {
     /// The body of the answer, which is over when it has been given.
@@ -83,7 +83,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.phase.store(IDLE, Ordering::Release);
+        self.0.end_request();
     }
 }
 
@@ -114,21 +114,21 @@ impl HttpBody for Answer {
 }
 
 /// A stream with a clock for each direction.
-pub(super) struct Timed {
-    stream: TcpStream,
+pub(super) struct Timed<S> {
+    stream: S,
     line: Line,
     reading: Clock,
-    writing: Clock,
+    sending: Pace,
 }
 
-impl Timed {
+impl<S> Timed<S> {
     /// Wakes the task when the phase has lasted too long, and says whether it has.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
-        let phase = self.line.shared.phase.load(Ordering::Acquire);
+        let phase = self.line.state.phase();
         let limit = match phase {
-            HEAD => self.line.head_timeout,
-            IDLE => self.line.idle_timeout,
-            _ => {
+            Phase::Head => self.line.head_timeout,
+            Phase::Idle => self.line.idle_timeout,
+            Phase::Busy | Phase::Sending | Phase::Gone => {
                 self.reading.stop();
                 return false;
             }
@@ -136,30 +136,28 @@ impl Timed {
         self.reading.poll(phase, limit, context).is_ready()
     }
 
-    /// The first byte after an answer begins the head of the next request.
-    fn note_read(&mut self, bytes: usize) {
-        if bytes > 0 {
-            let phase = &self.line.shared.phase;
-            // In any other phase nothing changes.
-            let _ = phase.compare_exchange(IDLE, HEAD, Ordering::AcqRel, Ordering::Acquire);
-        }
+    /// Ends the connection. Its place is free before the other side can notice.
+    fn late<T>(&self) -> Poll<io::Result<T>> {
+        self.line.state.give_up();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    fn written<T>(
+    fn written(
         &mut self,
-        written: Poll<io::Result<T>>,
+        written: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.writing.stop();
-        } else if self.writing.poll(BUSY, self.line.write_timeout, context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+    ) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(Ok(bytes)) => self.sending.took(*bytes),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending if self.sending.poll_late(context).is_ready() => return self.late(),
+            Poll::Pending => {}
         }
         written
     }
 }
 
-impl AsyncRead for Timed {
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -168,21 +166,24 @@ impl AsyncRead for Timed {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if read.is_ready() {
-            self.note_read(buffer.filled().len() - before);
+            if buffer.filled().len() > before {
+                // The first byte after an answer begins the head of the next request.
+                self.line.state.begin_head();
+            }
             return read;
         }
-        let is_head = self.line.shared.phase.load(Ordering::Acquire) == HEAD;
-        if is_head && self.line.shared.is_stopping.load(Ordering::Acquire) {
+        let is_head = self.line.state.phase() == Phase::Head;
+        if is_head && self.line.is_stopping.load(Ordering::Acquire) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         if self.is_late(context) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            return self.late();
         }
         Poll::Pending
     }
 }
 
-impl AsyncWrite for Timed {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -205,12 +206,14 @@ impl AsyncWrite for Timed {
         self.stream.is_write_vectored()
     }
 
-    /// After the last byte of an answer nobody may read until there is something to be read, so
-    /// that the clock of idleness is started here.
+    /// Called when all that there was to write has been written. After the last byte of an answer
+    /// nobody may read until there is something to be read, so that the clock of idleness is
+    /// started here.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.line.state.sent();
         if self.is_late(context) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            return self.late();
         }
         Poll::Ready(Ok(()))
     }
@@ -220,41 +223,110 @@ impl AsyncWrite for Timed {
     }
 }
 
-/// A clock that runs while something is waited for.
-///
-/// A busy connection starts and stops it with every request. Its timer is therefore never moved
-/// when that happens: it rings at the end that was set when it was last looked at, and is then set
-/// to the true end if that is later.
-#[derive(Default)]
-struct Clock {
-    timer: Option<Pin<Box<Sleep>>>,
-    /// What is waited for, and until when.
-    running: Option<(u8, Instant)>,
-}
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-impl Clock {
-    /// Starts the clock for a phase, unless it runs for that phase already; ready when the limit
-    /// is over.
-    fn poll(&mut self, phase: u8, limit: Duration, context: &mut Context<'_>) -> Poll<()> {
-        let end = match self.running {
-            Some((running, end)) if running == phase => end,
-            _ => Instant::now() + limit,
-        };
-        self.running = Some((phase, end));
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
-        if timer.deadline() > end {
-            timer.as_mut().reset(end);
-        }
-        loop {
-            ready!(timer.as_mut().poll(context));
-            if timer.deadline() >= end {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(end);
-        }
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::time::{Instant, sleep_until};
+
+    use super::*;
+
+    /// A connection whose wire holds 400 bytes, and its other side.
+    fn connection(limits: &Limits) -> (Timed<DuplexStream>, DuplexStream) {
+        let (ours, theirs) = tokio::io::duplex(400);
+        let state = Arc::new(State::new(Instant::now()));
+        state.begin_request();
+        (Line::new(state, limits).over(ours), theirs)
     }
 
-    fn stop(&mut self) {
-        self.running = None;
+    /// Takes so many bytes each second, until the other side has no more.
+    async fn take(mut stream: DuplexStream, bytes_a_second: usize) -> usize {
+        let (begun, mut taken) = (Instant::now(), 0);
+        let mut piece = vec![0; bytes_a_second];
+        for second in 1.. {
+            let mut part = 0;
+            while part < piece.len() {
+                match stream.read(&mut piece[part..]).await.unwrap() {
+                    0 => return taken + part,
+                    bytes => part += bytes,
+                }
+            }
+            taken += part;
+            sleep_until(begun + Duration::from_secs(second)).await;
+        }
+        taken
+    }
+
+    /// What becomes of an answer of so many bytes that is taken at this rate.
+    async fn sent(limits: &Limits, bytes: usize, bytes_a_second: usize) -> io::Result<usize> {
+        let (mut ours, theirs) = connection(limits);
+        let taking = tokio::spawn(take(theirs, bytes_a_second));
+        ours.write_all(&vec![b'x'; bytes]).await?;
+        drop(ours);
+        Ok(taking.await.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_400_bytes_a_second_is_cut_and_one_who_is_fast_enough_is_not() {
+        let limits = Limits::default();
+        let begun = Instant::now();
+        let error = sent(&limits, 8 << 20, 400).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() <= 2 * limits.write_timeout, "{:?}", begun.elapsed());
+        let enough = limits.send_rate_min + 400;
+        assert_eq!(sent(&limits, 1 << 20, enough).await.unwrap(), 1 << 20);
+    }
+
+    /// Where no rate is asked for, whoever takes anything at all within the time goes on.
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_is_an_option() {
+        let limits = Limits { send_rate_min: 0, ..Limits::default() };
+        assert_eq!(sent(&limits, 1 << 20, 400).await.unwrap(), 1 << 20);
+        let (mut ours, theirs) = connection(&limits);
+        let error = ours.write_all(&[b'x'; 1_000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+    }
+
+    /// A stream of changes says little, and its reader takes all of it: for days.
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_without_news_costs_its_reader_nothing() {
+        let (mut ours, mut theirs) = connection(&Limits::default());
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).await.unwrap();
+            all.len()
+        });
+        let mut next = Instant::now();
+        for _ in 0..20_000 {
+            ours.write_all(b": it lives\n\n").await.unwrap();
+            ours.flush().await.unwrap();
+            next += Duration::from_secs(15);
+            sleep_until(next).await;
+        }
+        // Nor is it held against the reader that much comes at once, and is taken in time.
+        ours.write_all(&[b'x'; 100_000]).await.unwrap();
+        drop(ours);
+        assert_eq!(reading.await.unwrap(), 20_000 * 12 + 100_000);
+    }
+
+    /// The time in which nothing was there to be sent is not held against who then waits a moment.
+    #[tokio::test(start_paused = true)]
+    async fn waiting_counts_only_while_there_is_something_to_send() {
+        let limits = Limits::default();
+        let (mut ours, mut theirs) = connection(&limits);
+        let mut next = Instant::now();
+        for _ in 0..100 {
+            // 400 bytes fit on the wire, and one waits until somebody reads.
+            let (written, read) = tokio::join!(ours.write_all(&[b'x'; 401]), async {
+                sleep_until(next + limits.write_timeout / 200).await;
+                theirs.read_exact(&mut [0; 401]).await
+            });
+            written.unwrap();
+            read.unwrap();
+            next += Duration::from_secs(60);
+            sleep_until(next).await;
+        }
     }
 }

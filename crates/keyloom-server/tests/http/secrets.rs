@@ -15,10 +15,11 @@ use crate::support::TestServer;
 
 /// Everything that was logged in this process since the first test here began.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn start() -> Self {
+    /// Begins it, or goes on with it.
+    pub fn start() -> Self {
         static LOG: OnceLock<Log> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Log::default();
@@ -32,7 +33,7 @@ impl Log {
         .clone()
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use keyloom::{Schema, Store};
-use keyloom_server::{App, Config, Limits, serve};
+use keyloom_server::{App, Authority, Config, Limits, serve};
 use serde_json::json;
 
 use crate::people::SCHEMA;
@@ -94,6 +94,34 @@ fn a_request_that_has_begun_is_answered_after_the_stop() {
     assert_eq!(answer.status, 201, "{answer:?}");
     stopping.join().unwrap();
     drop(store);
+}
+
+/// A program that serves a store without access control cannot let everyone in by mistake.
+#[test]
+fn a_server_for_everyone_without_access_control_is_one_by_decision() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Store::open("memory:").await.unwrap();
+        let app =
+            |open_to_all| App::new(store.clone(), Config { open_to_all, ..Config::default() });
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:0"] {
+            let refused = serve(app(false), address.parse().unwrap()).await.err().unwrap();
+            assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput, "{address}");
+            assert!(refused.to_string().contains("open_to_all"), "{refused}");
+        }
+        for address in ["127.0.0.1:0", "127.7.7.7:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            assert!(serve(app(false), address.parse().unwrap()).await.is_ok(), "{address}");
+        }
+        assert!(serve(app(true), "0.0.0.0:0".parse().unwrap()).await.is_ok());
+        let file = format!(
+            "[[token]]\nname = \"ops\"\nrole = \"admin\"\nsha256 = \"{}\"\n",
+            "0".repeat(64)
+        );
+        let authority = Authority::from_toml(&file).unwrap();
+        let config = Config { authority, ..Config::default() };
+        let guarded = App::new(store.clone(), config);
+        assert!(serve(guarded, "0.0.0.0:0".parse().unwrap()).await.is_ok());
+    });
 }
 
 /// Nobody who is idle, or who has not even sent the head of a request, is waited for.

@@ -133,21 +133,30 @@ fn a_caller_who_takes_nothing_of_the_answer_is_cut_off() {
     assert_eq!(server.raw_get(TICKET).status, 404);
 }
 
+/// A caller who takes a little now and then is no better, and keeps its place no longer.
 #[test]
-fn connections_over_the_limit_wait_for_their_turn() {
-    let server = patient(|limits| limits.connections_max = 2);
-    let first = server.connect();
-    let second = server.connect();
-    let mut third = server.connect();
-    third
-        .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    third.set_read_timeout(Some(SHORT)).unwrap();
-    assert!(third.read(&mut [0; 1]).is_err(), "it was answered beside two others");
-    third.set_read_timeout(None).unwrap();
-    drop(first);
-    assert_eq!(read_answer(&mut third).status, 200);
-    drop(second);
+fn a_caller_who_takes_too_little_of_the_answer_is_cut_off() {
+    let server = patient(|limits| {
+        limits.write_timeout = SHORT;
+        // More than anybody takes piece by piece with a pause after each.
+        limits.send_rate_min = 1 << 30;
+        limits.connections_max = 1;
+    });
+    let mut stream = server.connect();
+    let request = format!("GET {TICKET} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(200);
+    stream.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
+    let is_cut_off = |error: &std::io::Error| error.kind() != ErrorKind::WouldBlock;
+    for _ in 0..1_000_000 {
+        let written = stream.write(request.as_bytes());
+        if written.as_ref().is_err_and(is_cut_off) {
+            break;
+        }
+        if written.is_err() && stream.read(&mut [0; 400]).is_err() {
+            break;
+        }
+    }
+    // The one place is free again.
+    assert_eq!(server.raw_get(TICKET).status, 404);
 }
 
 #[test]

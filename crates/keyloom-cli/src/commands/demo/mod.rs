@@ -11,7 +11,6 @@ use clap::Args;
 use serde_json::json;
 
 use self::fill::{Filled, fill};
-use super::log;
 use super::serve::{Announced, Listening, refuse_server};
 use crate::cli::Place;
 use crate::exit::{FAILED, Failure, USAGE};
@@ -56,7 +55,7 @@ impl Demo {
             )
             .with_hint("--store file:./demo-data keeps it"));
         }
-        let prepared = self.listening.prepare()?;
+        let mut prepared = self.listening.prepare()?;
         let screen = Screen::of(place);
         let temporary = match &place.store {
             Some(_) => None,
@@ -79,7 +78,7 @@ impl Demo {
                 false => screen.json(&json!({ "records": filled.total(), "store": address })),
             };
         }
-        log::begin(screen.is_colored());
+        prepared.begin_log(screen);
         prepared.serve(&runtime, store, &["main", "reputation"], screen, |announced| {
             if screen.is_for_people() {
                 tell_filled(screen, &filled, seconds)?;

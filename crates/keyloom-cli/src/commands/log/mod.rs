@@ -1,0 +1,113 @@
+//! The log of a server, on stderr, without a word of what records hold.
+
+mod json;
+mod level;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::{PanicHookInfo, set_hook};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
+
+use self::json::JsonLines;
+use self::level::Level;
+use crate::exit::Failure;
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Args)]
+pub(super) struct LogOptions {
+    /// What is logged on stderr: this and what is worse. `info` has a line for each request, `warn`
+    /// those that were refused for want of rights and those that failed [default: RUST_LOG, or
+    /// warn]
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    log: Option<Level>,
+    /// Each line of the log as text, or as an object of JSON
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    log_format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// A log that has not begun.
+pub(super) struct Log {
+    filter: Targets,
+    format: Format,
+}
+
+impl LogOptions {
+    /// Reads what was said, here and in the environment.
+    pub(super) fn prepare(&self) -> Result<Log, Failure> {
+        let variable = std::env::var_os("RUST_LOG");
+        let filter = level::filter(self.log, variable.as_deref())?;
+        Ok(Log { filter, format: self.log_format })
+    }
+}
+
+impl Log {
+    /// Begins the log of this process.
+    pub(super) fn begin(self, is_colored: bool) {
+        let lines = fmt::layer().with_writer(std::io::stderr);
+        let lines = match self.format {
+            Format::Text => lines.with_ansi(is_colored).boxed(),
+            Format::Json => lines.with_ansi(false).event_format(JsonLines).boxed(),
+        };
+        tracing_subscriber::registry().with(lines.with_filter(self.filter)).init();
+        set_hook(Box::new(tell));
+    }
+}
+
+/// Tells where a panic was. What it says may quote keys and values, which are not for a log; the
+/// calls that led there, with RUST_BACKTRACE, have none.
+fn tell(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let calls = Backtrace::capture();
+    match calls.status() {
+        BacktraceStatus::Captured => {
+            tracing::error!(place, "a defect: the server panicked\n{calls}")
+        }
+        _ => tracing::error!(place, "a defect: the server panicked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+    use std::process::Command;
+
+    use super::*;
+
+    const CHILD: &str = "KEYLOOM_TEST_PANICS";
+
+    /// A hook is the whole process's, so that the panic has a process of its own.
+    #[test]
+    fn a_panic_is_told_by_its_place_and_not_by_its_words() {
+        if std::env::var_os(CHILD).is_some() {
+            let options = LogOptions { log: Some(Level::Error), log_format: Format::Text };
+            options.prepare().unwrap().begin(false);
+            let secret = "salary of ana";
+            std::thread::spawn(move || panic!("cannot read {secret:?}")).join().unwrap_err();
+            return;
+        }
+        for backtrace in ["0", "1"] {
+            let name = "commands::log::tests::a_panic_is_told_by_its_place_and_not_by_its_words";
+            let ran = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name, "--nocapture"])
+                .env(CHILD, "1")
+                .env("RUST_BACKTRACE", backtrace)
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success(), "{told}");
+            assert!(told.contains("a defect: the server panicked"), "{told}");
+            assert!(told.contains("commands/log/mod.rs:"), "{told}");
+            assert!(!told.contains("salary") && !told.contains("cannot read"), "{told}");
+        }
+    }
+}
