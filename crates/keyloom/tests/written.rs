@@ -156,7 +156,9 @@ fn keys_are_found_in_maps_by_their_text() {
         page.records.into_iter().map(|found| (found.key, found.value.balance)).collect();
     assert_eq!((known["account:ana"], known.get("account:ben")), (1, Some(&2)));
     let key = accounts.scan().keys(1).wait().unwrap().records.remove(0);
-    assert!(key == "account:ana" && "account:ana" == key && key.starts_with("account:"));
+    assert_eq!(key, "account:ana".to_owned());
+    assert_eq!("account:ana", key);
+    assert!(key.starts_with("account:"));
     assert_eq!(
         (json!(key), format!("{key:>13}|{key:?}")),
         (json!("account:ana"), "  account:ana|\"account:ana\"".to_owned(),)
