@@ -80,7 +80,7 @@ pub(crate) async fn reveal<'d>(
     let documents: Vec<&mut Document> = documents.collect();
     let beside: Vec<Option<Address>> = documents
         .iter()
-        .map(|document| counter_address(collection, document.key().as_bytes()))
+        .map(|document| counter_address(collection, document.key.bytes()))
         .collect();
     let addresses: Vec<Address> = beside.iter().flatten().cloned().collect();
     let mut cells = match addresses.is_empty() {

@@ -53,7 +53,7 @@ pub use query::{
     Counted, Cursor, Freshness, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, IntoCursor,
     Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
-pub use record::{Document, Version};
+pub use record::{Document, Key, Version};
 pub use schema::{
     Access, AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
     CounterDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration,
@@ -66,10 +66,10 @@ pub use store::{
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,
     LoggedChange, OwnedKey, OwnedKind, PagedRecords, Pages, Plain, RawKey, RawKeys, RawKind,
     RawList, RawPage, Replayed, Restorer, StatsOptions, Store, StoreStats, Stored, StoredSchema,
-    TransactionCollection, Unloaded, Watch, WatchOptions,
+    TransactionCollection, Unloaded, Watch, WatchOptions, Written,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
-pub use write::{Effect, Increment, Retry, Transaction, Written};
+pub use write::{Counters, Effect, Increment, Retry, Transaction};
 
 /// Entrances for the fuzz targets; not part of the API.
 #[cfg(feature = "fuzzing")]

@@ -55,7 +55,7 @@ async fn walked(
     loop {
         let page = collection.documents(&query).await.unwrap();
         assert_eq!(page.problems, []);
-        keys.extend(page.records.iter().map(|record| record.key().to_owned()));
+        keys.extend(page.records.iter().map(|record| record.key.to_string()));
         let Some(next) = page.next else { return (keys, metered.take()) };
         query = query.from_cursor(next);
     }
@@ -105,7 +105,7 @@ async fn what_the_key_itself_serves_begins_after_a_key_in_its_own_order() {
     let second = notes.documents(&up.clone().from_cursor(first.next.unwrap())).await.unwrap();
     let back = notes.documents(&up.clone().from_cursor(second.previous.unwrap())).await.unwrap();
     let keys = |page: &keyloom::Page<keyloom::Document>| -> Vec<String> {
-        page.records.iter().map(|record| record.key().to_owned()).collect()
+        page.records.iter().map(|record| record.key.to_string()).collect()
     };
     assert_eq!(keys(&back), keys(&notes.documents(&up).await.unwrap()));
     assert!(back.previous.is_none());

@@ -436,7 +436,7 @@ fn plain_and_raw_keys_and_chunks_of_a_verification_wait_too() {
     assert_eq!(plain.get("free").unwrap().unwrap(), "text");
     let once = plain.with_idempotency_key("k").unwrap();
     assert_eq!(once.put("other", "1").unwrap(), once.put("other", "1").unwrap());
-    assert!(plain.delete("other").unwrap());
+    assert!(plain.delete("other").unwrap().is_some());
     assert_eq!(plain.list("", 10, None).unwrap().entries.len(), 2);
     assert_eq!(plain.in_area("apart").unwrap().get("free").unwrap(), None);
     let raw = store.raw_keys().unwrap();
@@ -465,11 +465,12 @@ fn the_stored_schema_tells_states_and_long_work_its_progress() {
 }
 
 /// The types with public async methods, and the file in which each of these has a twin.
-const TWINS: [(&str, &str); 11] = [
+const TWINS: [(&str, &str); 12] = [
     ("Store", "store"),
     ("Collection", "collection"),
     ("Plain", "plain"),
     ("RawKeys", "raw_keys"),
+    ("Transaction", "transaction"),
     ("TransactionCollection", "transaction"),
     ("Watch", "watch"),
     ("Freshness", "store"),
@@ -479,9 +480,15 @@ const TWINS: [(&str, &str); 11] = [
     ("PagedRecords", "pages"),
 ];
 
-/// Async methods that need none: a blocking store has no threads of its own to maintain it, a
-/// transaction refuses all pages, and a blocking verifier is an iterator over its chunks.
-const WITHOUT_TWIN: [(&str, &str); 4] = [
+/// Async methods that need none: a blocking store has no threads of its own to maintain it, writes
+/// a backup to what takes bytes and restores from what gives them, a transaction refuses all
+/// pages, and a blocking verifier is an iterator over its chunks.
+const WITHOUT_TWIN: [(&str, &str); 9] = [
+    ("Backup", "next"),
+    ("Restorer", "finish"),
+    ("Restorer", "write"),
+    ("Store", "backup"),
+    ("Store", "restorer"),
     ("Maintainer", "next_pass"),
     ("Maintainer", "stop"),
     ("TransactionCollection", "page"),

@@ -38,7 +38,7 @@ async fn every_way_to_write_is_told() {
         let notes = store.documents("note").await.unwrap();
         let first = notes.insert(&note("ana", 1, 1)).await.unwrap();
         let by_bea = store.acting_as("bea").unwrap().documents("note").await.unwrap();
-        let second = by_bea.upsert(&note("ana", 1, 2)).await.unwrap().version();
+        let second = by_bea.upsert(&note("ana", 1, 2)).await.unwrap().version;
         notes.upsert(&note("ana", 1, 2)).await.unwrap();
         let patch = json!({ "tags": ["x"] });
         notes.update_with_retry(("ana", "n1"), &patch).await.unwrap();
@@ -58,7 +58,7 @@ async fn every_way_to_write_is_told() {
             .transaction(async |transaction| {
                 let notes = transaction.documents("note")?;
                 notes.delete(("ana", "moved")).await?;
-                notes.insert(&note("cem", 7, 3))?;
+                notes.insert(&note("cem", 7, 3)).await?;
                 notes.delete(("cem", "n7")).await?;
                 let runs = transaction.documents("run")?;
                 runs.upsert(&json!({ "id": "r", "status": "off" })).await?;
@@ -103,8 +103,8 @@ async fn every_way_to_write_is_told() {
         }
         assert_eq!(told.len(), expected.len());
 
-        assert_eq!(commits[0].changes[0].after(), Some(first.version()));
-        assert_eq!(commits[1].changes[0].before, Some(first.version()));
+        assert_eq!(commits[0].changes[0].after(), Some(first.version));
+        assert_eq!(commits[1].changes[0].before, Some(first.version));
         assert_eq!(commits[1].changes[0].after(), Some(second));
         assert_eq!(commits[1].by.as_deref(), Some("bea"));
         assert_eq!(commits[0].by, None);

@@ -127,9 +127,12 @@ async fn an_older_program_obeys_counters_that_it_does_not_know() {
         other.apply(&Schema::from_toml(&format!("{OLD}{NEW}")).unwrap()).await.unwrap();
         // This handle has not heard of them, and is told by the fence.
         let patched = flows.update_with_retry("f", &json!({ "x": 1 })).await.unwrap();
-        assert_eq!(patched.document.json().unwrap(), json!({ "id": "f", "x": 1, "new": 0 }));
+        assert_eq!(patched.value().unwrap(), json!({ "id": "f", "x": 1, "new": 0 }));
         let after = flows.increment("f", [("stats.old", 1)]).await.unwrap();
-        assert_eq!(after, BTreeMap::from([("new".to_owned(), 0), ("stats.old".to_owned(), 1)]));
+        assert_eq!(
+            after.values,
+            BTreeMap::from([("new".to_owned(), 0), ("stats.old".to_owned(), 1)])
+        );
         let read = other.documents("flow").await.unwrap().get("f").await.unwrap().unwrap();
         assert_eq!(read.value, json!({ "id": "f", "x": 1, "new": 0, "stats": { "old": 1 } }));
         // Bounds hold from the next increment on.
@@ -227,14 +230,14 @@ async fn a_type_shows_its_counters_and_never_writes_them() {
     let changed = Flow { state: State::Off, ..read.value.clone() };
     let written = flows.replace_if(&changed, read.version).await.unwrap();
     (wanted.state, wanted.runs_total) = (State::Off, 10);
-    assert_eq!(written.document.read::<Flow>().unwrap(), wanted);
+    assert_eq!(written.value().unwrap(), wanted);
     flows.upsert(&Flow { state: State::On, ..flow() }).await.unwrap();
     wanted.state = State::On;
     assert_eq!(flows.get("mail").await.unwrap().unwrap().value, wanted);
     let in_transaction = store.transaction(async |tx| {
         let flows = tx.collection::<Flow>()?;
         let read = flows.get("mail").await?.unwrap().value;
-        flows.increment("mail", [("runsTotal", 1)])?;
+        flows.increment("mail", [("runsTotal", 1)]).await?;
         flows.replace(&Flow { state: State::Off, ..read }).await
     });
     in_transaction.await.unwrap();

@@ -75,10 +75,10 @@ async fn one_batch_changes_records_their_counters_and_their_counts() {
             .transaction(async |transaction| {
                 let flows = transaction.documents("flow")?;
                 flows.upsert(&flow("a", "done", 6)).await?;
-                flows.insert(&flow("c", "open", 10))?;
-                flows.increment("a", [("stats.running", 3)])?;
-                flows.increment("c", [("stats.running", 9)])?;
-                flows.increment("x", [("hits.mail", 4)])
+                flows.insert(&flow("c", "open", 10)).await?;
+                flows.increment("a", [("stats.running", 3)]).await?;
+                flows.increment("c", [("stats.running", 9)]).await?;
+                flows.increment("x", [("hits.mail", 4)]).await
             })
             .await
             .unwrap();
@@ -89,7 +89,7 @@ async fn one_batch_changes_records_their_counters_and_their_counts() {
         let refused = store.transaction(async |transaction| {
             let flows = transaction.documents("flow")?;
             flows.upsert(&flow("c", "done", 90)).await?;
-            flows.increment("a", [("stats.running", -6)])
+            flows.increment("a", [("stats.running", -6)]).await
         });
         assert_eq!(refused.await.unwrap_err().kind(), keyloom::ErrorKind::OutOfBounds);
         assert_eq!(counted(&flows).await, (2, 1, 17));

@@ -138,7 +138,7 @@ async fn make(store: &Store, writer: u64, number: u64) -> Result<()> {
     let attempt = async |transaction: Transaction| {
         let tasks = transaction.documents("task")?;
         match change(writer, number) {
-            Change::Insert(record) => drop(tasks.insert(&record)?),
+            Change::Insert(record) => drop(tasks.insert(&record).await?),
             Change::Replace(record) => drop(tasks.replace(&record).await?),
             Change::Delete => drop(tasks.delete((writer, n)).await?),
         }

@@ -206,7 +206,7 @@ async fn a_running_process_learns_of_a_new_index_by_writing() {
             async move {
                 let notes = transaction.documents("note")?;
                 notes.delete(before).await?;
-                notes.insert(&after)?;
+                notes.insert(&after).await?;
                 Ok::<_, keyloom::Error>(())
             }
         })

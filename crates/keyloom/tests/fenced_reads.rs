@@ -187,7 +187,7 @@ async fn a_transaction_learns_of_what_others_declared() {
     let good = json!({ "id": "1", "mood": "good" });
     let written = ours.transaction(|tx| {
         let good = good.clone();
-        async move { tx.documents("note")?.insert(&good) }
+        async move { tx.documents("note")?.insert(&good).await }
     });
     written.await.unwrap();
 

@@ -134,7 +134,7 @@ async fn perform(processes: &Processes, way: usize, key: Option<&str>) -> Result
         }
         _ => {
             let counting = |transaction: Transaction| async move {
-                transaction.documents("task")?.increment(("slow", "1"), [("fails", 1)])
+                transaction.documents("task")?.increment(("slow", "1"), [("fails", 1)]).await
             };
             processes.ours.transaction(counting).await?;
         }

@@ -88,9 +88,9 @@ async fn stamps_are_versions() {
     let store = posts().await;
     let posts = store.documents("post").await.unwrap();
     let mut post = json!({ "userId": "ana", "postId": "p1", "stars": 3, "text": "a" });
-    let first = posts.insert(&post).await.unwrap().version();
+    let first = posts.insert(&post).await.unwrap().version;
     post["text"] = json!("b");
-    let second = posts.replace(&post).await.unwrap().version();
+    let second = posts.replace(&post).await.unwrap().version;
 
     let shown = |cell: &Cell| {
         let hex: String = cell.stamp.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -275,7 +275,7 @@ async fn histories_hold_what_the_page_says() {
     notes.rename("1", to).await.unwrap();
     notes.delete("2").await.unwrap();
 
-    let version = made.version().to_string();
+    let version = made.version.to_string();
     let (incarnation, _) = version.split_once('-').unwrap();
     let line = |kind: &str, by: &str, rest: &str| {
         format!("{{\"at\":1700000000000,{by}\"kind\":\"{kind}\",\"key\":{rest}}}")
@@ -314,7 +314,7 @@ async fn answers_to_keys_hold_what_the_page_says() {
     let (line, record) = value.split_once('\n').unwrap();
     assert_eq!(record, r#"{"id":"1"}"#);
     // `printf '["insert","note",{"id":"1"}]' | sha256sum`
-    let version = made.version();
+    let version = made.version;
     let expected = json!({
         "at": 1_700_000_000_000_u64,
         "request": REQUEST,

@@ -86,7 +86,7 @@ fn questions() -> Vec<Query> {
 fn seen(page: &Page<Document>) -> Vec<(String, String, Vec<u8>)> {
     let all = page.records.iter();
     let mut seen: Vec<_> =
-        all.map(|it| (it.key().to_owned(), it.version().to_string(), it.text().to_vec())).collect();
+        all.map(|it| (it.key.to_string(), it.version.to_string(), it.text().to_vec())).collect();
     let ends = format!("{:?} {} {:?}", page.stopped, page.read, page.problems);
     let next = page.next.as_ref().map(ToString::to_string).unwrap_or_default();
     seen.push((ends, next, Vec::new()));

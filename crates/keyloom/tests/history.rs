@@ -195,7 +195,7 @@ async fn change(subject: &Subject, ledger: &mut Ledger, random: &mut Random, ste
     let is_there = ledger.present(&key(id)).is_some();
     match random.below(10) {
         0..2 => match notes.insert(&record).await {
-            Ok(document) => ledger.write(&document, subject.now(), by),
+            Ok(written) => ledger.write(&written.into_document(), subject.now(), by),
             Err(error) => {
                 assert!(is_there);
                 assert_eq!(error.kind(), ErrorKind::AlreadyExists);
@@ -203,12 +203,12 @@ async fn change(subject: &Subject, ledger: &mut Ledger, random: &mut Random, ste
         },
         2..4 => {
             let written = notes.upsert(&record).await.unwrap();
-            ledger.write(&written.document, subject.now(), by);
+            ledger.write(&written.into_document(), subject.now(), by);
         }
         4..6 if is_there => {
             let patch = json!({ "step": step });
             let written = notes.update_with_retry(id, &patch).await.unwrap();
-            ledger.write(&written.document, subject.now(), by);
+            ledger.write(&written.into_document(), subject.now(), by);
         }
         6..8 if is_there && ledger.present(&key(other)).is_none() => {
             // Of two records that leave a key within one millisecond, one of which came from
@@ -219,7 +219,7 @@ async fn change(subject: &Subject, ledger: &mut Ledger, random: &mut Random, ste
                 Ok(())
             };
             let written = notes.rename(id, to).await.unwrap();
-            ledger.rename(&key(id), &written.document, subject.now(), by);
+            ledger.rename(&key(id), &written.into_document(), subject.now(), by);
             subject.pass(1);
         }
         8 => {
@@ -228,13 +228,13 @@ async fn change(subject: &Subject, ledger: &mut Ledger, random: &mut Random, ste
                 let notes = transaction.documents("note")?;
                 notes.get(id).await?;
                 notes.delete(id).await?;
-                notes.insert(&record)
+                notes.insert(&record).await
             });
             let written = changed.await.unwrap();
             if is_there {
                 ledger.delete(&key(id), subject.now(), by);
             }
-            ledger.write(&written, subject.now(), by);
+            ledger.write(&written.into_document(), subject.now(), by);
         }
         _ => {
             let deleted = notes.delete(id).await.unwrap();
@@ -264,7 +264,7 @@ async fn compare(subject: &Subject, ledger: &Ledger, random: &mut Random) {
         for (fact, is_kept) in ledger.versions(&key) {
             let found = subject.notes.get_version(id, fact.version).await.unwrap();
             if is_kept || found.is_some() {
-                let found = found.map(|found| (found.key.clone(), found.version, found.value));
+                let found = found.map(|found| (found.key.to_string(), found.version, found.value));
                 let record = fact.record.clone();
                 assert_eq!(found, record.map(|record| (fact.key.clone(), fact.version, record)));
             }
@@ -491,7 +491,7 @@ async fn a_version_is_reached_by_its_own_key_only() {
         subject.notes.insert(&json!({ "id": "other" })).await.unwrap();
         subject.pass(1);
         subject.notes.update_with_retry("mine", &json!({ "n": 2 })).await.unwrap();
-        let version = made.version();
+        let version = made.version;
         assert!(subject.notes.get_version("mine", version).await.unwrap().is_some());
         for other in ["other", "nobody"] {
             assert_eq!(subject.notes.get_version(other, version).await.unwrap(), None);
@@ -665,7 +665,7 @@ fn rust_types_declare_it_and_blocking_stores_read_it() {
     let history = tasks.history("1", 5, None).unwrap().records;
     let done: Vec<bool> = history.iter().map(|entry| entry.record.as_ref().unwrap().done).collect();
     assert_eq!(done, [true, false]);
-    assert!(!tasks.get_version("1", made.version()).unwrap().unwrap().done);
+    assert!(!tasks.get_version("1", made.version).unwrap().unwrap().done);
     assert!(tasks.get_as_of("1", history[0].at_ms).unwrap().unwrap().done);
     assert_eq!(store.purge_history(&PurgeOptions::default()).unwrap().removed, 0);
 }

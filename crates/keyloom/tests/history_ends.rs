@@ -103,7 +103,7 @@ async fn a_record_that_is_swept_ends_with_its_time() {
             [(Expired, 3, 15, None), (Updated, 2, 5, None), (Created, 1, 0, None)]
         );
         assert!(history[0].record.is_none());
-        let last = tokens.get_version("a", changed.version()).await.unwrap().unwrap();
+        let last = tokens.get_version("a", changed.version).await.unwrap().unwrap();
         assert_eq!(last["mail"], "b@x");
         assert!(tokens.get_version("a", history[0].version).await.unwrap().is_none());
         subject.assert_sound().await;
@@ -146,7 +146,7 @@ async fn a_record_that_ends_and_begins_in_one_transaction_is_two() {
         let anew = subject.store.transaction(async |transaction: Transaction| {
             let tokens = transaction.documents("token")?;
             tokens.delete("a").await?;
-            tokens.insert(&token("a", "b@x", 99))
+            tokens.insert(&token("a", "b@x", 99)).await
         });
         let second = anew.await.unwrap();
         // In the same millisecond it goes for good.
@@ -161,12 +161,12 @@ async fn a_record_that_ends_and_begins_in_one_transaction_is_two() {
                 (Created, 1, 0, None)
             ]
         );
-        assert_eq!((history[1].version, history[3].version), (second.version(), first.version()));
+        assert_eq!((history[1].version, history[3].version), (second.version, first.version));
         assert_eq!(mails(&tokens, "a", &[0, 4, 5]).await[..2], vec![Some("a@x".to_owned()); 2]);
         assert_eq!(mails(&tokens, "a", &[5, 6]).await, [None, None]);
         for document in [first, second] {
-            let found = tokens.get_version("a", document.version()).await.unwrap().unwrap();
-            assert_eq!(found.value, document.json().unwrap());
+            let found = tokens.get_version("a", document.version).await.unwrap().unwrap();
+            assert_eq!(found.value, document.value().unwrap());
         }
         subject.assert_sound().await;
     }

@@ -173,7 +173,7 @@ proptest! {
             let (store, items) = items().await;
             match items.insert(&record).await {
                 Ok(document) => {
-                    let mut kept: Value = document.json().unwrap();
+                    let mut kept = document.value().unwrap();
                     let key = (record["owner"].clone(), record["id"].clone());
                     let found = items.get(vec![key.0, key.1]).await.unwrap().unwrap().into_value();
                     assert_eq!(kept, found);
@@ -221,7 +221,7 @@ proptest! {
             let before = items.get(("ana", "1")).await.unwrap().unwrap().into_value();
             match items.update_with_retry(("ana", "1"), &patch).await {
                 Ok(written) => {
-                    let now = written.document.json().unwrap();
+                    let now = written.value().unwrap();
                     assert_eq!(now["stats"], before["stats"]);
                     if written.effect == Effect::Unchanged {
                         assert_eq!(now, before);
@@ -459,7 +459,7 @@ async fn depth_and_size_are_limited_with_clear_errors() {
 async fn dotted_names_are_refused_in_patches_but_inside_maps() {
     let (_, items) = items().await;
     let sound = json!({ "owner": "ana", "id": "1", "steps": { "a.b": { "at": 5 } } });
-    let version = items.insert(&sound).await.unwrap().version();
+    let version = items.insert(&sound).await.unwrap().version;
     for patch in [
         json!({ "stats.x": 5 }),
         json!({ "free": { "a.b": 5 } }),
@@ -478,7 +478,7 @@ async fn dotted_names_are_refused_in_patches_but_inside_maps() {
         }
     }
     let more = json!({ "steps": { "a.b": { "at": 6 }, "..": { "at": 7 } } });
-    let now = items.update_with_retry(("ana", "1"), &more).await.unwrap().document.json().unwrap();
+    let now = items.update_with_retry(("ana", "1"), &more).await.unwrap().value().unwrap();
     assert_eq!((&now["steps"]["a.b"]["at"], &now["steps"][".."]["at"]), (&json!(6), &json!(7)));
 }
 
@@ -504,7 +504,7 @@ async fn unique_values_pass_between_records_in_one_transaction_and_never_double(
     let double = |transaction: Transaction| async move {
         let items = transaction.documents("item")?;
         for id in ["3", "4"] {
-            items.insert(&json!({ "owner": "ana", "id": id, "email": "same" }))?;
+            items.insert(&json!({ "owner": "ana", "id": id, "email": "same" })).await?;
         }
         Ok::<_, Error>(())
     };

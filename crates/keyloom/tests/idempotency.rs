@@ -437,7 +437,7 @@ async fn without_end_the_caller_hears_that_it_may_have_happened() {
     assert_eq!((error.kind(), error.fate()), (ErrorKind::Unavailable, Fate::MayHaveHappened));
     unreliable.set_rate(0.0);
     let made = subject.keyed("k").insert(&record).await.unwrap();
-    assert_eq!(subject.notes.get("1").await.unwrap().unwrap().version, made.version());
+    assert_eq!(subject.notes.get("1").await.unwrap().unwrap().version, made.version);
 }
 
 #[tokio::test]
@@ -479,7 +479,7 @@ async fn verify_tells_of_cells_that_are_no_answers() {
             assert_eq!((repair.mended, repair.left), (found.findings, vec![]), "{key}");
             assert!(subject.store.verify().await.unwrap().is_clean(), "{key}");
             let kept = subject.keyed("k").insert(&json!({ "id": "1" })).await.unwrap();
-            assert_eq!(kept.version().revision(), 1, "the others are let be");
+            assert_eq!(kept.version.revision(), 1, "the others are let be");
         }
     }
 }

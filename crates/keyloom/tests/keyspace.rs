@@ -81,7 +81,7 @@ async fn examples_are_what_writes_leave() {
             let record: Value = serde_json::from_str(&pattern.example_value).unwrap();
             let of = store.documents(pattern.collection.as_ref().unwrap()).await.unwrap();
             let inserted = of.insert(&record).await.unwrap();
-            assert_eq!(inserted.key(), pattern.example_key, "{name}");
+            assert_eq!(inserted.key, pattern.example_key, "{name}");
         }
         let there: BTreeSet<_> = cells(&store).await.into_iter().collect();
         let shown: BTreeSet<_> = patterns

@@ -71,7 +71,7 @@ async fn a_record_that_does_not_fit_can_be_changed_in_other_fields_by_every_way(
         .await
         .unwrap();
     let version = collection.get("a").await.unwrap().unwrap().version;
-    let version = collection.update("a", &json!({ "note": 5 }), version).await.unwrap().version();
+    let version = collection.update("a", &json!({ "note": 5 }), version).await.unwrap().version;
     collection.replace_if(&with(6), version).await.unwrap();
     store
         .transaction(async |tx| {
@@ -89,7 +89,7 @@ async fn a_record_that_does_not_fit_can_be_changed_in_other_fields_by_every_way(
         })
         .await
         .unwrap();
-    assert_eq!(renamed.document.key(), "x:b");
+    assert_eq!(renamed.key, "x:b");
     assert_eq!(findings(&store).await, [(FindingKind::Misfit, "x:b".to_owned())]);
 }
 

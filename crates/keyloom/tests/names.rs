@@ -159,7 +159,7 @@ async fn put(of: &Collection<Value>, shape: &Shape, values: &[Value]) -> Option<
         record.extend(more.as_object().unwrap().clone());
     }
     match of.upsert(&record.into()).await {
-        Ok(written) => Some(written.document.key().to_owned()),
+        Ok(written) => Some(written.key.to_string()),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidKey, "{error}");
             None

@@ -50,7 +50,7 @@ async fn stored(orders: &Collection<Value>, id: &str) -> String {
 }
 
 async fn check(
-    change: impl AsyncFn(&Collection<Order>) -> keyloom::Result<Written>,
+    change: impl AsyncFn(&Collection<Order>) -> keyloom::Result<Written<Order>>,
     wanted: Value,
     effect: Effect,
 ) {
@@ -61,7 +61,7 @@ async fn check(
     let id = wanted["id"].as_str().unwrap();
     assert_eq!(stored(&newer, id).await, wanted.to_string());
     if effect == Effect::Unchanged {
-        assert_eq!(written.version(), inserted.version());
+        assert_eq!(written.version, inserted.version);
     }
     // The older program still reads it.
     older.get(id).await.unwrap().unwrap();

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Unreliable};
 use keyloom::{
-    Collection, Cursor, ErrorKind, Near, Order, Page, Query, Record, Result, Schema, Store, Stored,
-    Test, blocking,
+    Collection, Cursor, ErrorKind, Key, Near, Order, Page, Query, Record, Result, Schema, Store,
+    Stored, Test, blocking,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -193,13 +193,12 @@ async fn a_problem_is_an_error_that_the_stream_survives() {
 #[tokio::test]
 async fn keys_documents_places_and_histories_come_as_streams_too() {
     let items = items(7).await;
-    let keys: Vec<String> = items.key_pages(&descending(3)).records().try_collect().await.unwrap();
+    let keys: Vec<Key> = items.key_pages(&descending(3)).records().try_collect().await.unwrap();
     assert_eq!(keys.len(), 7);
     assert_eq!(keys[0], "item:0006");
     let documents: Vec<_> =
         items.document_pages(&descending(3)).records().try_collect().await.unwrap();
-    let of_documents: Vec<&str> = documents.iter().map(|document| document.key()).collect();
-    assert_eq!(of_documents, keys);
+    assert_eq!(keys, documents.iter().map(|document| document.key.clone()).collect::<Vec<_>>());
     let near: Vec<_> =
         items.near_pages(&Near::new(0.0, 0.0).take(2)).records().try_collect().await.unwrap();
     assert_eq!(
@@ -239,9 +238,9 @@ async fn typed_queries_come_as_streams() {
     let page = mine.page(3).await.unwrap();
     let rest: Vec<_> = mine.pages(3).after(&page.next).records().try_collect().await.unwrap();
     assert_eq!(rest.len(), 7);
-    let keys: Vec<String> = mine.key_pages(4).records().try_collect().await.unwrap();
+    let keys: Vec<Key> = mine.key_pages(4).records().try_collect().await.unwrap();
     let documents: Vec<_> = mine.document_pages(4).records().try_collect().await.unwrap();
-    assert_eq!(keys, documents.iter().map(|document| document.key()).collect::<Vec<_>>());
+    assert_eq!(keys, documents.iter().map(|document| document.key.clone()).collect::<Vec<_>>());
     assert_eq!(keys.len(), 10);
 
     let odd = approvals.by_requester("ana").newest().or(approvals.by_requester("ben").oldest());

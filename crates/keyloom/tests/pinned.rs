@@ -213,7 +213,7 @@ async fn balances(store: &Store) -> Balances {
     let accounts = store.documents("account").await.unwrap();
     let page = accounts.documents(&Query::new().scan().take(1000)).await.unwrap();
     let text = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap()["balance"].clone();
-    page.records.iter().map(|one| (one.key().to_owned(), text(one.text()))).collect()
+    page.records.iter().map(|one| (one.key.to_string(), text(one.text()))).collect()
 }
 
 /// Applies what the log tells from a position on, up to a later moment, and compares.

@@ -36,8 +36,8 @@ async fn keys_of_nobody_hold_any_bytes() {
         let second = plain.put("x", "").await.unwrap();
         assert_ne!(first, second);
         assert_eq!(plain.get("x").await.unwrap().unwrap(), "");
-        assert!(plain.delete("x").await.unwrap());
-        assert!(!plain.delete("x").await.unwrap());
+        assert!(plain.delete("x").await.unwrap().is_some());
+        assert_eq!(plain.delete("x").await.unwrap(), None);
         assert_eq!(plain.get("x").await.unwrap(), None);
     }
 }
@@ -124,9 +124,9 @@ async fn a_record_is_put_and_deleted_with_its_entries() {
     plain.put("user:u1", r#"{"id":"u1","email":"new@example.org"}"#).await.unwrap();
     assert!(plain.get("index:email:ana@example.org").await.unwrap().is_none());
     assert_clean(&store).await;
-    assert!(plain.delete("user:u1").await.unwrap());
+    assert!(plain.delete("user:u1").await.unwrap().is_some());
     assert!(plain.get("index:email:new@example.org").await.unwrap().is_none());
-    assert!(!plain.delete("user:u1").await.unwrap());
+    assert_eq!(plain.delete("user:u1").await.unwrap(), None);
     assert_eq!(store.verify().await.unwrap().entries, 0);
 }
 
@@ -195,7 +195,7 @@ async fn a_key_that_begins_like_a_template_is_refused_and_can_be_removed() {
     }
     assert_eq!(store.verify().await.unwrap().counts.unknown, 3);
     for key in ["user:u1:nodes:1", "index:geo:u33:u1", "user:%4"] {
-        assert!(plain.delete(key).await.unwrap());
+        assert!(plain.delete(key).await.unwrap().is_some());
     }
     assert_clean(&store).await;
 }

@@ -101,7 +101,7 @@ async fn a_records_own_entries_lead_to_it_whenever_they_were_written() {
         let anew = it.store.transaction(async |tx: Transaction| {
             let users = tx.documents("user")?;
             users.delete("u").await?;
-            users.insert(&user(1)).map(drop)
+            users.insert(&user(1)).await.map(drop)
         });
         anew.await.unwrap();
         it.assert_all_lead().await;

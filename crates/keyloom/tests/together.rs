@@ -128,7 +128,7 @@ async fn a_record_over_an_expired_one_begins_with_nothing_counted() {
                     .transaction(async |tx| {
                         let sessions = tx.documents("session")?;
                         assert!(sessions.get("same").await?.is_none());
-                        sessions.insert(&session("same", 900))?;
+                        sessions.insert(&session("same", 900)).await?;
                         Ok::<_, Error>(())
                     })
                     .await
@@ -137,8 +137,8 @@ async fn a_record_over_an_expired_one_begins_with_nothing_counted() {
                     .store
                     .transaction(async |tx| {
                         let sessions = tx.documents("session")?;
-                        sessions.insert(&session("same", 900))?;
-                        sessions.increment("same", [("hits", 3)])?;
+                        sessions.insert(&session("same", 900)).await?;
+                        sessions.increment("same", [("hits", 3)]).await?;
                         Ok::<_, Error>(())
                     })
                     .await

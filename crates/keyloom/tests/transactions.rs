@@ -164,15 +164,15 @@ async fn the_same_record_written_twice_leaves_only_the_last() {
             .store
             .transaction(|tx| async move {
                 let accounts = tx.documents("account")?;
-                accounts.insert(&json!({"id": "a", "email": "1@x"}))?;
+                accounts.insert(&json!({"id": "a", "email": "1@x"})).await?;
                 accounts.replace(&json!({"id": "a", "email": "2@x"})).await?;
-                accounts.insert(&json!({"id": "gone", "email": "3@x"}))?;
-                assert!(accounts.delete("gone").await?);
+                accounts.insert(&json!({"id": "gone", "email": "3@x"})).await?;
+                assert!(accounts.delete("gone").await?.is_some());
                 let last = accounts.replace(&json!({"id": "a", "email": "4@x"})).await?;
                 assert_eq!(accounts.get("a").await?.unwrap().value["email"], "4@x");
                 assert_eq!(accounts.get_by("email", "4@x").await?.unwrap().key, "account:a");
                 assert!(accounts.get_by("email", "2@x").await?.is_none());
-                Ok::<_, Error>(last.version())
+                Ok::<_, Error>(last.version)
             })
             .await
             .unwrap();
@@ -199,8 +199,8 @@ async fn a_unique_value_passes_from_one_record_to_another() {
         assert_eq!(accounts.get_by("email", "two@x").await.unwrap().unwrap().key, "account:a");
         let clash = it.store.transaction(|tx| async move {
             let accounts = tx.documents("account")?;
-            accounts.insert(&json!({"id": "c", "email": "new@x"}))?;
-            accounts.insert(&json!({"id": "d", "email": "new@x"}))?;
+            accounts.insert(&json!({"id": "c", "email": "new@x"})).await?;
+            accounts.insert(&json!({"id": "d", "email": "new@x"})).await?;
             Ok::<_, Error>(())
         });
         let error = clash.await.unwrap_err();
@@ -228,7 +228,7 @@ async fn the_closures_own_error_aborts_and_nothing_is_written() {
         let aborted = it.store.transaction(|tx| {
             runs.fetch_add(1, Ordering::Relaxed);
             async move {
-                tx.documents("account")?.insert(&json!({"id": "a"}))?;
+                tx.documents("account")?.insert(&json!({"id": "a"})).await?;
                 Err::<(), Mine>(Mine::TooPoor)
             }
         });
@@ -292,7 +292,8 @@ async fn what_was_read_must_still_hold_at_the_commit() {
                         accounts.upsert(&meanwhile).await?;
                     }
                     tx.documents("entry")?
-                        .insert(&json!({"account": "x", "n": place, "run": run}))?;
+                        .insert(&json!({"account": "x", "n": place, "run": run}))
+                        .await?;
                     Ok::<_, Error>(seen)
                 }
             });
@@ -373,22 +374,22 @@ async fn a_record_that_is_deleted_and_created_again_is_a_new_incarnation() {
     for it in Subject::all().await {
         let entries = it.store.documents("entry").await.unwrap();
         let entry = |status: &str| json!({ "account": "a", "n": 1, "status": status });
-        let closed = entries.insert(&entry("closed")).await.unwrap().version();
+        let closed = entries.insert(&entry("closed")).await.unwrap().version;
         let again = it.store.transaction(async |tx: keyloom::Transaction| {
             let entries = tx.documents("entry")?;
-            assert!(entries.delete(("a", 1)).await?);
-            let created = entries.insert(&entry("open"))?.version();
+            assert!(entries.delete(("a", 1)).await?.is_some());
+            let created = entries.insert(&entry("open")).await?.version;
             let replaced = entries.replace(&entry("closed")).await?;
-            assert_eq!(replaced.version(), created, "one transaction, one version");
-            assert!(entries.delete(("a", 1)).await?);
+            assert_eq!(replaced.version, created, "one transaction, one version");
+            assert!(entries.delete(("a", 1)).await?.is_some());
             let written = entries.upsert(&entry("open")).await?;
             assert_eq!(written.effect, keyloom::Effect::Created);
-            assert_ne!(written.version(), created);
+            assert_ne!(written.version, created);
             // Of the new record, declared transitions hold as of any other.
             entries.replace(&entry("closed")).await?;
             let error = entries.replace(&entry("open")).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::IllegalTransition);
-            Ok::<_, Error>(written.version())
+            Ok::<_, Error>(written.version)
         });
         let again = again.await.unwrap();
         let found = entries.get(("a", 1)).await.unwrap().unwrap();
@@ -421,7 +422,7 @@ async fn a_patch_in_a_transaction_is_refused_like_one_outside() {
             })
         };
         let written = in_transaction("account", vec![json!("a")], json!({"note": null, "n": 1}));
-        let written = written.await.unwrap().document.json().unwrap();
+        let written = written.await.unwrap().value().unwrap();
         assert_eq!(written, json!({"id": "a", "email": "a@x", "n": 1}));
         let stored = accounts.get("a").await.unwrap().unwrap();
         assert_eq!((&stored.value, stored.version.revision()), (&written, 2));
@@ -450,9 +451,9 @@ async fn patches_of_one_transaction_build_on_each_other() {
             let accounts = t.documents("account")?;
             accounts.update("a", &json!({"email": "b@x"})).await?;
             let second = accounts.update("a", &json!({"n": 1})).await?;
-            accounts.update_if("a", &json!({"m": 2}), second.version()).await
+            accounts.update_if("a", &json!({"m": 2}), second.version).await
         });
-        assert_eq!(both.await.unwrap().version().revision(), 2);
+        assert_eq!(both.await.unwrap().version.revision(), 2);
         let found = accounts.get_by("email", "b@x").await.unwrap().unwrap();
         assert_eq!(found.value, json!({"id": "a", "email": "b@x", "n": 1, "m": 2}));
         assert!(it.store.verify().await.unwrap().is_clean());
@@ -463,7 +464,7 @@ async fn patches_of_one_transaction_build_on_each_other() {
 async fn a_guard_in_a_transaction_is_no_reason_to_run_it_again() {
     for it in Subject::all().await {
         let accounts = it.accounts().await;
-        let first = accounts.insert(&json!({"id": "a"})).await.unwrap().version();
+        let first = accounts.insert(&json!({"id": "a"})).await.unwrap().version;
         let second = accounts.update_with_retry("a", &json!({"n": 1})).await.unwrap();
         let runs = AtomicUsize::new(0);
         for deletes in [false, true] {
@@ -471,7 +472,7 @@ async fn a_guard_in_a_transaction_is_no_reason_to_run_it_again() {
                 runs.fetch_add(1, Ordering::Relaxed);
                 async move {
                     let accounts = t.documents("account")?;
-                    accounts.insert(&json!({"id": "b"}))?;
+                    accounts.insert(&json!({"id": "b"})).await?;
                     match deletes {
                         true => accounts.delete_if("a", first).await,
                         false => accounts.update_if("a", &json!({"n": 2}), first).await.map(drop),
@@ -481,11 +482,11 @@ async fn a_guard_in_a_transaction_is_no_reason_to_run_it_again() {
             let late: Error = late.await.unwrap_err();
             assert_eq!(late.kind(), ErrorKind::VersionConflict);
             assert!(!late.is_retryable());
-            assert_eq!(late.current(), Some(&second.document));
+            assert_eq!(late.current(), Some(&second.clone().into_document()));
         }
         assert_eq!(runs.into_inner(), 2);
         assert_eq!(it.keys().await, ["account:a"], "all or nothing");
-        let version = second.version();
+        let version = second.version;
         let done = it.store.transaction(|t| async move {
             let accounts = t.documents("account")?;
             accounts.update_if("a", &json!({"n": 3}), version).await?;
@@ -515,12 +516,12 @@ async fn a_conflict_tells_the_program_what_is_in_the_way() {
         assert_eq!(taken.current(), None);
         let both = it.store.transaction(|t| async move {
             let accounts = t.documents("account")?;
-            accounts.insert(&json!({"id": "c", "email": "c@x"}))?;
-            accounts.insert(&json!({"id": "d", "email": "c@x"}))
+            accounts.insert(&json!({"id": "c", "email": "c@x"})).await?;
+            accounts.insert(&json!({"id": "d", "email": "c@x"})).await
         });
         assert_eq!(both.await.unwrap_err().holder(), Some("account:c"));
-        let now = accounts.update_with_retry("a", &json!({"n": 1})).await.unwrap().document;
-        let old = first.version();
+        let now = accounts.update_with_retry("a", &json!({"n": 1})).await.unwrap().into_document();
+        let old = first.version;
         let record = json!({"id": "a", "n": 2});
         for late in [
             accounts.update("a", &json!({"n": 2}), old).await.unwrap_err(),
@@ -551,7 +552,7 @@ async fn records_that_share_a_value_of_a_building_index_go_together() {
         let removal = subject.store.transaction(|transaction: Transaction| async move {
             let accounts = transaction.documents("account")?;
             for id in ["x", "y", "z"] {
-                assert!(accounts.delete(id).await?);
+                assert!(accounts.delete(id).await?.is_some());
             }
             Ok::<_, Error>(())
         });
@@ -588,10 +589,10 @@ async fn a_transaction_that_is_over_reads_and_writes_nothing_more() {
             let version = it.accounts().await.get("a").await.unwrap().unwrap().version;
             let other = json!({"id": "b", "email": "b@x"});
             over(tx.documents("account").map(drop).unwrap_err());
-            over(tx.increment_many([Increment::of("account", "a").add("n", 1)]).unwrap_err());
+            over(tx.increment_many([Increment::of("account", "a").add("n", 1)]).await.unwrap_err());
             over(accounts.get("a").await.unwrap_err());
             over(accounts.get_by("email", "a@x").await.unwrap_err());
-            over(accounts.insert(&other).unwrap_err());
+            over(accounts.insert(&other).await.unwrap_err());
             over(accounts.upsert(&other).await.unwrap_err());
             over(accounts.replace(&record).await.unwrap_err());
             over(accounts.replace_if(&record, version).await.unwrap_err());
@@ -599,7 +600,7 @@ async fn a_transaction_that_is_over_reads_and_writes_nothing_more() {
             over(accounts.update_if("a", &json!({"balance": 2}), version).await.unwrap_err());
             over(accounts.delete("a").await.unwrap_err());
             over(accounts.delete_if("a", version).await.unwrap_err());
-            over(accounts.increment("a", [("n", 1)]).unwrap_err());
+            over(accounts.increment("a", [("n", 1)]).await.unwrap_err());
             assert_eq!(it.keys().await, before);
         }
     }

@@ -221,7 +221,7 @@ async fn filters_limits_keys_documents_and_plans() {
     assert_eq!((page.records.len(), page.read), (3, 5));
     let keys = mine.oldest().keys(2).await.unwrap().records;
     let documents = mine.oldest().documents(2).await.unwrap().records;
-    assert_eq!(keys, documents.iter().map(|found| found.key()).collect::<Vec<_>>());
+    assert_eq!(keys, documents.iter().map(|found| found.key.clone()).collect::<Vec<_>>());
     assert!(keys[0].starts_with("approval:record:"));
     let plan = mine.newest().explain().await.unwrap();
     assert!(plan.starts_with("index approval.approver: "), "{plan}");
@@ -272,7 +272,7 @@ async fn a_unique_value_leads_to_its_record() {
     let found = approvals.by_code(&code).get().await.unwrap().unwrap();
     assert_eq!(found, approval);
     let document = approvals.by_code(&code).document().await.unwrap().unwrap();
-    assert_eq!(document.key(), approval.key);
+    assert_eq!(document.key, approval.key);
     assert_eq!(approvals.by_code("A-222222").get().await.unwrap(), None);
     assert_eq!(approvals.get(approval.id).await.unwrap().unwrap(), approval);
     assert_eq!(approvals.get(&approval.id).await.unwrap().unwrap(), approval);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use keyloom::engine::{
     Area, Direction, Embedded, EmbeddedOptions, Engine, EngineExt, Memory, Range, Space,
 };
-use keyloom::{Collection, Effect, Error, ErrorKind, Fate, Record, Schema, Store};
+use keyloom::{Collection, Effect, Error, ErrorKind, Fate, Record, Schema, Store, Written};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ impl Subject {
         all
     }
 
-    async fn started(&self) -> keyloom::Document {
+    async fn started(&self) -> Written<Value> {
         let run = json!({
             "flow": "f", "run_id": "r", "status": "running", "email": "a@x", "tags": ["x", "y"],
             "stats": { "steps": { "ok": 1, "bad": 0 } },
@@ -96,7 +96,7 @@ async fn a_patch_rekeys_every_index_whose_fields_it_changes() {
             "awaitingSteps": { "a": null, "b.c": { "timeoutAt": 9 } },
         });
         let written = it.runs.update_with_retry(("f", "r"), &patch).await.unwrap();
-        assert_eq!((written.effect, written.version().revision()), (Effect::Replaced, 2));
+        assert_eq!((written.effect, written.version.revision()), (Effect::Replaced, 2));
         assert_eq!(
             it.keys().await,
             [
@@ -132,8 +132,8 @@ async fn siblings_stay_at_every_depth() {
 #[tokio::test]
 async fn an_update_is_one_attempt_and_its_conflict_carries_the_current_record() {
     for it in Subject::all().await {
-        let first = it.started().await.version();
-        let second = it.runs.update(("f", "r"), &json!({ "n": 1 }), first).await.unwrap().version();
+        let first = it.started().await.version;
+        let second = it.runs.update(("f", "r"), &json!({ "n": 1 }), first).await.unwrap().version;
         let late = it.runs.update(("f", "r"), &json!({ "n": 2 }), first).await.unwrap_err();
         assert_eq!((late.kind(), late.fate()), (ErrorKind::VersionConflict, Fate::DidNotHappen));
         assert_eq!(late.context_value("version"), Some(second.to_string().as_str()));
@@ -302,10 +302,10 @@ async fn a_rename_moves_the_record_and_every_entry_in_one_batch() {
         let clash = it.runs.rename(("f", "r"), to("taken")).await.unwrap_err();
         assert_eq!(clash.kind(), ErrorKind::AlreadyExists);
         let moved = it.runs.rename(("f", "r"), to("new")).await.unwrap();
-        assert_eq!(moved.document.key(), "flow:run:f:new");
-        let (old, new) = (before.version().to_string(), moved.version().to_string());
+        assert_eq!(moved.key, "flow:run:f:new");
+        let (old, new) = (before.version.to_string(), moved.version.to_string());
         assert_eq!(old.split_once('-').unwrap().0, new.split_once('-').unwrap().0);
-        assert_eq!(moved.version().revision(), 2);
+        assert_eq!(moved.version.revision(), 2);
         let owned = it.keys().await;
         assert!(!owned.iter().any(|key| key.ends_with(":r") || key.contains(":r:")), "{owned:?}");
         assert_eq!(it.runs.get_by("email", "a@x").await.unwrap().unwrap().key, "flow:run:f:new");
@@ -316,7 +316,7 @@ async fn a_rename_moves_the_record_and_every_entry_in_one_batch() {
             Ok(())
         };
         let kept = it.runs.rename(("f", "new"), same).await.unwrap();
-        assert_eq!(kept.version().revision(), 3);
+        assert_eq!(kept.version.revision(), 3);
     }
 }
 
@@ -327,9 +327,9 @@ async fn a_patch_is_one_write_and_the_same_again_is_none() {
     let runs = store.documents("run").await.unwrap();
     runs.insert(&json!({ "flow": "f", "run_id": "r" })).await.unwrap();
     let written = runs.update_with_retry(("f", "r"), &json!({ "n": 1 })).await.unwrap();
-    assert_eq!(written.version().revision(), 2);
+    assert_eq!(written.version.revision(), 2);
     let again = runs.update_with_retry(("f", "r"), &json!({ "n": 1 })).await.unwrap();
-    assert_eq!((again.effect, again.version().revision()), (Effect::Unchanged, 2));
+    assert_eq!((again.effect, again.version.revision()), (Effect::Unchanged, 2));
 }
 
 /// What an update costs: the record alone, or with it the old and the new key of each index whose

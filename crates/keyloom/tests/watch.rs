@@ -96,7 +96,7 @@ async fn check_story(store: &Store, commits: &[Logged]) {
         assert_eq!(change.before, known, "{place:?}: a change was missed, or came twice");
         match change.document() {
             Some(document) => {
-                records.insert(place, (document.version(), document.json().unwrap()));
+                records.insert(place, (document.version, document.json().unwrap()));
             }
             None => {
                 records.remove(&place);
@@ -186,9 +186,9 @@ async fn only_what_is_wanted_is_given() {
         notes.insert(&note("ana", 1, 1)).await.unwrap();
         store
             .transaction(async |transaction| {
-                transaction.documents("note")?.insert(&note("bo", 1, 1))?;
-                transaction.documents("note")?.insert(&note("ana", 2, 1))?;
-                transaction.documents("run")?.insert(&json!({ "id": "r", "status": "s" }))?;
+                transaction.documents("note")?.insert(&note("bo", 1, 1)).await?;
+                transaction.documents("note")?.insert(&note("ana", 2, 1)).await?;
+                transaction.documents("run")?.insert(&json!({ "id": "r", "status": "s" })).await?;
                 Ok::<_, Error>(())
             })
             .await

@@ -129,7 +129,7 @@ async fn a_replacement_moves_only_what_changed() {
         let moved =
             users.replace(&json!({"userId": "ana", "email": "b@x", "plan": "paid"})).await.unwrap();
         assert_eq!(moved.effect, Effect::Replaced);
-        assert_eq!(moved.version().revision(), first.version().revision() + 1);
+        assert_eq!(moved.version.revision(), first.version.revision() + 1);
         assert_eq!(it.keys().await, ["index:email:b@x", "index:paying:ana", "user:ana"]);
         // The condition of the partial index no longer holds.
         users.replace(&json!({"userId": "ana", "email": "b@x", "plan": "free"})).await.unwrap();
@@ -174,9 +174,9 @@ async fn an_old_version_never_fits_a_record_that_was_created_again() {
     for it in Subject::all().await {
         let users = it.collection("user").await;
         let ana = json!({"userId": "ana"});
-        let first = users.insert(&ana).await.unwrap().version();
+        let first = users.insert(&ana).await.unwrap().version;
         users.delete("ana").await.unwrap();
-        let second = users.insert(&ana).await.unwrap().version();
+        let second = users.insert(&ana).await.unwrap().version;
         assert_eq!(first.revision(), second.revision());
         assert_ne!(first, second);
         let error = users.replace_if(&json!({"userId": "ana", "n": 1}), first).await.unwrap_err();
@@ -214,7 +214,7 @@ async fn json_text_is_inserted_as_it_is_meant_or_not_at_all() {
         let inserted = users.insert_json(text).await.unwrap();
         let kept = r#"{"userId":"ana","email":"a@x","n":18446744073709551615}"#;
         assert_eq!(inserted.text(), kept.as_bytes());
-        assert_eq!(inserted, users.get_document("ana").await.unwrap().unwrap());
+        assert_eq!(inserted.into_document(), users.get_document("ana").await.unwrap().unwrap());
         let again = users.insert_json(text).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
         let keys = subject.keys().await;
@@ -377,7 +377,7 @@ async fn a_drawn_code_that_is_taken_is_drawn_again() {
                 let ticket = ticket(3);
                 async move {
                     let tickets = tx.documents("ticket")?;
-                    let mut drawn = tickets.insert(&ticket)?.json()?;
+                    let mut drawn = tickets.insert(&ticket).await?.value()?;
                     drawn["note"] = json!("written twice");
                     tickets.replace(&drawn).await
                 }

@@ -94,7 +94,7 @@ impl Approvals {
 
     /// Saves an approval as it is, with a code if it has none.
     pub async fn save(&self, approval: &Approval) -> Result<Approval> {
-        self.approvals.insert(approval).await?.read()
+        self.approvals.insert(approval).await?.value()
     }
 
     /// By the full id: one read.
@@ -155,6 +155,6 @@ impl Approvals {
             .with("user", user));
         }
         let decided = Approval { status, ..found.value };
-        self.approvals.replace_if(&decided, found.version).await?.document.read()
+        self.approvals.replace_if(&decided, found.version).await?.value()
     }
 }

@@ -35,7 +35,7 @@ impl Executions {
     }
 
     /// Takes in an event. The same event twice, and a late one, change nothing.
-    pub async fn observe(&self, execution: &Value) -> Result<Written> {
+    pub async fn observe(&self, execution: &Value) -> Result<Written<Value>> {
         self.executions.upsert(execution).await
     }
 

@@ -64,7 +64,7 @@ async fn events_that_come_twice_or_late_change_nothing() {
             ("FAILED", Effect::Ignored),
         ] {
             let again = executions.observe(&event(1, "planner", status)).await.unwrap();
-            assert_eq!((again.effect, again.version()), (effect, ended.version()));
+            assert_eq!((again.effect, again.version), (effect, ended.version));
         }
     }
 }

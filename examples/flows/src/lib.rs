@@ -45,8 +45,8 @@ impl Flows {
         });
         self.store
             .transaction(async |tx| {
-                tx.documents("run")?.insert(&run)?;
-                tx.documents("flow")?.increment(flow, [("stats.running", 1)])
+                tx.documents("run")?.insert(&run).await?;
+                tx.documents("flow")?.increment(flow, [("stats.running", 1)]).await
             })
             .await
     }
@@ -64,7 +64,7 @@ impl Flows {
                 run["status"] = json!(status);
                 runs.replace(&run).await?;
                 let deltas = [(format!("stats.{before}"), -1), (format!("stats.{status}"), 1)];
-                tx.documents("flow")?.increment(flow, deltas)
+                tx.documents("flow")?.increment(flow, deltas).await
             })
             .await
     }

@@ -1,7 +1,7 @@
 //! The storage patterns of agent tools, each a few calls: the indexes are Keyloom's work.
 
 use keyloom::{
-    Collection, Document, Near, Nearby, Order, Page, Query, Result, Schema, Store, Stored, Version,
+    Collection, Near, Nearby, Order, Page, Query, Result, Schema, Store, Stored, Version, Written,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Patterns {
         timestamp: u64,
         tags: &[&str],
         text: &str,
-    ) -> Result<Document> {
+    ) -> Result<Written<Value>> {
         let post = json!({
             "postId": post, "timestamp": timestamp, "tags": tags, "text": text,
         });

@@ -1,6 +1,6 @@
 //! Documents of a reputation system: who voted for whom, and who stands how high.
 
-use keyloom::{Collection, Document, Page, Query, Result, Schema, Store, Stored};
+use keyloom::{Collection, Page, Query, Result, Schema, Store, Stored, Written};
 use serde_json::{Value, json};
 
 /// The schema.
@@ -31,7 +31,13 @@ impl Reputations {
     }
 
     /// Casts a vote; its key is drawn.
-    pub async fn vote(&self, user: &str, tag: &str, target: &str, value: i64) -> Result<Document> {
+    pub async fn vote(
+        &self,
+        user: &str,
+        tag: &str,
+        target: &str,
+        value: i64,
+    ) -> Result<Written<Value>> {
         let vote = json!({ "user": user, "tag": tag, "target": target, "value": value });
         self.votes.insert(&vote).await
     }

@@ -10,13 +10,13 @@ async fn main() -> Result<()> {
     let mut users = Vec::new();
     for name in ["Ana", "Ben", "Cleo"] {
         let user = it.users.insert(&json!({ "name": name })).await?;
-        println!("{name} is {}", user.key());
-        users.push(text(&user.json()?, "user"));
+        println!("{name} is {}", user.key);
+        users.push(text(&user.value()?, "user"));
     }
-    let tag = it.tags.insert(&json!({ "user": users[0], "name": "helpful" })).await?.json()?;
+    let tag = it.tags.insert(&json!({ "user": users[0], "name": "helpful" })).await?.value()?;
     let tag = text(&tag, "tag");
     for voter in &users[..2] {
-        println!("voted: {}", it.vote(voter, &tag, &users[2], 1).await?.key());
+        println!("voted: {}", it.vote(voter, &tag, &users[2], 1).await?.key);
     }
     println!("votes for Cleo: {}", it.votes_for(&users[2], &tag).await?.records.len());
     println!("votes by Ana:   {}", it.votes_by(&users[0], &tag).await?.records.len());

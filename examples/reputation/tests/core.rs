@@ -26,15 +26,15 @@ async fn everywhere() -> (Vec<Reputations>, tempfile::TempDir) {
 async fn keys_are_as_the_layout_says() {
     for it in everywhere().await.0 {
         let user = it.users.insert(&json!({ "user": U1 })).await.unwrap();
-        assert_eq!(user.key(), format!("usr_{U1}"));
+        assert_eq!(user.key, format!("usr_{U1}"));
         let tag = it.tags.insert(&json!({ "user": U1, "tag": T1 })).await.unwrap();
-        assert_eq!(tag.key(), format!("usr_{U1}_tag_{T1}"));
+        assert_eq!(tag.key, format!("usr_{U1}_tag_{T1}"));
         // The same key text in another area is another document.
         let reputation = it.reputations.insert(&json!({ "user": U1, "tag": T1 })).await.unwrap();
-        assert_eq!(reputation.key(), tag.key());
+        assert_eq!(reputation.key, tag.key);
         let vote = json!({ "user": U1, "tag": T1, "target": U2, "key": K1 });
         let vote = it.votes.insert(&vote).await.unwrap();
-        assert_eq!(vote.key(), format!("usr_{U1}_tag_{T1}_tar_{U2}_key_{K1}"));
+        assert_eq!(vote.key, format!("usr_{U1}_tag_{T1}_tar_{U2}_key_{K1}"));
     }
 }
 

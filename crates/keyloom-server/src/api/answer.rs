@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use keyloom::{CollectionDeclaration, Document, Stored, Version};
+use keyloom::{CollectionDeclaration, Document, Stored, Version, Written};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl RecordText {
     /// A record as it is stored. One that is no JSON cannot be sent as such.
     pub(super) fn of(document: Document) -> Result<Self, Problem> {
         match is_json(document.text()) {
-            true => Ok(RecordText::of_write(document)),
+            true => Ok(RecordText { version: document.version, text: document.into_text() }),
             false => {
                 repeats::error("a stored record is no JSON; keyloom verify finds it");
                 Err(Problem::corrupt("the record in the store is no JSON"))
@@ -62,8 +62,8 @@ impl RecordText {
     }
 
     /// A record that a write gave, which looked at it or made it.
-    pub(super) fn of_write(document: Document) -> Self {
-        RecordText { version: document.version(), text: document.into_text() }
+    pub(super) fn of_write<T>(written: Written<T>) -> Self {
+        RecordText { version: written.version, text: written.into_document().into_text() }
     }
 
     /// A record that was read from a history.

@@ -104,8 +104,8 @@ async fn remove(
     params.finish()?;
     refuse_conditions(&headers)?;
     match plain.delete(key).await {
-        Ok(true) => Ok(StatusCode::NO_CONTENT),
-        Ok(false) => Err(nothing()),
+        Ok(Some(_)) => Ok(StatusCode::NO_CONTENT),
+        Ok(None) => Err(nothing()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(nothing()),
         Err(error) => Err(told(error)),
     }

@@ -1,6 +1,6 @@
 //! Writes a page: the records' own text is copied, never parsed and printed again.
 
-use keyloom::{Document, Nearby, Page, Problem as PageProblem, ProblemKind, Stopped, Version};
+use keyloom::{Document, Key, Nearby, Page, Problem as PageProblem, ProblemKind, Stopped, Version};
 use serde::Serialize;
 
 use super::answer::is_json;
@@ -23,8 +23,8 @@ pub(super) trait Shown {
 
 impl Shown for Document {
     fn item(&self) -> Item<'_> {
-        let record = Some((self.version(), self.text()));
-        Item { stored_at: self.key(), record, distance_m: None }
+        let record = Some((self.version, self.text()));
+        Item { stored_at: &self.key, record, distance_m: None }
     }
 }
 
@@ -35,7 +35,7 @@ impl Shown for Nearby<Document> {
 }
 
 /// A key alone.
-impl Shown for String {
+impl Shown for Key {
     fn item(&self) -> Item<'_> {
         Item { stored_at: self, record: None, distance_m: None }
     }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use keyloom::{Collection, Document, Store, Version, same_value};
+use keyloom::{Collection, Store, Version, Written, same_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -63,9 +63,7 @@ pub(super) async fn patch(
         }
     };
     match written {
-        Ok(written) => {
-            Ok(RecordText::of_write(written.document).into_written(StatusCode::OK, may_read))
-        }
+        Ok(written) => Ok(RecordText::of_write(written).into_written(StatusCode::OK, may_read)),
         Err(error) => {
             let mut names = Names::new(&app, &path, &caller, &collection);
             Err(told(&mut names, may_read, Sent::Part, error).await)
@@ -105,8 +103,8 @@ impl Guarded<'_> {
                 let current = current.ok_or_else(|| Refused::Operation(missing()))?;
                 self.check(&current.value, current.version).map_err(Refused::Operation)?;
                 let written = records.update(self.key.clone(), &self.patch).await?;
-                let record = read(&written.document).map_err(Refused::Operation)?;
-                let version = written.version().to_string();
+                let record = read(&written).map_err(Refused::Operation)?;
+                let version = written.version.to_string();
                 Ok::<_, Refused>(Done { asked, version, record })
             }
         };
@@ -159,8 +157,8 @@ impl Guarded<'_> {
     }
 }
 
-fn read(document: &Document) -> Result<Value, Problem> {
-    Ok(document.json()?)
+fn read(written: &Written<Value>) -> Result<Value, Problem> {
+    Ok(written.value()?)
 }
 
 /// `POST /records/{key}/increment`

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use keyloom::{Collection, Effect, Error, ErrorKind, Version, Written};
+use keyloom::{Collection, Effect, Error, ErrorKind, Version};
 use serde_json::{Value, json};
 
 use super::answer::{RecordText, Validator, with_path};
@@ -131,12 +131,12 @@ async fn insert(
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
     let may_read = caller.may_read(collection.name());
     let mut names = Names::new(&app, &path, &caller, &collection);
-    let document = match collection.insert_json(&record).await {
-        Ok(document) => document,
+    let written = match collection.insert_json(&record).await {
+        Ok(written) => written,
         Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
-    let location = names.path(document.key()).await?;
-    let answer = RecordText::of_write(document).into_written(StatusCode::CREATED, may_read);
+    let location = names.path(&written.key).await?;
+    let answer = RecordText::of_write(written).into_written(StatusCode::CREATED, may_read);
     Ok(with_path(answer, header::LOCATION, location))
 }
 
@@ -166,10 +166,7 @@ async fn put(
                 None => return Err(unmatched(&caller, &collection, key, nothing_to_match()).await),
             }
         }
-        (None, Some(Tags::Any)) => {
-            let inserted = collection.insert(&record).await;
-            inserted.map(|document| Written { document, effect: Effect::Created })
-        }
+        (None, Some(Tags::Any)) => collection.insert(&record).await,
         (Some(_), Some(Tags::Any)) => {
             let detail = "no record is there, as If-Match asks, and absent, as If-None-Match does";
             return Err(Problem::precondition_failed(detail));
@@ -179,7 +176,7 @@ async fn put(
             return Err(Problem::invalid_request(detail));
         }
     };
-    let Written { document, effect } = match written {
+    let written = match written {
         Ok(written) => written,
         // Without its conditions the request would have succeeded.
         Err(error) if is_missing(&error) => {
@@ -190,11 +187,11 @@ async fn put(
         }
         Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
     };
-    if effect != Effect::Created {
-        return Ok(RecordText::of_write(document).into_written(StatusCode::OK, may_read));
+    if written.effect != Effect::Created {
+        return Ok(RecordText::of_write(written).into_written(StatusCode::OK, may_read));
     }
-    let location = names.path(document.key()).await?;
-    let answer = RecordText::of_write(document).into_written(StatusCode::CREATED, may_read);
+    let location = names.path(&written.key).await?;
+    let answer = RecordText::of_write(written).into_written(StatusCode::CREATED, may_read);
     Ok(with_path(answer, header::LOCATION, location))
 }
 

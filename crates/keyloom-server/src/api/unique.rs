@@ -41,7 +41,7 @@ async fn look_up(
     let index = path.get("index");
     let values = values_of(&declaration, index, &parts_behind_index(uri.path(), &path)?)?;
     let document = collection.get_document_by(index, values).await?.ok_or_else(missing)?;
-    let own = Names::new(&app, &path, &caller, &collection).path(document.key()).await?;
+    let own = Names::new(&app, &path, &caller, &collection).path(&document.key).await?;
     let answer =
         RecordText::of(document)?.into_conditional(&headers, Validator::of(&declaration))?;
     Ok(with_path(answer, header::CONTENT_LOCATION, own))

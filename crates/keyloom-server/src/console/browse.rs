@@ -200,7 +200,7 @@ async fn row(
     Row {
         name,
         owner,
-        stored_at: stored.key.clone(),
+        stored_at: stored.key.to_string(),
         version: Some(stored.version.to_string()),
         distance_m: None,
         record: Some(stored.value.clone()),
@@ -219,7 +219,7 @@ async fn keys(
         rows.push(Row {
             name,
             owner,
-            stored_at: key.clone(),
+            stored_at: key.to_string(),
             version: None,
             distance_m: None,
             record: None,

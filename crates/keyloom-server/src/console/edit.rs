@@ -185,14 +185,14 @@ async fn begun(visit: &mut Visit) -> Result<EditPage, Problem> {
     params.finish()?;
     let document = addressed.found().await?;
     let text = editable(&addressed, &document)?;
-    Ok(EditPage::of(&addressed, text, Some(document.version().to_string())))
+    Ok(EditPage::of(&addressed, text, Some(document.version.to_string())))
 }
 
 async fn inserted(visit: &mut Visit, draft: &Draft) -> Result<String, Problem> {
     let (collection, _) = visit.collection(Verb::Write).await?;
     let record = read_json(draft.text.as_bytes())?;
     let document = collection.insert(&record).await?;
-    let name = collection.name_of(document.key()).await?;
+    let name = collection.name_of(&document.key).await?;
     let link = super::links::RecordName { collection: collection.name(), name: &name, owner: None };
     Ok(visit.links.record_with(link, "", [("notice", "inserted")]))
 }
@@ -258,7 +258,7 @@ fn conflicting(
         merged: merged.as_ref().map(pretty),
         theirs,
     };
-    let version = Some(current.version().to_string());
+    let version = Some(current.version.to_string());
     let mut page = EditPage::of(addressed, draft.text.clone(), version);
     page.base = conflict.theirs.to_string();
     page.conflict = Some(conflict);

@@ -64,7 +64,7 @@ async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
     Ok(RemovePage {
         collection: link.collection.to_owned(),
         name: link.name.to_owned(),
-        version: document.version().to_string(),
+        version: document.version.to_string(),
         record: document.json()?,
         keys: gone as u64,
         keeps_history: addressed.declared.history.is_some(),

@@ -122,7 +122,7 @@ fn could_name_file(text: &str) -> bool {
 
 /// A record beside a problem; without its text if that is no JSON.
 fn shown(document: &Document) -> Value {
-    let version = document.version().to_string();
+    let version = document.version.to_string();
     match document.json() {
         Ok(record) => json!({ "version": version, "record": record }),
         Err(_) => json!({ "version": version }),

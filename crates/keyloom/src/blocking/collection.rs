@@ -17,10 +17,10 @@ use crate::error::Result;
 use crate::query::{
     Counted, GroupPage, GroupQuery, GroupTotal, HistoryEntry, Near, Nearby, Page, Query, TopGroups,
 };
-use crate::record::{Document, Version};
+use crate::record::{Document, Key, Version};
 use crate::schema::{CollectionDeclaration, IndexState};
-use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored};
-use crate::write::{Retry, Written};
+use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored, Written};
+use crate::write::{Counters, Retry};
 
 /// Writes methods whose pages wait.
 macro_rules! pages {
@@ -87,7 +87,7 @@ impl<T> Collection<T> {
         fn declaration(&self) -> Result<Arc<CollectionDeclaration>>;
         fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
-        fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Document>;
+        fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Written<T>>;
         fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;
         fn get_document_by(&self, index: &str, values: impl KeyFields) -> Result<Option<Document>>;
         fn name_of(&self, key: &str) -> Result<String>;
@@ -95,7 +95,7 @@ impl<T> Collection<T> {
         fn key_of_owner_named(&self, owner: &str, name: &str) -> Result<Vec<Value>>;
         fn owned_keys(&self, key: impl KeyFields) -> Result<Option<Vec<OwnedKey>>>;
         fn documents(&self, query: &Query) -> Result<Page<Document>>;
-        fn keys(&self, query: &Query) -> Result<Page<String>>;
+        fn keys(&self, query: &Query) -> Result<Page<Key>>;
         fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>>;
         fn count(&self, query: &Query) -> Result<usize>;
         fn count_entries(&self, query: &Query) -> Result<Counted>;
@@ -109,26 +109,26 @@ impl<T> Collection<T> {
         fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<TopGroups>;
         fn min(&self, query: &Query, field: &str) -> Result<Option<Value>>;
         fn max(&self, query: &Query, field: &str) -> Result<Option<Value>>;
-        fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written>;
-        fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
+        fn update(&self, key: impl KeyFields, patch: &Value, version: Version) -> Result<Written<T>>;
+        fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>>;
         fn increment(
             &self,
             key: impl KeyFields,
             deltas: impl IntoIterator<Item = (impl Into<String>, i64)>
-        ) -> Result<BTreeMap<String, i64>>;
+        ) -> Result<Counters>;
         fn increment_many(
             &self,
             records: impl IntoIterator<
                 Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
             >
-        ) -> Result<Vec<BTreeMap<String, i64>>>;
+        ) -> Result<Vec<Counters>>;
     }
 }
 
 impl<T: 'static> Collection<T> {
     pages! {
         fn document_pages(&self, query: &Query) -> Pages<Document>;
-        fn key_pages(&self, query: &Query) -> Pages<String>;
+        fn key_pages(&self, query: &Query) -> Pages<Key>;
     }
 }
 
@@ -158,10 +158,10 @@ impl<T: DeserializeOwned> Collection<T> {
 
 impl<T: Serialize + 'static> Collection<T> {
     waits! { "Collection":
-        fn insert(&self, record: &T) -> Result<Document>;
-        fn upsert(&self, record: &T) -> Result<Written>;
-        fn replace(&self, record: &T) -> Result<Written>;
-        fn replace_if(&self, record: &T, version: Version) -> Result<Written>;
+        fn insert(&self, record: &T) -> Result<Written<T>>;
+        fn upsert(&self, record: &T) -> Result<Written<T>>;
+        fn replace(&self, record: &T) -> Result<Written<T>>;
+        fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>>;
         fn load(&self, records: impl IntoIterator<Item = impl Borrow<T>>) -> Result<Load>;
     }
 }
@@ -169,10 +169,10 @@ impl<T: Serialize + 'static> Collection<T> {
 impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     waits! { "Collection":
         fn modify(&self, key: impl KeyFields, change: impl FnMut(&mut T) -> Result<()>)
-            -> Result<Written>;
+            -> Result<Written<T>>;
         fn upsert_with(&self, record: &T, change: impl FnMut(&mut T) -> Result<()>)
-            -> Result<Written>;
+            -> Result<Written<T>>;
         fn rename(&self, key: impl KeyFields, change: impl FnMut(&mut T) -> Result<()>)
-            -> Result<Written>;
+            -> Result<Written<T>>;
     }
 }

@@ -35,7 +35,7 @@ impl Plain {
     waits! { "Plain":
         fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>>;
         fn put(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) -> Result<Version>;
-        fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool>;
+        fn delete(&self, key: impl AsRef<[u8]>) -> Result<Option<Version>>;
         fn list(&self, prefix: impl AsRef<[u8]>, limit: usize, cursor: Option<&str>)
             -> Result<Listing>;
     }

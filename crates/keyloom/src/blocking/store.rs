@@ -1,6 +1,5 @@
 //! A store that waits.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ use crate::store::{
     Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
 };
 use crate::typed::Record;
-use crate::write::{Increment, Retry};
+use crate::write::{Counters, Increment, Retry};
 
 /// A [`Store`](crate::Store) for programs without an async runtime.
 #[derive(Clone)]
@@ -145,7 +144,7 @@ impl Store {
         fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged>;
         fn purge_history(&self, options: &PurgeOptions) -> Result<Purged>;
         fn increment_many(&self, increments: impl IntoIterator<Item = Increment>)
-            -> Result<Vec<BTreeMap<String, i64>>>;
+            -> Result<Vec<Counters>>;
         fn stats(&self, options: &StatsOptions) -> Result<StoreStats>;
         fn distribution(
             &self,

@@ -18,10 +18,10 @@ use super::runtime::Runtime;
 use super::waits;
 use crate::due::Lease;
 use crate::error::{Error, Result};
-use crate::record::{Document, Version};
-use crate::store::{KeyFields, Stored};
+use crate::record::Version;
+use crate::store::{KeyFields, Stored, Written};
 use crate::typed::Record;
-use crate::write::{Increment, Written};
+use crate::write::Increment;
 
 /// A [`Transaction`](crate::Transaction) for programs without an async runtime.
 #[derive(Clone)]
@@ -127,28 +127,23 @@ impl Transaction {
         Ok(TransactionCollection { inner, runtime: self.runtime.clone() })
     }
 
-    /// As [`Transaction::increment_many`](crate::Transaction::increment_many).
-    pub fn increment_many(&self, increments: impl IntoIterator<Item = Increment>) -> Result<()> {
-        self.inner.increment_many(increments)
+    waits! { "Transaction":
+        fn increment_many(&self, increments: impl IntoIterator<Item = Increment>) -> Result<()>;
     }
 }
 
 impl<T> TransactionCollection<T> {
     waits! { "TransactionCollection":
-        fn delete(&self, key: impl KeyFields) -> Result<bool>;
+        fn delete(&self, key: impl KeyFields) -> Result<Option<Version>>;
         fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()>;
-        fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written>;
+        fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>>;
         fn update_if(&self, key: impl KeyFields, patch: &Value, version: Version)
-            -> Result<Written>;
-    }
-
-    /// As [`TransactionCollection::increment`](crate::TransactionCollection::increment).
-    pub fn increment(
-        &self,
-        key: impl KeyFields,
-        deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
-    ) -> Result<()> {
-        self.inner.increment(key, deltas)
+            -> Result<Written<T>>;
+        fn increment(
+            &self,
+            key: impl KeyFields,
+            deltas: impl IntoIterator<Item = (impl Into<String>, i64)>
+        ) -> Result<()>;
     }
 }
 
@@ -160,14 +155,10 @@ impl<T: DeserializeOwned> TransactionCollection<T> {
 }
 
 impl<T: Serialize + 'static> TransactionCollection<T> {
-    /// As [`TransactionCollection::insert`](crate::TransactionCollection::insert).
-    pub fn insert(&self, record: &T) -> Result<Document> {
-        self.inner.insert(record)
-    }
-
     waits! { "TransactionCollection":
-        fn upsert(&self, record: &T) -> Result<Written>;
-        fn replace(&self, record: &T) -> Result<Written>;
-        fn replace_if(&self, record: &T, version: Version) -> Result<Written>;
+        fn insert(&self, record: &T) -> Result<Written<T>>;
+        fn upsert(&self, record: &T) -> Result<Written<T>>;
+        fn replace(&self, record: &T) -> Result<Written<T>>;
+        fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>>;
     }
 }

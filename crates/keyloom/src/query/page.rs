@@ -345,7 +345,7 @@ impl Gathered {
         match reader.passes(branch, &document) {
             Ok(true) => self.records.push(document),
             Ok(false) => return false,
-            Err(error) => self.problems.push(unreadable(document.key().as_bytes(), error)),
+            Err(error) => self.problems.push(unreadable(document.key.bytes(), error)),
         }
         true
     }

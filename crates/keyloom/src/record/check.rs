@@ -181,9 +181,16 @@ fn check_value(field: &Field, value: &Value) -> Result<()> {
     checked.map_err(|reason| {
         Error::new(ErrorKind::InvalidRecord, "a field does not have its declared type")
             .with("field", &field.path)
-            .with("value", shortened(value))
+            .with("value", shortened(&what_is_meant(field, value)))
             .with("reason", reason)
     })
+}
+
+/// What a field is of a value: of a whole record that is a place, the members that make it one.
+fn what_is_meant<'v>(field: &Field, value: &'v Value) -> Cow<'v, Value> {
+    let FieldKind::RecordPoint { lat, lon } = &field.kind else { return Cow::Borrowed(value) };
+    let member = |name: &String| Some((name.clone(), value.get(name)?.clone()));
+    Cow::Owned(Value::Object([lat, lon].into_iter().filter_map(member).collect()))
 }
 
 /// Refuses JSON text that is too large for a cell, or for a cell of its history.

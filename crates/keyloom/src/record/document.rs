@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::key::Key;
 use super::version::Version;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,30 +15,21 @@ use crate::error::{Error, ErrorKind, Result};
 /// parsed only when asked for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Document {
-    key: Bytes,
-    version: Version,
+    /// The record's key.
+    pub key: Key,
+    /// The version, to guard a later write.
+    pub version: Version,
     text: Bytes,
 }
 
 impl Document {
     pub(crate) fn new(key: Bytes, version: Version, text: Bytes) -> Self {
-        Document { key, version, text }
+        Document { key: Key::new(key), version, text }
     }
 
     /// The same record with another text.
     pub(crate) fn with_text(self, text: Bytes) -> Self {
         Document { text, ..self }
-    }
-
-    /// The record's key, as its template writes it.
-    pub fn key(&self) -> &str {
-        // Templates write text only; a foreign key that is not text never becomes a document.
-        std::str::from_utf8(&self.key).unwrap_or_default()
-    }
-
-    /// The version, to guard a later write.
-    pub fn version(&self) -> Version {
-        self.version
     }
 
     /// The JSON text, byte for byte as it is stored; of a record with counters, with these in
@@ -60,7 +52,7 @@ impl Document {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.text).map_err(|error| {
             Error::new(ErrorKind::Corrupt, "a stored record cannot be read")
-                .with("key", ShowKey(&self.key))
+                .with("key", ShowKey(self.key.bytes()))
                 .with("reason", &error)
                 .with_source(error)
         })
@@ -79,6 +71,12 @@ impl Error {
 
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{} {}", ShowKey(&self.key), self.version, String::from_utf8_lossy(&self.text))
+        write!(
+            f,
+            "{}@{} {}",
+            ShowKey(self.key.bytes()),
+            self.version,
+            String::from_utf8_lossy(&self.text)
+        )
     }
 }

@@ -32,6 +32,18 @@ pub(crate) fn fill_generated(collection: &Collection, record: &mut Cow<'_, Value
     codes
 }
 
+/// Whether a part of the record's key will be drawn of so many that nobody else draws the same.
+pub(crate) fn draws_key(collection: &Collection, record: &Value) -> bool {
+    collection.key_paths.iter().any(|path| {
+        let declared = collection.fields.get(path).filter(|field| field.generate);
+        let is_lacking = matches!(path.get(record), None | Some(Value::Null));
+        is_lacking
+            && declared.is_some_and(|field| {
+                matches!(field.kind, FieldKind::Key(Kind::Id | Kind::Uuid { .. }))
+            })
+    })
+}
+
 /// Makes values that were generated be generated anew.
 pub(crate) fn forget_generated(record: &mut Value, paths: &[Path]) {
     paths.iter().for_each(|path| set(record, path, Value::Null));

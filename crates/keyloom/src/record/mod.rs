@@ -5,6 +5,7 @@ mod check;
 mod counters;
 mod document;
 mod generate;
+mod key;
 mod merge;
 mod random;
 mod version;
@@ -17,7 +18,8 @@ pub(crate) use check::{
 };
 pub(crate) use counters::{check_aside, set_aside, show, shown, shown_counters};
 pub use document::Document;
-pub(crate) use generate::{fill_generated, forget_generated, new_id, new_uuid, set};
+pub(crate) use generate::{draws_key, fill_generated, forget_generated, new_id, new_uuid, set};
+pub use key::Key;
 pub(crate) use merge::{check_patch, merge};
 pub(crate) use random::{random_bytes, random_fraction};
 pub use version::Version;

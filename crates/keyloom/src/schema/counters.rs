@@ -135,7 +135,10 @@ impl Counters {
             false => "the collection has no counter of that name",
         };
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = did_you_mean(name, &names);
+        let hint = match self.family_of(name) {
+            Some(_) => String::new(),
+            None => did_you_mean(name, &names),
+        };
         let error =
             Error::new(ErrorKind::InvalidArgument, message).with("counter", shown_name(name));
         match known.is_empty() {

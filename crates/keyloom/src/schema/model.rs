@@ -15,6 +15,7 @@ use super::declaration::{
     SchemaDeclaration,
 };
 use super::expiry::Expiry;
+use super::suggest::nearest;
 use super::transitions::Transitions;
 use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
@@ -221,15 +222,23 @@ impl Schema {
             let error =
                 Error::new(ErrorKind::InvalidArgument, "the schema has no collection of that name")
                     .with("collection", name);
-            with_known(error, self.collection_names())
+            with_known(error, name, self.collection_names())
         })
     }
 }
 
 /// Lists what there is instead, if there is anything.
-fn with_known<'n>(error: Error, names: impl Iterator<Item = &'n str>) -> Error {
+/// Adds the names that there are, and the one that was likely meant.
+fn with_known<'n>(error: Error, name: &str, names: impl Iterator<Item = &'n str>) -> Error {
     let known: Vec<&str> = names.collect();
-    if known.is_empty() { error } else { error.with("known", known.join(", ")) }
+    if known.is_empty() {
+        return error;
+    }
+    let error = error.with("known", known.join(", "));
+    match nearest(name, &known) {
+        Some(near) => error.with("did you mean", near),
+        None => error,
+    }
 }
 
 impl PartialEq for Schema {
@@ -282,7 +291,7 @@ impl Collection {
                 Error::new(ErrorKind::InvalidArgument, "the collection has no index of that name")
                     .with("collection", &self.name)
                     .with("index", name);
-            with_known(error, self.indexes.keys().map(String::as_str))
+            with_known(error, name, self.indexes.keys().map(String::as_str))
         })
     }
 
@@ -320,7 +329,7 @@ impl Collection {
             let error = Error::new(ErrorKind::InvalidArgument, message)
                 .with("collection", &self.name)
                 .with("aggregate", name);
-            with_known(error, self.aggregates.keys().map(String::as_str))
+            with_known(error, name, self.aggregates.keys().map(String::as_str))
         })
     }
 

@@ -91,7 +91,7 @@ fn idempotency(root: &mut Table<'_>, problems: &mut Problems) -> Option<Idempote
     let value = root.take("idempotency")?;
     let mut table = Table::new(value, root.trail_of("idempotency"), problems)?;
     let keep = table.required_text("keep", problems);
-    table.finish("the setting of idempotency", problems);
+    table.finish("`idempotency`", problems);
     keep.map(|keep| IdempotencyDeclaration { keep })
 }
 
@@ -203,7 +203,8 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
     let field_type = match name {
         "text" => Some(FieldType::Text),
         "integer" => {
-            let digits = table.small_number("digits", problems).unwrap_or(DIGITS_DEFAULT);
+            let digits = table.small_number("digits", "a number from 1 to 19", problems);
+            let digits = digits.unwrap_or(DIGITS_DEFAULT);
             Some(FieldType::Integer { digits })
         }
         "float" => Some(FieldType::Float),
@@ -211,7 +212,10 @@ fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclarati
         "enum" => enumeration(&mut table, problems),
         "timestamp" => Some(FieldType::Timestamp),
         "datetime" => Some(FieldType::Datetime),
-        "uuid" => Some(FieldType::Uuid { version: table.small_number("version", problems) }),
+        "uuid" => {
+            let version = table.small_number("version", "a number from 1 to 8", problems);
+            Some(FieldType::Uuid { version })
+        }
         "id" => Some(FieldType::Id),
         "code" => {
             let pattern = table.required_text("pattern", problems);

@@ -68,12 +68,13 @@ impl<'v> Table<'v> {
         self.read(name, "a whole number of 64 bits", problems, Value::as_i64)
     }
 
+    /// A number that has far fewer values than a byte: `expected` says which.
     pub(crate) fn small_number(
         &mut self,
         name: &'static str,
+        expected: &str,
         problems: &mut Problems,
     ) -> Option<u8> {
-        let expected = "a whole number from 0 to 255";
         self.read(name, expected, problems, |value| value.as_u64()?.try_into().ok())
     }
 

@@ -24,6 +24,8 @@ pub(super) fn open(address: &str) -> Result<Arc<dyn Engine>> {
         },
         Some(("file", "")) => Err(unknown("a store in a folder needs a path, as in file:./data")),
         Some(("file", path)) => Ok(Arc::new(Embedded::open(path, EmbeddedOptions::default())?)),
-        _ => Err(unknown("this is not the address of a store")),
+        None => Err(unknown("this is not the address of a store")
+            .with("a folder would be", format_args!("file:{address}"))),
+        Some(_) => Err(unknown("this is not the address of a store")),
     }
 }

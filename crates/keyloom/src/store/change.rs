@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::collection::{Collection, in_indexes, key_of, to_json};
 use super::fields::KeyFields;
+use super::written::Written;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Carried, Version, carry_over};
 use crate::schema::Collection as Declared;
-use crate::write::{self, Current, Written, once};
+use crate::write::{self, Current, once};
 
 /// Changes of parts of records. A patch cannot change the fields of the record's key, see
 /// [`rename`](Collection::rename), nor break the schema or a declared transition.
@@ -23,24 +24,30 @@ impl<T> Collection<T> {
         key: impl KeyFields,
         patch: &Value,
         version: Version,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
         let payload = || json!([values, patch, version.to_string()]);
         once!(&self.session, self.request("update", payload), |session| {
             write::update(&session, &self.name, key, patch, version)
         })
+        .map(Written::from)
     }
 
     /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
     /// somebody else changed it meanwhile, see [`with_retry`](Collection::with_retry).
-    pub async fn update_with_retry(&self, key: impl KeyFields, patch: &Value) -> Result<Written> {
+    pub async fn update_with_retry(
+        &self,
+        key: impl KeyFields,
+        patch: &Value,
+    ) -> Result<Written<T>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
         let payload = || json!([values, patch]);
         once!(&self.session, self.request("update_with_retry", payload), |session| {
             write::update_with_retry(&session, &self.name, key, patch, self.retry)
         })
+        .map(Written::from)
     }
 }
 
@@ -54,7 +61,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         &self,
         key: impl KeyFields,
         mut change: impl FnMut(&mut T) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
         once!(&self.session, self.request("modify", || json!(values)), |session| {
@@ -62,6 +69,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
             write::revise(&session, &self.name, key, self.retry, change)
         })
+        .map(Written::from)
     }
 
     /// Creates the record, or changes the one that has its key.
@@ -69,7 +77,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         &self,
         record: &T,
         mut change: impl FnMut(&mut T) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         once!(
             &self.session,
@@ -81,6 +89,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
                 write::upsert_with(&session, &self.name, &record, self.retry, change)
             }
         )
+        .map(Written::from)
     }
 
     /// Moves a record to another key: the function changes fields of the key. The record and all
@@ -89,7 +98,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
         &self,
         key: impl KeyFields,
         mut change: impl FnMut(&mut T) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
         once!(&self.session, self.request("rename", || json!(values)), |session| {
@@ -97,6 +106,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
                 |declared: &Declared, current: &Current| changed(declared, current, &mut change);
             write::rename(&session, &self.name, key, self.retry, change)
         })
+        .map(Written::from)
     }
 }
 

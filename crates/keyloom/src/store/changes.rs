@@ -67,7 +67,7 @@ impl LoggedChange {
 
     /// The version after the change, if the change wrote the record.
     pub fn after(&self) -> Option<Version> {
-        self.document().map(Document::version)
+        self.document().map(|document| document.version)
     }
 }
 

@@ -13,18 +13,19 @@ use serde_json::{Value, json};
 use super::fields::KeyFields;
 use super::finite::not_finite;
 use super::stored::Stored;
+use super::written::Written;
 use crate::counted::{Fetched, fetch, fetch_one};
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::json::read_json;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
-use crate::record::{Document, Version, shown, with_indexes_of};
+use crate::record::{Document, Key, Version, shown, with_indexes_of};
 use crate::schema::{
     Collection as Declared, CollectionDeclaration, Index, IndexKind, Loaded, followed_key_of,
 };
 use crate::session::Session;
-use crate::write::{self, Origin, Request, Retry, Whole, Written, key_of_values, once};
+use crate::write::{self, Origin, Request, Retry, Whole, key_of_values, once};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.
@@ -134,7 +135,7 @@ impl<T> Collection<T> {
 
     /// As [`insert`](Self::insert), of JSON text from outside, which is read as strictly as
     /// [`read_json`] does.
-    pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Document> {
+    pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Written<T>> {
         let read = || read_json(text.as_ref()).map(Cow::Owned);
         self.insert_value(read()?, read).await
     }
@@ -145,18 +146,19 @@ impl<T> Collection<T> {
         &self,
         mut value: Cow<'v, Value>,
         again: impl Fn() -> Result<Cow<'v, Value>>,
-    ) -> Result<Document> {
+    ) -> Result<Written<T>> {
         if self.session.key().is_none() {
             let known = self.session.loaded().await?;
             match write::insert(&self.session, &self.name, value).await {
                 Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
-                inserted => return inserted,
+                inserted => return inserted.map(Written::from),
             }
             value = again()?;
         }
         once!(&self.session, self.request("insert", || value.clone().into_owned()), |session| {
             write::insert(&session, &self.name, Cow::Borrowed(&*value))
         })
+        .map(Written::from)
     }
 
     /// A record as it lies in the store, by the fields of its key. One read.
@@ -247,9 +249,9 @@ impl<T> Collection<T> {
 
     /// A page of the records' keys, from the index entries alone: the records are not read. Where
     /// records expire, the page says up to when the collection was swept.
-    pub async fn keys(&self, query: &Query) -> Result<Page<String>> {
+    pub async fn keys(&self, query: &Query) -> Result<Page<Key>> {
         let page = query::keys(&self.session, &self.name, query).await?;
-        Ok(page.map(|document| Ok(document.key().to_owned())))
+        Ok(page.map(|document| Ok(document.key)))
     }
 
     /// A page of records around a place, nearest first, as they lie in the store.
@@ -338,8 +340,7 @@ impl<T: DeserializeOwned> Collection<T> {
     pub async fn page(&self, query: &Query) -> Result<Page<Stored<T>>> {
         let page = self.documents(query).await?;
         Ok(page.map(|document| {
-            Stored::read(&document)
-                .map_err(|error| query::unreadable(document.key().as_bytes(), error))
+            Stored::read(&document).map_err(|error| query::unreadable(document.key.bytes(), error))
         }))
     }
 }
@@ -351,7 +352,7 @@ impl<T: DeserializeOwned> Collection<T> {
         Ok(page.map(|Nearby { record, distance_m }| {
             let read = Stored::read(&record);
             read.map(|record| Nearby { record, distance_m })
-                .map_err(|error| query::unreadable(record.key().as_bytes(), error))
+                .map_err(|error| query::unreadable(record.key.bytes(), error))
         }))
     }
 }
@@ -370,36 +371,39 @@ impl<T: Serialize + 'static> Collection<T> {
 
     /// Creates a record without reading anything. Fails if its key, or one of its unique values,
     /// is taken. Fields that are declared so are generated where they are missing.
-    pub async fn insert(&self, record: &T) -> Result<Document> {
+    pub async fn insert(&self, record: &T) -> Result<Written<T>> {
         let value = self.json_of(record).await?;
         self.insert_value(value, || to_json(&self.name, record)).await
     }
 
     /// Creates a record, or replaces the one with its key.
-    pub async fn upsert(&self, record: &T) -> Result<Written> {
+    pub async fn upsert(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         once!(&self.session, self.request("upsert", || record.clone().into_owned()), |session| {
             write::upsert(&session, &self.name, Whole { value: &record, origin: self.origin })
         })
+        .map(Written::from)
     }
 
     /// Replaces the record with its key, which must be there.
-    pub async fn replace(&self, record: &T) -> Result<Written> {
+    pub async fn replace(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         once!(&self.session, self.request("replace", || record.clone().into_owned()), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, None)
         })
+        .map(Written::from)
     }
 
     /// Replaces the record with its key if it is in this version.
-    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
+    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         let payload = || json!([record, version.to_string()]);
         once!(&self.session, self.request("replace_if", payload), |session| {
             let whole = Whole { value: &record, origin: self.origin };
             write::replace(&session, &self.name, whole, Some(version))
         })
+        .map(Written::from)
     }
 }
 

@@ -13,12 +13,13 @@ use super::collection::{if_there, in_indexes, key_of, to_json, unique_key};
 use super::fields::KeyFields;
 use super::increment::owned;
 use super::stored::Stored;
+use super::written::Written;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{Page, Query};
-use crate::record::{Document, Version};
+use crate::record::Version;
 use crate::schema::Collection as Declared;
 use crate::typed::Record;
-use crate::write::{Origin, Transaction, Whole, Written};
+use crate::write::{Origin, Transaction, Whole};
 
 /// A collection within one attempt at a transaction. What it reads must still hold at the
 /// commit; what it writes is seen by its later reads, and by nobody else before the commit.
@@ -48,11 +49,12 @@ impl Transaction {
 }
 
 impl<T> TransactionCollection<T> {
-    /// Deletes a record with every key that it owns; `false` when it is not there.
-    pub async fn delete(&self, key: impl KeyFields) -> Result<bool> {
+    /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
+    /// when it is not there.
+    pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         match if_there(self.key_of(key))? {
             Some(key) => self.transaction.delete(&self.declared, &key).await,
-            None => Ok(false),
+            None => Ok(None),
         }
     }
 
@@ -66,7 +68,7 @@ impl<T> TransactionCollection<T> {
     /// Merges a patch (RFC 7386) into a record as the transaction sees it: named members change,
     /// `null` removes, all others stay. The record must be there. The refusals are those of
     /// [`Collection::update`](super::Collection::update).
-    pub async fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written> {
+    pub async fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>> {
         self.patch(key, patch, None).await
     }
 
@@ -78,7 +80,7 @@ impl<T> TransactionCollection<T> {
         key: impl KeyFields,
         patch: &Value,
         version: Version,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         self.patch(key, patch, Some(version)).await
     }
 
@@ -87,10 +89,10 @@ impl<T> TransactionCollection<T> {
         key: impl KeyFields,
         patch: &Value,
         version: Option<Version>,
-    ) -> Result<Written> {
+    ) -> Result<Written<T>> {
         let key = self.key_of(key)?;
         let updated = self.transaction.update(&self.declared, key, patch, version).await;
-        self.transaction.judged(updated)
+        self.transaction.judged(updated).map(Written::from)
     }
 
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
@@ -101,7 +103,7 @@ impl<T> TransactionCollection<T> {
     /// Adds to counters of a record at the commit, which must be there then. Reads of this
     /// transaction see it at once. What others add meanwhile is no conflict, and is not seen by
     /// this transaction once it has read the record.
-    pub fn increment(
+    pub async fn increment(
         &self,
         key: impl KeyFields,
         deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
@@ -144,32 +146,38 @@ impl<T: Serialize + 'static> TransactionCollection<T> {
         json.map(Cow::into_owned).map_err(|error| in_indexes(error, &self.declared))
     }
 
-    /// Creates a record without reading anything.
-    pub fn insert(&self, record: &T) -> Result<Document> {
+    /// Creates a record. One whose key is taken is refused here and now, with
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists), so that the closure can do something else; a
+    /// unique value that is taken is refused by the commit, unless the closure looks with
+    /// [`get_by`](Self::get_by). One read, and none where the key is generated.
+    pub async fn insert(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record)?;
-        self.transaction.judged(self.transaction.insert(&self.declared, record))
+        let inserted = self.transaction.insert(&self.declared, record).await;
+        self.transaction.judged(inserted).map(Written::from)
     }
 
     /// Creates a record, or replaces the one with its key.
-    pub async fn upsert(&self, record: &T) -> Result<Written> {
+    pub async fn upsert(&self, record: &T) -> Result<Written<T>> {
         let value = &self.json_of(record)?;
         let whole = Whole { value, origin: self.origin };
-        self.transaction.judged(self.transaction.upsert(&self.declared, whole).await)
+        let written = self.transaction.upsert(&self.declared, whole).await;
+        self.transaction.judged(written).map(Written::from)
     }
 
     /// Replaces the record with its key, which must be there.
-    pub async fn replace(&self, record: &T) -> Result<Written> {
+    pub async fn replace(&self, record: &T) -> Result<Written<T>> {
         self.put(record, None).await
     }
 
     /// Replaces the record with its key if it is in this version.
-    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written> {
+    pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>> {
         self.put(record, Some(version)).await
     }
 
-    async fn put(&self, record: &T, version: Option<Version>) -> Result<Written> {
+    async fn put(&self, record: &T, version: Option<Version>) -> Result<Written<T>> {
         let value = &self.json_of(record)?;
         let whole = Whole { value, origin: self.origin };
-        self.transaction.judged(self.transaction.replace(&self.declared, whole, version).await)
+        let written = self.transaction.replace(&self.declared, whole, version).await;
+        self.transaction.judged(written).map(Written::from)
     }
 }

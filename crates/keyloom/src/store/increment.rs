@@ -1,14 +1,12 @@
 //! Adding to counters.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::Store;
 use super::collection::Collection;
 use super::fields::KeyFields;
-use crate::error::Result;
-use crate::write::{self, Added, Increment, Request, Transaction, once};
+use crate::error::{Error, ErrorKind, Result};
+use crate::write::{self, Added, Counters, Increment, Request, Transaction, once};
 
 impl Increment {
     /// Nothing yet, to the counters of the record that the fields of its key name.
@@ -38,11 +36,11 @@ impl<T> Collection<T> {
         &self,
         key: impl KeyFields,
         deltas: impl IntoIterator<Item = (impl Into<String>, i64)>,
-    ) -> Result<BTreeMap<String, i64>> {
+    ) -> Result<Counters> {
         let deltas = owned(deltas);
         let asked = Increment { deltas, ..Increment::of(&self.name, key) };
-        let counters = self.add(vec![asked]).await?;
-        Ok(counters.into_iter().next().unwrap_or_default())
+        let counters = self.add(vec![asked]).await?.pop();
+        counters.ok_or_else(|| Error::new(ErrorKind::Internal, "an addition has no answer"))
     }
 
     /// As [`increment`](Self::increment), of several records at once, all or nothing, in one
@@ -52,7 +50,7 @@ impl<T> Collection<T> {
         records: impl IntoIterator<
             Item = (impl KeyFields, impl IntoIterator<Item = (impl Into<String>, i64)>),
         >,
-    ) -> Result<Vec<BTreeMap<String, i64>>> {
+    ) -> Result<Vec<Counters>> {
         let asked: Vec<Increment> = records
             .into_iter()
             .map(|(key, deltas)| Increment {
@@ -63,7 +61,7 @@ impl<T> Collection<T> {
         self.add(asked).await
     }
 
-    async fn add(&self, asked: Vec<Increment>) -> Result<Vec<BTreeMap<String, i64>>> {
+    async fn add(&self, asked: Vec<Increment>) -> Result<Vec<Counters>> {
         let payload = || asked.iter().map(|asked| json!([asked.key, asked.deltas])).collect();
         let added = once!(&self.session, self.request("increment", payload), |session| async {
             write::increment(&session, &asked).await.map(|counters| Added(Some(counters)))
@@ -81,7 +79,7 @@ impl Store {
     pub async fn increment_many(
         &self,
         increments: impl IntoIterator<Item = Increment>,
-    ) -> Result<Vec<BTreeMap<String, i64>>> {
+    ) -> Result<Vec<Counters>> {
         let asked: Vec<Increment> = increments.into_iter().collect();
         let request = Request::new("increment", "", Value::Null);
         let added: Result<Added> = once!(self.session(), request, |session| async {
@@ -93,7 +91,10 @@ impl Store {
 
 impl Transaction {
     /// Adds to counters of records of any collections at the commit.
-    pub fn increment_many(&self, increments: impl IntoIterator<Item = Increment>) -> Result<()> {
+    pub async fn increment_many(
+        &self,
+        increments: impl IntoIterator<Item = Increment>,
+    ) -> Result<()> {
         increments.into_iter().try_for_each(|Increment { collection, key, deltas }| {
             let declared = self.declared(&collection)?;
             let key = super::collection::key_of(self.session(), &declared, &key)?;

@@ -49,7 +49,7 @@ impl<T: DeserializeOwned> Collection<T> {
         for DueItem { record, due_at, values, lease } in items {
             match Stored::read(&record) {
                 Ok(record) => read.push(DueItem { record, due_at, values, lease }),
-                Err(error) => problems.push(query::unreadable(record.key().as_bytes(), error)),
+                Err(error) => problems.push(query::unreadable(record.key.bytes(), error)),
             }
         }
         Ok(Leased { items: read, problems })

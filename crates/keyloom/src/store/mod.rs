@@ -29,6 +29,7 @@ mod stats;
 mod stored;
 mod under_way;
 mod watch;
+mod written;
 
 pub use backup::Backup;
 pub use branches::{Branch, BranchOptions, Branches};
@@ -49,6 +50,7 @@ pub use restore::Restorer;
 pub use stats::{Amount, CollectionStats, IndexStats, StatsOptions, StoreStats};
 pub use stored::Stored;
 pub use watch::{Watch, WatchOptions};
+pub use written::Written;
 
 use std::any::TypeId;
 use std::collections::HashMap;

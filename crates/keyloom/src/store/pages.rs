@@ -15,7 +15,7 @@ use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::{Error, Result};
 use crate::query::{Cursor, HistoryEntry, IntoCursor, Near, Nearby, Page, Query};
-use crate::record::Document;
+use crate::record::{Document, Key};
 
 type Reading<R> = Pin<Box<dyn Future<Output = Result<Page<R>>> + Send>>;
 
@@ -239,7 +239,7 @@ impl<T: 'static> Collection<T> {
     }
 
     /// As [`keys`](Self::keys), all pages from the query's on.
-    pub fn key_pages(&self, query: &Query) -> Pages<String> {
+    pub fn key_pages(&self, query: &Query) -> Pages<Key> {
         let (of, query) = (self.clone(), query.clone());
         Pages::new(query.cursor.clone(), move |cursor| {
             let (of, query) = (of.clone(), query.clone().from_cursor(cursor));

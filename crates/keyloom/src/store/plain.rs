@@ -162,7 +162,7 @@ impl Plain {
                     let record = record_at(&collection, &address.key, value)?;
                     let whole = Whole { value: &record, origin: Origin::Json };
                     let written = write::upsert(&self.session, &collection.name, whole).await?;
-                    return Ok(written.version());
+                    return Ok(written.document.version);
                 }
                 Kind::Free => {
                     let version = Version::first();
@@ -187,11 +187,11 @@ impl Plain {
         Err(restless(address))
     }
 
-    /// Deletes what is at a key; `false` when nothing was there.
+    /// Deletes what is at a key. Gives the version that it had, or `None` when nothing was there.
     ///
     /// At the key of a record it deletes the record with all its entries. The keys of index
     /// entries are refused. Keys that verify reports as unknown can be deleted.
-    pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+    pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<Option<Version>> {
         let address = self.address(key.as_ref());
         once!(&self.session, self.request("delete", &[&address.key]), |session| {
             let plain = Plain { session, area: self.area.clone() };
@@ -200,22 +200,24 @@ impl Plain {
         })
     }
 
-    async fn delete_once(&self, address: &Address) -> Result<bool> {
+    async fn delete_once(&self, address: &Address) -> Result<Option<Version>> {
         for _ in 0..ATTEMPTS {
             let loaded = self.catalogued().await?;
             match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
                     let key = |_: &Collection| Ok(address.key.clone());
-                    let deleted = index::delete(&self.session, &collection.name, key, None).await?;
-                    return Ok(deleted.is_some());
+                    return index::delete(&self.session, &collection.name, key, None).await;
                 }
                 Kind::Entry(collection, index) => {
                     return Err(follows_records(address, &collection, &index));
                 }
                 Kind::Stray(_) | Kind::Free => {}
             }
-            let there = self.session.engine.get_one(&self.session.space, address).await?.is_some();
-            if !there || self.commit(&loaded, address.clone(), Effect::Delete, &there).await? {
+            let cell = self.session.engine.get_one(&self.session.space, address).await?;
+            let there = cell.map(|cell| Version::from_stamp(cell.stamp));
+            if there.is_none()
+                || self.commit(&loaded, address.clone(), Effect::Delete, &there).await?
+            {
                 return Ok(there);
             }
         }

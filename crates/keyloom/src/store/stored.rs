@@ -5,13 +5,13 @@ use std::ops::Deref;
 use serde::de::DeserializeOwned;
 
 use crate::error::Result;
-use crate::record::{Document, Version};
+use crate::record::{Document, Key, Version};
 
 /// A record that was read. It derefs to the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored<T> {
     /// The record's key.
-    pub key: String,
+    pub key: Key,
     /// The version, to guard a later write.
     pub version: Version,
     /// The record.
@@ -20,11 +20,7 @@ pub struct Stored<T> {
 
 impl<T: DeserializeOwned> Stored<T> {
     pub(crate) fn read(document: &Document) -> Result<Self> {
-        Ok(Stored {
-            value: document.read()?,
-            key: document.key().to_owned(),
-            version: document.version(),
-        })
+        Ok(Stored { value: document.read()?, key: document.key.clone(), version: document.version })
     }
 }
 

@@ -13,7 +13,7 @@ use super::record::Record;
 use crate::blocking::Runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{IntoCursor, Page, Query};
-use crate::record::Document;
+use crate::record::{Document, Key};
 use crate::store::{Collection, Stored};
 
 type Boxed<A> = Pin<Box<dyn Future<Output = Result<A>> + Send>>;
@@ -156,9 +156,9 @@ impl<T: Record> Reads<T> for Documents {
 }
 
 impl<T: Record> Reads<T> for Keys {
-    type Item = String;
+    type Item = Key;
 
-    async fn read(of: Collection<T>, query: Query) -> Result<Page<String>> {
+    async fn read(of: Collection<T>, query: Query) -> Result<Page<Key>> {
         of.keys(&query).await
     }
 }

@@ -10,7 +10,7 @@ use super::record::Record;
 use super::select::{Ordered, Prefixed, Selects, Timelike};
 use crate::key::Span;
 use crate::query::{Order, Query};
-use crate::record::Document;
+use crate::record::{Document, Key};
 use crate::schema::Test;
 use crate::store::{Collection, Stored};
 
@@ -164,7 +164,7 @@ impl<T: Record, P> Asked<T, P> {
     }
 
     /// As [`pages`](Self::pages), of keys. The records are not read.
-    pub fn key_pages(&self, records: usize) -> Pages<String> {
+    pub fn key_pages(&self, records: usize) -> Pages<Key> {
         self.all(records, Collection::key_pages)
     }
 

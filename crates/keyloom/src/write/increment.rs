@@ -1,6 +1,7 @@
 //! Adds to counters: one batch, without a read, that conflicts with nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::operations::{commit_counting, key_of_values, read};
 use crate::counted::{Fetched, fetch_one};
 use crate::engine::{Address, Integers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::shown_counters;
+use crate::record::{Key, shown_counters};
 use crate::schema::Loaded;
 use crate::session::Session;
 
@@ -28,9 +29,33 @@ pub struct Increment {
     pub(crate) deltas: Vec<(String, i64)>,
 }
 
+/// All counters of a record right after an addition. It derefs to them, by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// The record's key.
+    pub key: Key,
+    /// The counters, each by its name.
+    pub values: BTreeMap<String, i64>,
+}
+
+impl Counters {
+    fn of(addend: &Addend, counted: Option<&Integers>) -> Self {
+        let values = shown_counters(&addend.collection.counters, counted);
+        Counters { key: Key::new(addend.key.clone()), values }
+    }
+}
+
+impl Deref for Counters {
+    type Target = BTreeMap<String, i64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.values
+    }
+}
+
 /// Adds to the counters of records, all or nothing. Gives, in the order of what was asked, all
 /// counters of each record right after.
-pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<Vec<Integers>> {
+pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<Vec<Counters>> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -42,10 +67,7 @@ pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<
         let work = Work { counting: &counting, ..Work::of(&[]) };
         match commit_counting(session, &loaded, work).await? {
             Ok(sums) => {
-                let shown = |place: usize| {
-                    let counters = &counting.addends[place].collection.counters;
-                    shown_counters(counters, sums.get(place))
-                };
+                let shown = |place: usize| Counters::of(&counting.addends[place], sums.get(place));
                 return Ok(places.into_iter().map(shown).collect());
             }
             Err(Refused::StaleSchema) => drop(session.reload().await?),
@@ -67,14 +89,13 @@ struct Gathered {
 }
 
 /// All counters of each record, as they are now.
-pub(crate) async fn counters(session: &Session, asked: &[Increment]) -> Result<Vec<Integers>> {
+pub(crate) async fn counters(session: &Session, asked: &[Increment]) -> Result<Vec<Counters>> {
     let loaded = session.loaded().await?;
     let Gathered { addends, places } = gather(session, &loaded, asked)?;
     let mut all = Vec::new();
-    for Addend { collection, key, .. } in &addends {
-        let Fetched { counted, .. } = fetch_one(session, collection, key).await?;
-        let values = counted.as_ref().map(|counted| &counted.values);
-        all.push(shown_counters(&collection.counters, values));
+    for addend in &addends {
+        let Fetched { counted, .. } = fetch_one(session, &addend.collection, &addend.key).await?;
+        all.push(Counters::of(addend, counted.as_ref().map(|counted| &counted.values)));
     }
     Ok(places.into_iter().map(|place| all[place].clone()).collect())
 }

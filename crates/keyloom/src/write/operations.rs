@@ -35,7 +35,7 @@ const CODE_DRAWS: u32 = 16;
 /// be counted once only, and a builder counts many records at once.
 const RECOUNTS: u32 = 16;
 
-/// What became of a record that was to be written.
+/// What a write did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It was not there before.
@@ -48,20 +48,12 @@ pub enum Effect {
     Ignored,
 }
 
-/// The answer to a write that may meet a record.
+/// The answer to a write of a record, before it is told to anybody: the record as it is now, and
+/// what the write did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The record as it is now.
-    pub document: Document,
-    /// What the write did.
-    pub effect: Effect,
-}
-
-impl Written {
-    /// The version of the record as it is now.
-    pub fn version(&self) -> Version {
-        self.document.version()
-    }
+pub(crate) struct WrittenDocument {
+    pub(crate) document: Document,
+    pub(crate) effect: Effect,
 }
 
 /// A record as it was read from the store.
@@ -257,7 +249,7 @@ pub(crate) async fn insert(
     session: &Session,
     name: &str,
     mut value: Cow<'_, Value>,
-) -> Result<Document> {
+) -> Result<WrittenDocument> {
     let mut drawn = 0;
     let mut codes = Vec::new();
     loop {
@@ -268,7 +260,7 @@ pub(crate) async fn insert(
         let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
         value = change.after.map(|after| after.value).unwrap_or_default();
         match refused {
-            None => return Ok(document),
+            None => return Ok(WrittenDocument { document, effect: Effect::Created }),
             Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(value.to_mut(), &codes);
@@ -321,7 +313,11 @@ pub(super) fn creation<'v>(
 }
 
 /// Creates a record or replaces the one with its key.
-pub(crate) async fn upsert(session: &Session, name: &str, record: Whole<'_>) -> Result<Written> {
+pub(crate) async fn upsert(
+    session: &Session,
+    name: &str,
+    record: Whole<'_>,
+) -> Result<WrittenDocument> {
     write_over(session, name, record, |_, _, _| Ok(())).await
 }
 
@@ -331,7 +327,7 @@ pub(crate) async fn replace(
     name: &str,
     record: Whole<'_>,
     expected: Option<Version>,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     write_over(session, name, record, |collection, key, current| {
         expect(collection, key, current, expected)
     })
@@ -343,7 +339,7 @@ async fn write_over(
     name: &str,
     record: Whole<'_>,
     allow: impl Fn(&Collection, &Bytes, Option<&Current>) -> Result<()>,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let mut attempts = Attempts::new(session, Retry::eager());
     let mut drawn = 0;
     loop {
@@ -434,8 +430,8 @@ impl Origin {
 
 /// What writing a record over what is there comes to.
 pub(crate) enum Overwrite<'v> {
-    Keep(Written),
-    Write(Box<Change<'v>>, Written),
+    Keep(WrittenDocument),
+    Write(Box<Change<'v>>, WrittenDocument),
 }
 
 /// Decides what writing `value` over `current` comes to. The value is checked already.
@@ -452,7 +448,7 @@ pub(crate) fn overwrite<'v>(
         Some(current) => {
             let keep = |effect| {
                 let document = current.document(collection, &key);
-                Ok(Overwrite::Keep(Written { document, effect }))
+                Ok(Overwrite::Keep(WrittenDocument { document, effect }))
             };
             if text == current.text {
                 return keep(Effect::Unchanged);
@@ -466,7 +462,7 @@ pub(crate) fn overwrite<'v>(
     };
     let after = After { counted, ..After::with_text(collection, version, value, text)? };
     let document = after.document(collection, &key);
-    let written = Written { document, effect };
+    let written = WrittenDocument { document, effect };
     let collection = collection.clone();
     let change = Change { collection, key, before, after: Some(after) };
     Ok(Overwrite::Write(Box::new(change), written))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::operations::{Written, expect, not_found};
+use super::operations::{WrittenDocument, expect, not_found};
 use super::transaction::Transaction;
 use super::update::{checked, patched, refuse_another_key, telling};
 use crate::error::Result;
@@ -20,7 +20,7 @@ impl Transaction {
         key: Bytes,
         patch: &Value,
         expected: Option<Version>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenDocument> {
         let Some(current) = self.current(collection, &key).await? else {
             return Err(not_found(&collection.name, &key));
         };

@@ -10,8 +10,8 @@ use super::assemble::{Before, Change, Refused, Work};
 use super::attempts::{Attempts, contention};
 use super::beside::{Counting, Moved};
 use super::operations::{
-    Current, Overwrite, Written, commit, complete, conflict, creation, may_draw_again, not_found,
-    overwrite, read, record_key,
+    Current, Overwrite, WrittenDocument, commit, complete, conflict, creation, may_draw_again,
+    not_found, overwrite, read, record_key,
 };
 use super::retry::Retry;
 use crate::counted::Counted;
@@ -35,7 +35,7 @@ pub(crate) async fn update(
     key: impl Fn(&Collection) -> Result<Bytes>,
     patch: &Value,
     version: Version,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let change = |collection: &Collection, current: &Current| {
         if current.version == version {
             return patched(collection, current, patch).map(Some);
@@ -62,7 +62,7 @@ pub(crate) async fn update_with_retry(
     key: impl Fn(&Collection) -> Result<Bytes>,
     patch: &Value,
     retry: Retry,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let change =
         |collection: &Collection, current: &Current| patched(collection, current, patch).map(Some);
     revise(session, name, key, retry, change).await
@@ -83,7 +83,7 @@ pub(crate) async fn revise(
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let mut attempts = Attempts::new(session, retry);
     loop {
         let loaded = session.loaded().await?;
@@ -110,8 +110,8 @@ pub(crate) async fn revise(
 }
 
 /// The answer for a record that a function left as it is.
-fn kept(collection: &Collection, key: &Bytes, current: &Current) -> Written {
-    Written { document: current.document(collection, key), effect: Effect::Unchanged }
+fn kept(collection: &Collection, key: &Bytes, current: &Current) -> WrittenDocument {
+    WrittenDocument { document: current.document(collection, key), effect: Effect::Unchanged }
 }
 
 /// What a change made of a record: a whole record again, whose counters it left alone.
@@ -136,7 +136,7 @@ pub(crate) async fn upsert_with(
     record: &Value,
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let (mut ended, mut drawn) = (0, 0);
     loop {
         let loaded = session.loaded().await?;
@@ -145,7 +145,7 @@ pub(crate) async fn upsert_with(
         let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
         match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
-            None => return Ok(Written { document, effect: Effect::Created }),
+            None => return Ok(WrittenDocument { document, effect: Effect::Created }),
             Some(Refused::StaleSchema) => drop(session.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
@@ -178,7 +178,7 @@ pub(crate) async fn rename(
     key: impl Fn(&Collection) -> Result<Bytes>,
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
-) -> Result<Written> {
+) -> Result<WrittenDocument> {
     let mut attempts = Attempts::new(session, retry);
     loop {
         let loaded = session.loaded().await?;
@@ -200,7 +200,7 @@ pub(crate) async fn rename(
                 // A declared transition forbids the change: the record stays where it is.
                 Overwrite::Keep(written) => {
                     let document = current.document(collection, &old_key);
-                    return Ok(Written { document, ..written });
+                    return Ok(WrittenDocument { document, ..written });
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
@@ -224,8 +224,8 @@ async fn move_with_counters(
     loaded: &Loaded,
     mut changes: [Change<'_>; 2],
     mut counted: Option<Counted>,
-    mut written: Written,
-) -> Result<(Option<Refused>, Written)> {
+    mut written: WrittenDocument,
+) -> Result<(Option<Refused>, WrittenDocument)> {
     for _ in 0..COUNTED_ATTEMPTS {
         let [_, Change { after, .. }] = &mut changes;
         if let Some(after) = after {

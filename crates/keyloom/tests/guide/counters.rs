@@ -55,9 +55,9 @@ async fn the_whole_page() -> Result<()> {
     store
         .transaction(async |tx| {
             let flows = tx.documents("flow")?;
-            flows.insert(&json!({ "flow": "report", "owner": "ana" }))?;
-            flows.increment("report", [("stats.running", 1)])?;
-            flows.increment("mail", [("stats.running", -1)])
+            flows.insert(&json!({ "flow": "report", "owner": "ana" })).await?;
+            flows.increment("report", [("stats.running", 1)]).await?;
+            flows.increment("mail", [("stats.running", -1)]).await
         })
         .await?;
     assert_eq!(flows.get("mail").await?.expect("it is there").value["stats"]["running"], 1);

@@ -18,8 +18,8 @@ async fn the_whole_page() -> Result<()> {
     let made = approvals
         .insert(&json!({ "requester_id": "ana", "approver_id": "ben", "status": "pending" }))
         .await?;
-    println!("{} in version {}", made.key(), made.version());
-    let record = made.json()?;
+    println!("{} in version {}", made.key, made.version);
+    let record = made.value()?;
 
     let id = record["id"].as_str().unwrap();
     let code = record["code"].as_str().unwrap();
@@ -39,7 +39,7 @@ async fn the_whole_page() -> Result<()> {
     changed["status"] = json!("approved");
     let written = approvals.replace_if(&changed, by_id.version).await?;
     assert_eq!(written.effect, Effect::Replaced);
-    assert_eq!(written.version().revision(), 2);
+    assert_eq!(written.version.revision(), 2);
 
     // The version is out of date now.
     let error = approvals.replace_if(&changed, by_id.version).await.unwrap_err();

@@ -32,7 +32,7 @@ async fn the_whole_page() -> Result<()> {
     assert_eq!(change.after, Some(json!("welcome")));
 
     let text = |found: Option<Stored<Value>>| found.map(|page| page["text"].clone());
-    let hello = pages.get_version("home", first.version()).await?;
+    let hello = pages.get_version("home", first.version).await?;
     assert_eq!(text(hello), Some(json!("hello")));
 
     let deleted_at = page.records[0].at_ms;

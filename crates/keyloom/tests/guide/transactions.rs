@@ -32,13 +32,29 @@ async fn the_whole_page() -> Result<()> {
             accounts.replace(&from).await?;
             accounts.replace(&to).await?;
             let transfer = json!({ "from": "ana", "to": "ben", "amount": 30 });
-            let made = tx.documents("transfer")?.insert(&transfer)?;
-            Ok(made.key().to_owned())
+            let made = tx.documents("transfer")?.insert(&transfer).await?;
+            Ok(made.key.to_string())
         })
         .await?;
     assert!(id.starts_with("transfer:"));
     assert_eq!(accounts.get("ana").await?.unwrap()["balance"], 20);
     assert_eq!(accounts.get("ben").await?.unwrap()["balance"], 80);
+
+    let ben = json!({ "name": "ben", "balance": 5 });
+    let (account, is_new) = store
+        .transaction(async |tx: Transaction| {
+            let accounts = tx.documents("account")?;
+            match accounts.insert(&ben).await {
+                Ok(made) => Ok((made.value()?, true)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    let there = accounts.get("ben").await?.ok_or(error)?;
+                    Ok((there.into_value(), false))
+                }
+                Err(error) => Err(error),
+            }
+        })
+        .await?;
+    assert!(!is_new && account["balance"] == 80);
 
     let ben = accounts.get("ben").await?.expect("he was inserted");
     let refused: Result<_> = store
@@ -65,7 +81,7 @@ async fn the_whole_page() -> Result<()> {
                 return Ok(holder.value["name"].clone());
             }
             let account = json!({ "name": "ana2", "email": "ana@example.org" });
-            accounts.insert(&account)?;
+            accounts.insert(&account).await?;
             Ok::<_, Error>(account["name"].clone())
         })
         .await?;

@@ -52,7 +52,7 @@ async fn what_is_written_and_read() -> keyloom::Result<()> {
         status: Status::Pending,
         note: None,
     };
-    let stored: Approval = approvals.insert(&approval).await?.read()?;
+    let stored = approvals.insert(&approval).await?.value()?;
     let code = stored.code.expect("it was drawn");
 
     // By key, by a unique value.

@@ -14,13 +14,13 @@ async fn the_whole_page() -> Result<()> {
 
     let read = runs.get(("f", "r1")).await?.expect("it was inserted");
     let written = runs.update(("f", "r1"), &json!({ "status": "done" }), read.version).await?;
-    assert_eq!(written.version().revision(), 2);
+    assert_eq!(written.version.revision(), 2);
 
     let late = runs.update(("f", "r1"), &json!({ "note": "too late" }), read.version).await;
     let error = late.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::VersionConflict);
     let now = error.current().expect("the record as it is now");
-    assert_eq!(now.version(), written.version());
+    assert_eq!(now.version, written.version);
 
     let patch = json!({ "stats": { "failed": 1 }, "emittedEvents": { "order.created": 1700000000000_u64 } });
     runs.update_with_retry(("f", "r1"), &patch).await?;

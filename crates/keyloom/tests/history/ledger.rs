@@ -47,7 +47,7 @@ impl Ledger {
     }
 
     pub fn write(&mut self, document: &Document, at: u64, by: Option<&str>) {
-        let key = document.key().to_owned();
+        let key = document.key.to_string();
         let is_new = !self.present.contains_key(&key);
         let place = *self.present.entry(key.clone()).or_insert(self.incarnations.len());
         if is_new {
@@ -71,7 +71,7 @@ impl Ledger {
 
     pub fn rename(&mut self, from: &str, document: &Document, at: u64, by: Option<&str>) {
         let incarnation = self.present.remove(from).unwrap();
-        self.present.insert(document.key().to_owned(), incarnation);
+        self.present.insert(document.key.to_string(), incarnation);
         let fact = fact(document, at, by, HistoryKind::Renamed, Some(from.to_owned()));
         self.add(incarnation, fact);
         self.leave(from, incarnation);
@@ -148,11 +148,11 @@ fn fact(
     from: Option<String>,
 ) -> Fact {
     Fact {
-        version: document.version(),
+        version: document.version,
         at,
         by: by.map(str::to_owned),
         kind,
-        key: document.key().to_owned(),
+        key: document.key.to_string(),
         from,
         record: Some(document.json().unwrap()),
     }

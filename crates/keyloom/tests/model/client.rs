@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keyloom::{Collection, Document, Error, ErrorKind, Fate, Store, Stored, Version};
+use keyloom::{Collection, Document, Error, ErrorKind, Fate, Store, Stored, Version, Written};
 use serde_json::Value;
 
 use super::claims::{Claim, Claims, Holder, Move};
@@ -59,15 +59,22 @@ pub struct Known {
 }
 
 impl Known {
+    pub fn of_written(written: Written<Value>) -> Self {
+        Known::of(&written.into_document())
+    }
+
     pub fn of(document: &Document) -> Self {
         let value = document.json().unwrap();
-        Known { key: document.key().to_owned(), version: document.version(), value }
+        Known { key: document.key.to_string(), version: document.version, value }
     }
 
     /// Panics unless this is what was read.
     pub fn check(&self, stored: &Stored<Value>) {
-        let read =
-            Known { key: stored.key.clone(), version: stored.version, value: stored.value.clone() };
+        let read = Known {
+            key: stored.key.to_string(),
+            version: stored.version,
+            value: stored.value.clone(),
+        };
         assert_eq!(read, *self, "a record is not as it was written");
     }
 }

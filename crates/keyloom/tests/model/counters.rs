@@ -382,9 +382,9 @@ impl Client {
             let tallies = transaction.documents(TALLY)?;
             for step in &steps {
                 match step {
-                    0 => tallies.increment(key, deltas.iter().copied())?,
+                    0 => tallies.increment(key, deltas.iter().copied()).await?,
                     1 => tallies.delete(key).await.map(drop)?,
-                    2 => tallies.insert(&new).map(drop)?,
+                    2 => tallies.insert(&new).await.map(drop)?,
                     _ => tallies.get(key).await.map(drop)?,
                 }
             }

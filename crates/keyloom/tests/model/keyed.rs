@@ -3,9 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use keyloom::{
-    Collection, Document, Error, ErrorKind, Result, Store, Transaction, Version, Written,
-};
+use keyloom::{Collection, Error, ErrorKind, Result, Store, Transaction, Version, Written};
 use serde_json::{Value, json};
 
 use super::client::{Client, retried};
@@ -75,7 +73,7 @@ impl Client {
                 Ok(())
             })
         };
-        answered(sent).await.document.json().unwrap()["count"].clone()
+        answered(sent).await.value().unwrap()["count"].clone()
     }
 
     async fn count_both(&self, key: &str) -> Value {
@@ -144,19 +142,19 @@ impl Sender {
         Ok(answer)
     }
 
-    pub async fn insert(&self, record: &Value) -> Result<Document> {
+    pub async fn insert(&self, record: &Value) -> Result<Written<Value>> {
         self.send(|| self.documents.insert(record)).await
     }
 
-    pub async fn upsert(&self, record: &Value) -> Result<Written> {
+    pub async fn upsert(&self, record: &Value) -> Result<Written<Value>> {
         self.send(|| self.documents.upsert(record)).await
     }
 
-    pub async fn replace(&self, record: &Value) -> Result<Written> {
+    pub async fn replace(&self, record: &Value) -> Result<Written<Value>> {
         self.send(|| self.documents.replace(record)).await
     }
 
-    pub async fn replace_if(&self, record: &Value, version: Version) -> Result<Written> {
+    pub async fn replace_if(&self, record: &Value, version: Version) -> Result<Written<Value>> {
         self.send(|| self.documents.replace_if(record, version)).await
     }
 

@@ -57,7 +57,7 @@ impl Client {
             last_m = *said_m;
             if let Some(slot) = self.slot_of(collection, &record.key, &record.value) {
                 self.slots[collection][slot].known.as_ref().unwrap().check(record);
-                let at = missing.iter().position(|(key, _)| *key == record.key);
+                let at = missing.iter().position(|(key, _)| record.key == *key);
                 missing.remove(at.unwrap_or_else(|| panic!("{record:?} does not belong here")));
             }
         }

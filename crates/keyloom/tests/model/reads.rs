@@ -4,7 +4,7 @@
 //! exactly, in content and in order, whatever the other clients do meanwhile. What is said about
 //! the others' records must at least answer the question.
 
-use keyloom::{Page, Query, Stored};
+use keyloom::{Key, Page, Query, Stored};
 use serde_json::Value;
 
 use super::client::{Client, Known, retried};
@@ -141,7 +141,7 @@ impl Client {
         let keys = |records: &mut dyn Iterator<Item = &Stored<Value>>| -> Vec<String> {
             let mine = records
                 .filter(|record| self.slot_of(collection, &record.key, &record.value).is_some());
-            mine.map(|record| record.key.clone()).collect()
+            mine.map(|record| record.key.to_string()).collect()
         };
         let there = keys(&mut walked[..walked.len() - 1].iter().flatten());
         let back = keys(&mut shown.iter());
@@ -200,7 +200,7 @@ impl Client {
                 Some(_) => {
                     let at = missing
                         .iter()
-                        .position(|(place, known)| known.key == record.key && fits(&place));
+                        .position(|(place, known)| record.key == known.key && fits(&place));
                     at.map(|at| {
                         let (place, known) = missing.remove(at);
                         known.check(record);
@@ -294,7 +294,7 @@ impl Client {
             .iter()
             .map(|(_, known)| known.key.as_str())
             .collect();
-        let mut found: Vec<&str> = page.records.iter().map(String::as_str).collect();
+        let mut found: Vec<&str> = page.records.iter().map(Key::as_str).collect();
         if self.world.clients > 1 && !question.is_own() {
             found.retain(|key| wanted.contains(key));
         }

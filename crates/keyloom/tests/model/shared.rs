@@ -156,7 +156,7 @@ impl Client {
         let attempt = move |transaction: Transaction| async move {
             let shared = transaction.documents(SHARED)?;
             let ((n, role), (_, other)) = (RIVALS[place], RIVALS[1 - place]);
-            if shared.delete(n).await? {
+            if shared.delete(n).await?.is_some() {
                 return Ok(());
             }
             let is_free = shared.get_by("role", other).await?.is_none();

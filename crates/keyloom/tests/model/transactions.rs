@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyloom::{Effect, Error, ErrorKind, Fate, Result, Stored, Transaction, Version};
+use keyloom::{Effect, Error, ErrorKind, Fate, Result, Stored, Transaction, Version, Written};
 use serde_json::Value;
 
 use super::claims::Move;
@@ -298,23 +298,20 @@ impl Client {
     ) -> Result<()> {
         let documents = transaction.documents(&self.shape(spot.0).name)?;
         let key = self.key_values(spot.0, spot.1);
+        let left = |written: Written<Value>| {
+            let effect = written.effect;
+            (Some(written.into_document()), effect)
+        };
         let written = match write {
-            Write::Insert(record) => {
-                documents.insert(record).map(|document| (Some(document), Effect::Created))
-            }
-            Write::Upsert(record) => {
-                documents.upsert(record).await.map(|done| (Some(done.document), done.effect))
-            }
-            Write::Replace(record) => {
-                documents.replace(record).await.map(|done| (Some(done.document), done.effect))
-            }
+            Write::Insert(record) => documents.insert(record).await.map(left),
+            Write::Upsert(record) => documents.upsert(record).await.map(left),
+            Write::Replace(record) => documents.replace(record).await.map(left),
             Write::ReplaceIf(record, version) => {
-                let done = documents.replace_if(record, *version).await;
-                done.map(|done| (Some(done.document), done.effect))
+                documents.replace_if(record, *version).await.map(left)
             }
             Write::Delete | Write::DeleteIf(_) => documents.delete(key).await.map(|was_there| {
                 // The effect of a delete is told by whether there was something.
-                (None, if was_there { Effect::Replaced } else { Effect::Unchanged })
+                (None, if was_there.is_some() { Effect::Replaced } else { Effect::Unchanged })
             }),
         };
         if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {

@@ -202,11 +202,12 @@ impl Client {
     ) -> Result<Option<(Known, Effect)>, Error> {
         let key = self.key_values(collection, slot);
         let documents = self.maybe_keyed(collection);
-        let written = |written: Written| Some((Known::of(&written.document), written.effect));
+        let written = |written: Written<Value>| {
+            let effect = written.effect;
+            Some((Known::of_written(written), effect))
+        };
         Ok(match write {
-            Write::Insert(record) => {
-                Some((Known::of(&documents.insert(record).await?), Effect::Created))
-            }
+            Write::Insert(record) => written(documents.insert(record).await?),
             Write::Upsert(record) => written(documents.upsert(record).await?),
             Write::Replace(record) => written(documents.replace(record).await?),
             Write::ReplaceIf(record, version) => {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use keyloom::{
-    Counted, Document, Error, GroupPage, GroupTotal, HistoryEntry, Listing, Load, Nearby, OwnedKey,
-    Page, Result, Stored, TopGroups, Written,
+    Counted, Counters, Document, Error, GroupPage, GroupTotal, HistoryEntry, Key, Listing, Load,
+    Nearby, OwnedKey, Page, Result, Stored, TopGroups, Version, Written,
 };
 use serde_json::Value;
 
@@ -57,7 +57,19 @@ impl Told for Stored<Value> {
 
 impl Told for Document {
     fn told(&self) -> String {
-        format!("{}: {}", self.key(), self.json().unwrap())
+        format!("{}: {}", self.key, self.json().unwrap())
+    }
+}
+
+impl Told for Counters {
+    fn told(&self) -> String {
+        format!("{}: {:?}", self.key, self.values)
+    }
+}
+
+impl Told for Version {
+    fn told(&self) -> String {
+        format!("revision {}", self.revision())
     }
 }
 
@@ -68,9 +80,9 @@ impl Told for Load {
     }
 }
 
-impl Told for Written {
+impl Told for Written<Value> {
     fn told(&self) -> String {
-        format!("{:?} {}", self.effect, self.document.told())
+        format!("{:?} {}", self.effect, self.clone().into_document().told())
     }
 }
 
@@ -102,6 +114,12 @@ impl Told for Listing {
     fn told(&self) -> String {
         let keys: Vec<_> = self.entries.iter().map(|entry| (&entry.key, &entry.value)).collect();
         format!("{keys:?} {} {:?} {:?}", self.next.is_some(), self.stopped, self.problems)
+    }
+}
+
+impl Told for Key {
+    fn told(&self) -> String {
+        self.to_string()
     }
 }
 

@@ -8,8 +8,12 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 28] = [
+const REFUSED: [&str; 32] = [
     "Store::apply",
+    "Store::backup",
+    "Store::backup_to",
+    "Store::restore_from",
+    "Store::restorer",
     "Store::stored_schema",
     "Store::index_state",
     "Store::build",
@@ -40,7 +44,10 @@ const REFUSED: [&str; 28] = [
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 55] = [
+const HARMLESS: [&str; 62] = [
+    // Reached only through `Store::backup`, which is refused.
+    "Backup::info",
+    "Backup::next",
     // What is in the log is known to whoever could read it.
     "Changes::is_end",
     "Collection::acting_as",
@@ -74,6 +81,9 @@ const HARMLESS: [&str; 55] = [
     "RawList::prefix",
     "RawList::take",
     "RawList::values",
+    // Reached only through `Store::restorer`, which is refused.
+    "Restorer::finish",
+    "Restorer::write",
     "Store::acting_as",
     "Store::close",
     "Store::collection",
@@ -103,6 +113,10 @@ const HARMLESS: [&str; 55] = [
     "WatchOptions::from_now",
     "WatchOptions::from_position",
     "WatchOptions::key_prefix",
+    // What a write answered to whoever wrote it.
+    "Written::into_document",
+    "Written::text",
+    "Written::value",
 ];
 
 #[test]

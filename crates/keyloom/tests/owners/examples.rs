@@ -256,7 +256,7 @@ async fn plain_keys_are_those_that_a_user_may_see() {
     let ben = store.acting_as("ben").unwrap().plain();
     assert_eq!(ben.get("user:ana:notes:n1").await.unwrap(), None);
     assert_eq!(ben.get("index:slug:first").await.unwrap(), None);
-    assert!(!ben.delete("user:ana:notes:n1").await.unwrap());
+    assert_eq!(ben.delete("user:ana:notes:n1").await.unwrap(), None);
     for key in ["nobody's", "user:ana:nothing:n1"] {
         for error in
             [ben.get(key).await.err(), ben.put(key, "x").await.err(), ben.delete(key).await.err()]
@@ -318,6 +318,10 @@ async fn maintenance_is_refused() {
         ana.trim_log().await.err(),
         ana.watch(WatchOptions::from_now()).await.err(),
         ana.replay(&store).await.err(),
+        ana.backup().await.err(),
+        ana.backup_to(&mut Vec::new()).await.err(),
+        ana.restorer().await.err(),
+        ana.restore_from(&mut &b""[..]).await.err(),
         ana.replay_until(&store, Position::FIRST).await.err(),
         memory_store().await.replay(&ana).await.err(),
         ana.sweep(&SweepOptions::default()).await.err(),
@@ -363,7 +367,7 @@ async fn a_name_that_cannot_own_owns_nothing() {
     "#;
     store.apply(&Schema::from_toml(schema).unwrap()).await.unwrap();
     let docs = store.documents("doc").await.unwrap();
-    let id = docs.insert(&json!({})).await.unwrap().json().unwrap()["id"].clone();
+    let id = docs.insert(&json!({})).await.unwrap().value().unwrap()["id"].clone();
     let ana = docs.acting_as("ana").unwrap();
     assert!(ana.get(id.clone()).await.unwrap().is_none());
     assert_eq!(ana.insert(&json!({})).await.unwrap_err().kind(), ErrorKind::InvalidRecord);

@@ -422,9 +422,11 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
             Ok(match method {
                 "get" => of.get(key).await.told(),
                 "get_by" => of.get_by(index, values.clone()).await.told(),
-                "increment" => of.increment(key, [("hits", 3)])?.told(),
-                "increment_many" => transaction.increment_many([sent.increment(name)])?.told(),
-                "insert" => of.insert(&record)?.told(),
+                "increment" => of.increment(key, [("hits", 3)]).await?.told(),
+                "increment_many" => {
+                    transaction.increment_many([sent.increment(name)]).await?.told()
+                }
+                "insert" => of.insert(&record).await?.told(),
                 "upsert" => of.upsert(&record).await?.told(),
                 "replace" => of.replace(&record).await.told(),
                 "replace_if" => of.replace_if(&record, version()).await.told(),

@@ -27,7 +27,7 @@ async fn the_past_of_another_is_as_if_it_had_not_been() {
         }
         let page = ana.history("n1", 9, None).await.unwrap();
         assert_eq!(page.records.len(), if is_gone { 3 } else { 2 });
-        assert_eq!(ana.get_version("n1", note.version()).await.unwrap().unwrap()["slug"], "first");
+        assert_eq!(ana.get_version("n1", note.version).await.unwrap().unwrap()["slug"], "first");
         let cursor = ana.history("n1", 1, None).await.unwrap().next.unwrap().to_string();
         for cursor in [None, Some(&*cursor)] {
             let page = ben.history(("ana", "n1"), 9, cursor).await.unwrap();
@@ -37,7 +37,7 @@ async fn the_past_of_another_is_as_if_it_had_not_been() {
         assert_eq!(error.kind(), ErrorKind::InvalidCursor);
         for key in [vec!["n1"], vec!["ana", "n1"]] {
             let key: Vec<Value> = key.into_iter().map(Value::from).collect();
-            assert_eq!(ben.get_version(key.clone(), note.version()).await.unwrap(), None);
+            assert_eq!(ben.get_version(key.clone(), note.version).await.unwrap(), None);
             assert_eq!(ben.get_as_of(key, u64::MAX).await.unwrap(), None);
         }
     }
@@ -56,10 +56,10 @@ async fn a_record_that_changes_hands_takes_no_past_along() {
         }
     };
     let mut versions = Vec::new();
-    versions.push(ana.insert(&json!({ "noteId": "n1", "slug": "ana-1" })).await.unwrap().version());
-    versions.push(all.rename(("ana", "n1"), give("ben")).await.unwrap().version());
+    versions.push(ana.insert(&json!({ "noteId": "n1", "slug": "ana-1" })).await.unwrap().version);
+    versions.push(all.rename(("ana", "n1"), give("ben")).await.unwrap().version);
     let patch = json!({ "slug": "ben-1" });
-    versions.push(ben.update_with_retry("n1", &patch).await.unwrap().version());
+    versions.push(ben.update_with_retry("n1", &patch).await.unwrap().version);
     let told = |page: keyloom::Page<keyloom::HistoryEntry<Value>>| {
         format!("{:?} {:?}", page.records, page.problems)
     };
@@ -74,7 +74,7 @@ async fn a_record_that_changes_hands_takes_no_past_along() {
     assert_eq!(of_ben[1].kind, HistoryKind::Renamed);
     assert!(of_ben[1].changes.is_empty() && of_ben[1].renamed_from.is_none());
     assert_eq!(all.history(("ben", "n1"), 9, None).await.unwrap().records.len(), 3);
-    versions.push(all.rename(("ben", "n1"), give("ana")).await.unwrap().version());
+    versions.push(all.rename(("ben", "n1"), give("ana")).await.unwrap().version);
     // Back with the first: what the second did stays the second's.
     for take in [1, 9] {
         let (mut all, mut cursor) = (Vec::new(), None);
@@ -103,14 +103,16 @@ async fn equal_keys_of_two_users_never_meet() {
     for (user, slug) in [("ana", "a"), ("ben", "b"), ("ana", "a"), ("ben", "b")] {
         let notes = notes_of(&store, user).await.with_idempotency_key("k").unwrap();
         let note = notes.insert(&json!({ "noteId": "n1", "slug": slug })).await.unwrap();
-        assert_eq!(note.key(), format!("user:{user}:notes:n1"));
+        assert_eq!(note.key, format!("user:{user}:notes:n1"));
         let plain = store.acting_as(user).unwrap().plain().with_idempotency_key("p").unwrap();
         let text = json!({ "userId": user, "noteId": "n2" }).to_string();
         plain.put(format!("user:{user}:notes:n2"), text).await.unwrap();
         let acting = store.acting_as(user).unwrap();
         let once = acting.transaction_once("t", async |transaction: Transaction| {
             let note = json!({ "noteId": "n3" });
-            Ok::<_, keyloom::Error>(transaction.documents("note")?.insert(&note)?.key().to_owned())
+            Ok::<_, keyloom::Error>(
+                transaction.documents("note")?.insert(&note).await?.key.to_string(),
+            )
         });
         assert_eq!(once.await.unwrap(), format!("user:{user}:notes:n3"));
     }

@@ -53,7 +53,7 @@ pub async fn operate(store: &Store, clock: &TestClock, (what, id, value): Operat
             let anew = async |transaction: Transaction| {
                 let tasks = transaction.documents("task")?;
                 tasks.delete(record["id"].as_str().unwrap_or_default()).await?;
-                Ok::<_, Error>(tasks.insert(record)?.key().to_owned())
+                Ok::<_, Error>(tasks.insert(record).await?.key.to_string())
             };
             drop(store.transaction_once(&format!("t{value}"), anew).await);
         }
@@ -105,7 +105,7 @@ pub async fn each_once(store: &Store, clock: &TestClock) -> Version {
     clock.pass(10);
     // One makes way, one is swept.
     let keyed = tasks.with_idempotency_key("k").unwrap();
-    let version = keyed.insert(&task(4, 0, START + HOUR)).await.unwrap().version();
+    let version = keyed.insert(&task(4, 0, START + HOUR)).await.unwrap().version;
     store.sweep(&SweepOptions::default()).await.unwrap();
     for kind in ["expiry:task:", "history:version:", "history:left:", "idempotency:", "lease:"] {
         let range = Range::prefix(Area::own(), kind);
@@ -121,7 +121,7 @@ pub async fn each_once(store: &Store, clock: &TestClock) -> Version {
 pub async fn go_on(copy: &Store, met: Version) {
     let tasks = copy.documents("task").await.unwrap();
     let keyed = tasks.with_idempotency_key("k").unwrap();
-    assert_eq!(keyed.insert(&task(4, 0, START + HOUR)).await.unwrap().version(), met);
+    assert_eq!(keyed.insert(&task(4, 0, START + HOUR)).await.unwrap().version, met);
     let past = tasks.history("t0", 9, None).await.unwrap().records;
     assert_eq!(past[0].kind, HistoryKind::Expired);
     let revisions = tasks.history("t3", 9, None).await.unwrap().records;

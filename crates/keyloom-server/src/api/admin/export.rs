@@ -116,7 +116,7 @@ impl Going {
         let page = collection.documents(&query).await?;
         let mut lines: Vec<(String, Value)> = Vec::with_capacity(page.records.len());
         for document in &page.records {
-            lines.push((document.key().to_owned(), line(&collection, document).await?));
+            lines.push((document.key.to_string(), line(&collection, document).await?));
         }
         for problem in page.problems {
             // By its name, as an export that is resumed behind it needs it. What lies there may be
@@ -141,12 +141,12 @@ impl Going {
 
 /// One record, or why it cannot be read.
 async fn line(collection: &Collection<Value>, document: &Document) -> Result<Value, Problem> {
-    let key = collection.name_of(document.key()).await?;
+    let key = collection.name_of(&document.key).await?;
     Ok(match document.json() {
         Ok(record) if record.is_object() => json!({
             "collection": collection.name(),
             "key": key,
-            "version": document.version().to_string(),
+            "version": document.version.to_string(),
             "record": record,
         }),
         Ok(_) => json!({

@@ -25,7 +25,7 @@ fn change(change: LoggedChange) -> Value {
     match became {
         Became::Written(document) => {
             told["became"] = "written".into();
-            told["version"] = document.version().to_string().into();
+            told["version"] = document.version.to_string().into();
             match document.json() {
                 Ok(record) => told["record"] = record,
                 Err(error) => told["problem"] = error.to_string().into(),

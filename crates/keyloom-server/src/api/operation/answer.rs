@@ -1,6 +1,6 @@
 //! What an operation answers.
 
-use keyloom::{Document, Version};
+use keyloom::{Version, Written};
 use serde_json::{Map, Value, json};
 
 use super::Prepared;
@@ -38,12 +38,12 @@ impl Answered {
     pub(super) fn with_written(
         self,
         prepared: &Prepared,
-        document: &Document,
+        written: &Written<Value>,
     ) -> Result<Self, Problem> {
-        let stored_at = Some(document.key().to_owned());
-        let answered = Answered { stored_at, ..self.with_version(document.version()) };
+        let stored_at = Some(written.key.to_string());
+        let answered = Answered { stored_at, ..self.with_version(written.version) };
         match prepared.may_read {
-            true => Ok(answered.with_record(document.json()?)),
+            true => Ok(answered.with_record(written.value()?)),
             false => Ok(answered.without_body()),
         }
     }

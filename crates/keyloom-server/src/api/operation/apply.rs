@@ -23,14 +23,15 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
     let answered = |status| Answered::new(status, prepared, prepared.operation.key().unwrap_or(""));
     match &prepared.operation.action {
         Action::Insert { record } => {
-            let document = records.insert(record).map_err(|error| prepared.told(error))?;
-            let name = prepared.collection.name_of(document.key()).await?;
-            Answered::new(201, prepared, &name).with_written(prepared, &document)
+            let inserted = records.insert(record).await;
+            let written = inserted.map_err(|error| prepared.told(error))?;
+            let name = prepared.collection.name_of(&written.key).await?;
+            Answered::new(201, prepared, &name).with_written(prepared, &written)
         }
         Action::Put { record, only, .. } => {
-            let Written { document, effect } = put(prepared, &records, record, *only).await?;
-            let status = if effect == Effect::Created { 201 } else { 200 };
-            answered(status).with_written(prepared, &document)
+            let written = put(prepared, &records, record, *only).await?;
+            let status = if written.effect == Effect::Created { 201 } else { 200 };
+            answered(status).with_written(prepared, &written)
         }
         Action::Patch { patch, version, guard, .. } => {
             if !guard.is_empty() {
@@ -41,20 +42,20 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
                 None => records.update(key(), patch).await,
             };
             let written = written.map_err(|error| unmatched(prepared, error, *version))?;
-            answered(200).with_written(prepared, &written.document)
+            answered(200).with_written(prepared, &written)
         }
         Action::Delete { version, .. } => {
-            let is_deleted = match version {
-                Some(version) => records.delete_if(key(), *version).await.map(|()| true),
+            let deleted = match version {
+                Some(version) => records.delete_if(key(), *version).await.map(|()| Some(*version)),
                 None => records.delete(key()).await,
             };
-            match is_deleted.map_err(|error| unmatched(prepared, error, *version))? {
-                true => Ok(answered(204)),
-                false => Err(Problem::not_found("the collection has no such record")),
+            match deleted.map_err(|error| unmatched(prepared, error, *version))? {
+                Some(_) => Ok(answered(204)),
+                None => Err(Problem::not_found("the collection has no such record")),
             }
         }
         Action::Increment { add, .. } => {
-            let added = records.increment(key(), add.iter().cloned());
+            let added = records.increment(key(), add.iter().cloned()).await;
             added.map_err(|error| prepared.told(error))?;
             Ok(answered(200))
         }
@@ -79,7 +80,7 @@ async fn put(
     records: &TransactionCollection<Value>,
     record: &Value,
     only: PutOnly,
-) -> Result<Written, Problem> {
+) -> Result<Written<Value>, Problem> {
     let told = |error| prepared.told(error);
     match only {
         PutOnly::Always => Ok(records.upsert(record).await.map_err(told)?),

@@ -202,9 +202,9 @@ async fn found(addressed: &Addressed<'_>, document: Document) -> Result<Found, P
     let keys = collection.owned_keys(values.clone()).await?.unwrap_or_default();
     let families = declared::counter_families(declared).into_iter().map(str::to_owned);
     Ok(Found {
-        stored_at: document.key().to_owned(),
-        version: document.version().to_string(),
-        revision: document.version().revision(),
+        stored_at: document.key.to_string(),
+        version: document.version.to_string(),
+        revision: document.version.revision(),
         bytes: document.text().len() as u64,
         counters: declared::counters(declared, &record),
         counter_families: families.collect(),

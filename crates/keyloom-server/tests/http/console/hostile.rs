@@ -89,7 +89,7 @@ fn no_value_becomes_markup_anywhere() {
     let flows = block_on(store.documents("flow")).unwrap();
     for text in HOSTILE {
         let stored = block_on(flows.get_document(text)).unwrap().unwrap();
-        let name = encode(&block_on(flows.name_of(stored.key())).unwrap());
+        let name = encode(&block_on(flows.name_of(&stored.key)).unwrap());
         let text = encode(text);
         let mut paths = vec![
             "/console/".to_owned(),
@@ -140,7 +140,7 @@ fn hostile_names_lead_to_their_own_records() {
     for text in HOSTILE {
         let record = json!({ "flow": text, "name": "mine" });
         let document = block_on(flows.insert(&record)).unwrap();
-        let name = encode(&block_on(flows.name_of(document.key())).unwrap());
+        let name = encode(&block_on(flows.name_of(&document.key)).unwrap());
         let path = format!("/console/collections/flow/record?key={name}&format=json");
         let model = server.get(&path).expect(200);
         assert_eq!(model["found"]["record"]["flow"], text);

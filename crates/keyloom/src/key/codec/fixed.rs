@@ -255,8 +255,7 @@ impl Codec {
     pub(super) fn check_exactly(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() < width {
-            let found = text.chars().count();
-            return Err(format!("{}, but this has {found} characters", self.describe()));
+            return Err(self.wrong_length(text));
         }
         self.check_characters(text)?;
         if *self == Codec::DateTime && !calendar::exists(text.as_bytes()) {
@@ -265,12 +264,19 @@ impl Codec {
         Ok(())
     }
 
+    fn wrong_length(&self, text: &str) -> String {
+        let found = match text.chars().count() {
+            1 => "1 character".to_owned(),
+            found => format!("{found} characters"),
+        };
+        format!("{}, but this has {found}", self.describe())
+    }
+
     /// Whether `text` is the beginning of a text of this codec, as far as single positions say.
     fn check_characters(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() > width {
-            let found = text.chars().count();
-            return Err(format!("{}, but this has {found} characters", self.describe()));
+            return Err(self.wrong_length(text));
         }
         match self.wrong_place(text.as_bytes()) {
             None => Ok(()),

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | date-time | `2024-01-31` | a date has no time; its first moment is 2024-01-31T00:00:00.000Z |
 //! | date-time | `2024-01-31T23:59:59Z` | this one is 2024-01-31T23:59:59.000Z |
+//! | date-time | `2024-01-31T23:59:59+01:00` | write the moment in UTC, which ends in Z |
 //! | timestamp | `2024-01-31` | this one is 1706659200000 |
 //! | UUID | `0F8FAD5B-D9CB-469F-A165-70867728950E` | this one is 0f8fad5bd9cb469fa16570867728950e |
 
@@ -22,6 +23,9 @@ impl Codec {
                     format!("; a date has no time, and its first moment is {moment}")
                 }
                 Some(moment) if moment != text => format!("; this one is {moment}"),
+                None if may_be_elsewhere(text) => {
+                    "; write the moment in UTC, which ends in Z".to_owned()
+                }
                 _ => String::new(),
             },
             Codec::Timestamp => moment(text)
@@ -37,6 +41,14 @@ impl Codec {
             _ => String::new(),
         }
     }
+}
+
+/// Whether a text has a date and a time, and does not say that it is UTC.
+fn may_be_elsewhere(text: &str) -> bool {
+    let in_utc = |clock: &str| format!("{}Z", clock.split(['+', '-']).next().unwrap_or_default());
+    text.split_once(['T', 't', ' ']).is_some_and(|(date, clock)| {
+        !clock.ends_with(['Z', 'z']) && moment(&format!("{date}T{}", in_utc(clock))).is_some()
+    })
 }
 
 /// What a date looks like.
@@ -71,8 +83,9 @@ mod tests {
             ("2024-01-31 23:59Z", "; this one is 2024-01-31T23:59:00.000Z"),
             ("2024-01-31t23:59:59.5z", "; this one is 2024-01-31T23:59:59.500Z"),
             // Which moment it is depends on who wrote it.
-            ("2024-01-31T23:59:59", ""),
-            ("2024-01-31T23:59:59+01:00", ""),
+            ("2024-01-31T23:59:59", "; write the moment in UTC, which ends in Z"),
+            ("2024-01-31T23:59:59+01:00", "; write the moment in UTC, which ends in Z"),
+            ("2024-01-31T10:61:00", ""),
             ("2024-02-31", ""),
             ("yesterday", ""),
             ("", ""),

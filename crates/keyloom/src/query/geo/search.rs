@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::Value;
 
 use super::cover::{CELLS_MAX, cover, cover_finely};
@@ -274,11 +273,11 @@ impl<'s> Search<'s> {
         match reader.passes(branch, &document) {
             Ok(true) => {}
             Ok(false) => return Ok(Ok(None)),
-            Err(error) => return Ok(Err(unreadable(document.key().as_bytes(), error))),
+            Err(error) => return Ok(Err(unreadable(document.key.bytes(), error))),
         }
         Ok(self.place_of(&document).map(|place| {
             let distance_m = self.near.place.distance_m(place);
-            let key = Bytes::copy_from_slice(document.key().as_bytes());
+            let key = document.key.bytes().clone();
             Some((Rank { distance_m, key }, document))
         }))
     }
@@ -315,7 +314,7 @@ impl<'s> Search<'s> {
     }
 
     fn place_of(&self, document: &Document) -> Result<Place, Problem> {
-        let about = |reason: String| unreadable(document.key().as_bytes(), reason);
+        let about = |reason: String| unreadable(document.key.bytes(), reason);
         let record: Value = document.json().map_err(|error| about(error.to_string()))?;
         let point = self.collection.value(&self.geohash.path, &record);
         let coordinates = point.and_then(|point| coordinates(&self.geohash.codec, point));

@@ -56,7 +56,10 @@ fn unusable(path: &Path, fields: &Fields) -> Option<String> {
         Some(_) => None,
         None if fields.broken.contains(path) => None,
         None => {
-            let hint = fields.hint(path);
+            let hint = match fields.hint(path) {
+                hint if hint.is_empty() => "; declare its type under `fields`".to_owned(),
+                hint => hint,
+            };
             Some(format!("`{{{path}}}` is not a declared field{hint}"))
         }
     }

@@ -199,7 +199,10 @@ fn a_program_is_told_what_is_wrong_without_a_place() {
         ..Default::default()
     };
     let error = Schema::from_declaration(declaration).unwrap_err();
-    assert_eq!(problems(&error), ["collection.note.key: `{id}` is not a declared field"]);
+    assert_eq!(
+        problems(&error),
+        ["collection.note.key: `{id}` is not a declared field; declare its type under `fields`"]
+    );
 }
 
 #[test]

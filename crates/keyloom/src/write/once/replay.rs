@@ -4,11 +4,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::Integers;
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::idempotency::Answer;
 use crate::record::{Document, Version};
-use crate::write::{Effect, Written};
+use crate::write::{Counters, Effect, WrittenDocument};
 
 /// The answer to a write, as it is kept for its key.
 pub(crate) trait Replay: Sized {
@@ -33,12 +32,12 @@ pub(crate) fn of_record(document: &Document, effect: Effect) -> (Answer, Option<
         Effect::Unchanged => "unchanged",
         Effect::Ignored => "ignored",
     };
-    let (key, version) = (document.key().to_owned(), document.version().to_string());
+    let (key, version) = (document.key.to_string(), document.version.to_string());
     let answer = Answer::Record { key, version, effect: effect.to_owned() };
     (answer, Some(document.clone().into_text()))
 }
 
-impl Replay for Written {
+impl Replay for WrittenDocument {
     fn to_answer(&self) -> Result<(Answer, Option<Bytes>)> {
         Ok(of_record(&self.document, self.effect))
     }
@@ -54,21 +53,11 @@ impl Replay for Written {
         };
         let version = version.parse().ok()?;
         let document = Document::new(Bytes::from(key.clone()), version, text?.clone());
-        Some(Written { document, effect })
+        Some(WrittenDocument { document, effect })
     }
 
     fn is_passed_over(&self) -> bool {
         self.effect == Effect::Ignored
-    }
-}
-
-impl Replay for Document {
-    fn to_answer(&self) -> Result<(Answer, Option<Bytes>)> {
-        Ok(of_record(self, Effect::Created))
-    }
-
-    fn from_answer(answer: &Answer, text: Option<&Bytes>) -> Option<Self> {
-        Written::from_answer(answer, text).map(|written| written.document)
     }
 }
 
@@ -102,23 +91,8 @@ impl Replay for Version {
     }
 }
 
-/// A plain deletion: whether something was there.
-impl Replay for bool {
-    fn to_answer(&self) -> Result<(Answer, Option<Bytes>)> {
-        Ok((Answer::Value((*self).into()), None))
-    }
-
-    fn from_answer(answer: &Answer, _: Option<&Bytes>) -> Option<Self> {
-        match answer {
-            Answer::Deleted { version } => Some(version.is_some()),
-            Answer::Value(there) => there.as_bool(),
-            Answer::Record { .. } | Answer::Done => None,
-        }
-    }
-}
-
 /// Counters right after an addition; when it was answered before, they are read anew.
-pub(crate) struct Added(pub(crate) Option<Vec<Integers>>);
+pub(crate) struct Added(pub(crate) Option<Vec<Counters>>);
 
 impl Replay for Added {
     fn to_answer(&self) -> Result<(Answer, Option<Bytes>)> {

@@ -15,7 +15,9 @@ use crate::counted::fetch_one;
 use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::record::{Document, Version, check_aside, check_new, set_aside, write_whole_numbers};
+use crate::record::{
+    Document, Version, check_aside, check_new, draws_key, set_aside, write_whole_numbers,
+};
 use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
 use crate::session::Session;
 use crate::write::assemble::{After, Refused, Work};
@@ -24,8 +26,8 @@ use crate::write::beside::{Addend, LeaseHold};
 use crate::write::entries::stored_keys_of;
 use crate::write::increment::add_all;
 use crate::write::operations::{
-    Current, Effect, Overwrite, Whole, Written, commit, complete, expect, key_of_whole, let_be,
-    may_draw_again, overwrite, record_key,
+    Current, Effect, Overwrite, Whole, WrittenDocument, commit, complete, expect, key_of_whole,
+    let_be, may_draw_again, overwrite, record_key,
 };
 use crate::write::retry::Retry;
 use patience::patiently;
@@ -198,16 +200,25 @@ impl Transaction {
         Ok(holds.then(|| current.document(collection, &holder)))
     }
 
-    /// Creates a record; fails at once if the transaction knows that it is there.
-    pub(crate) fn insert(&self, collection: &Arc<Collection>, value: Value) -> Result<Document> {
+    /// Creates a record; fails at once if it is there.
+    pub(crate) async fn insert(
+        &self,
+        collection: &Arc<Collection>,
+        value: Value,
+    ) -> Result<WrittenDocument> {
         let mut value = Cow::Owned(value);
         let aside = set_aside(collection, &mut value)?;
+        // Nobody else has drawn the same key: the commit still rests on it, and nobody looks.
+        let may_be_there = !draws_key(collection, &value);
         let codes = complete(&self.session, collection, &mut value)?;
         write_whole_numbers(collection, &mut value);
         check_new(collection, &value)?;
         let key = record_key(collection, &value)?;
         check_aside(collection, &key, &aside, None)?;
         let address = Address::new(collection.area.clone(), key.clone());
+        if may_be_there {
+            self.current(collection, &key).await?;
+        }
         let mut state = self.under_way()?;
         if state.visible(&address).is_some_and(|visible| visible.is_some()) {
             return Err(Error::new(
@@ -222,7 +233,7 @@ impl Transaction {
         let after = After::new(collection, version, value)?;
         let document = after.document(collection, &key);
         state.write(collection, address, Some(after), codes);
-        Ok(document)
+        Ok(WrittenDocument { document, effect: Effect::Created })
     }
 
     /// Creates or replaces a record.
@@ -230,7 +241,7 @@ impl Transaction {
         &self,
         collection: &Arc<Collection>,
         record: Whole<'_>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenDocument> {
         self.write_over(collection, record, |_, _| Ok(())).await
     }
 
@@ -240,7 +251,7 @@ impl Transaction {
         collection: &Arc<Collection>,
         record: Whole<'_>,
         expected: Option<Version>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenDocument> {
         self.write_over(collection, record, |key, current| {
             expect(collection, key, current, expected)
         })
@@ -252,7 +263,7 @@ impl Transaction {
         collection: &Arc<Collection>,
         record: Whole<'_>,
         allow: impl Fn(&Bytes, Option<&Current>) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenDocument> {
         // The transaction keeps it until it ends.
         let mut value = Cow::Owned(record.value.clone());
         let aside = set_aside(collection, &mut value)?;
@@ -274,7 +285,7 @@ impl Transaction {
         current: Option<Current>,
         value: Cow<'static, Value>,
         codes: Vec<Path>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenDocument> {
         let address = Address::new(collection.area.clone(), key.clone());
         match overwrite(collection, key, current, value)? {
             Overwrite::Keep(written) => Ok(written),
@@ -295,16 +306,18 @@ impl Transaction {
         }
     }
 
-    /// Deletes a record; `false` when it is not there.
-    pub(crate) async fn delete(&self, collection: &Arc<Collection>, key: &Bytes) -> Result<bool> {
-        let there = self.current(collection, key).await?.is_some();
-        if there {
-            let address = Address::new(collection.area.clone(), key.clone());
-            let mut state = self.under_way()?;
-            state.addends.remove(&address);
-            state.write(collection, address, None, Vec::new());
-        }
-        Ok(there)
+    /// Deletes a record. Gives the version that it had, or `None` when it is not there.
+    pub(crate) async fn delete(
+        &self,
+        collection: &Arc<Collection>,
+        key: &Bytes,
+    ) -> Result<Option<Version>> {
+        let Some(current) = self.current(collection, key).await? else { return Ok(None) };
+        let address = Address::new(collection.area.clone(), key.clone());
+        let mut state = self.under_way()?;
+        state.addends.remove(&address);
+        state.write(collection, address, None, Vec::new());
+        Ok(Some(current.version))
     }
 
     /// Adds to counters of a record; fails at once if the transaction knows that it is not there.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keyloom::{CollectionDeclaration, Document, Error, ErrorKind, Store, Transaction};
+use keyloom::{CollectionDeclaration, Error, ErrorKind, Key, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -228,37 +228,34 @@ impl Import {
         transaction: &Transaction,
         mode: Mode,
     ) -> Result<(), Unwritten> {
-        let (document, now) =
-            self.write_record(transaction, mode).await.map_err(Unwritten::Whole)?;
-        let counted = self.write_counters(store, transaction, &document, &now).await;
+        let (key, now) = self.write_record(transaction, mode).await.map_err(Unwritten::Whole)?;
+        let counted = self.write_counters(store, transaction, &key, &now).await;
         counted.map_err(Unwritten::InPart)
     }
 
-    /// Writes the record, and gives it with the record that was there, if somebody has to know.
+    /// Writes the record, and gives its key with the record that was there, if counters are set.
     async fn write_record(
         &self,
         transaction: &Transaction,
         mode: Mode,
-    ) -> Result<(Document, Value), Error> {
+    ) -> Result<(Key, Value), Error> {
         let records = transaction.documents(&self.collection)?;
-        // An insert that has looked is refused at once, and not by the commit of all.
-        let must_look = mode == Mode::Insert || !self.counters.is_empty();
         let mut now = Value::Null;
-        if let Some(key) = self.key.clone().filter(|_| must_look) {
+        if let Some(key) = self.key.clone().filter(|_| !self.counters.is_empty()) {
             now = records.get(key).await?.map_or(Value::Null, |found| found.value);
         }
-        let document = match mode {
-            Mode::Insert => records.insert(&self.record)?,
-            Mode::Put => records.upsert(&self.record).await?.document,
+        let written = match mode {
+            Mode::Insert => records.insert(&self.record).await?,
+            Mode::Put => records.upsert(&self.record).await?,
         };
-        Ok((document, now))
+        Ok((written.key, now))
     }
 
     async fn write_counters(
         &self,
         store: &Store,
         transaction: &Transaction,
-        document: &Document,
+        key: &Key,
         now: &Value,
     ) -> Result<(), Error> {
         let mut deltas = Vec::new();
@@ -276,7 +273,7 @@ impl Import {
             return Ok(());
         }
         let collection = store.documents(&self.collection).await?;
-        let key = collection.key_named(&collection.name_of(document.key()).await?).await?;
-        transaction.documents(&self.collection)?.increment(key, deltas)
+        let key = collection.key_named(&collection.name_of(key).await?).await?;
+        transaction.documents(&self.collection)?.increment(key, deltas).await
     }
 }
