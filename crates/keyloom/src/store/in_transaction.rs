@@ -93,6 +93,14 @@ impl<T> TransactionCollection<T> {
         self.transaction.judged(updated)
     }
 
+    /// A record as it lies, by the fields of its key.
+    pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
+        match if_there(self.key_of(key))? {
+            Some(key) => self.transaction.get(&self.declared, &key).await,
+            None => Ok(None),
+        }
+    }
+
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
         let key = key_of(self.transaction.session(), &self.declared, &key.into_values());
         self.transaction.judged(key)
