@@ -45,14 +45,14 @@ impl Memory {
         if bytes <= SMALL_BYTES {
             return Ok(response);
         }
-        let Holding { request, answer, .. } = holding;
+        let Holding { asked, request, answer } = holding;
         let has_enough = |held: &Held| held.bytes() >= bytes;
         // Room to work on requests is not for those who take their time with an answer.
         let held = answer.filter(has_enough).or_else(|| self.answers.try_take(bytes));
-        let held = held.filter(has_enough).or(match fate {
+        let held = held.filter(has_enough).or_else(|| match fate {
             Fate::DidNotHappen => None,
-            // What happened is told all the same.
-            Fate::MayHaveHappened => request,
+            // What happened is told all the same, in the room of what was asked.
+            Fate::MayHaveHappened => asked.into_iter().chain(request).max_by_key(Held::bytes),
         });
         let Some(mut held) = held else { return Err(NoRoom { bytes }) };
         held.shrink_to(bytes);

@@ -29,12 +29,12 @@ impl Room {
         Room { left: AtomicUsize::new(bytes_max), bytes_max, is_over: AtomicBool::new(false) }
     }
 
-    /// How many bytes of it the answers to these operations could take.
+    /// How many bytes these operations could read, and answer, as far as answers may go.
     pub(crate) fn expected(&self, operations: &[Operation]) -> usize {
         let bytes = |operation: &Operation| match operation.action {
-            Action::Get { .. } | Action::Patch { .. } => VALUE_BYTES_MAX,
             // What is written was sent, and has its room.
-            _ => ANSWER_BYTES,
+            Action::Insert { .. } | Action::Increment { .. } => ANSWER_BYTES,
+            _ => VALUE_BYTES_MAX,
         };
         operations.iter().map(bytes).sum::<usize>().min(self.bytes_max)
     }
