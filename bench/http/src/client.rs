@@ -16,7 +16,7 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 pub type Request = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
 /// A connection that is kept.
-struct Connection {
+pub struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
 }
@@ -70,14 +70,26 @@ pub async fn fetch(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
 }
 
 impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self> {
+    /// Opens one.
+    pub async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Connection { stream, received: Vec::with_capacity(32 << 10) })
     }
 
     /// Sends one request and reads its whole answer, of which it gives the body.
-    async fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
+    /// An answer that is not 2xx is an error.
+    pub async fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
+        let head = self.exchange(request).await?;
+        if !self.received.starts_with(b"HTTP/1.1 2") {
+            let line = self.received.split(|byte| *byte == b'\r').next().unwrap_or_default();
+            bail!("the server answered {}", String::from_utf8_lossy(line));
+        }
+        Ok(&self.received[head..])
+    }
+
+    /// Sends one request and reads its whole answer, whatever it is; gives the length of its head.
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<usize> {
         self.stream.write_all(request).await?;
         self.received.clear();
         let (head, length) = loop {
@@ -89,7 +101,7 @@ impl Connection {
         while self.received.len() < head + length {
             self.read().await?;
         }
-        Ok(&self.received[head..])
+        Ok(head)
     }
 
     async fn read(&mut self) -> Result<()> {
@@ -103,10 +115,6 @@ impl Connection {
 /// The length of the body that follows this head.
 fn length(head: &[u8]) -> Result<usize> {
     const LENGTH: &[u8] = b"content-length:";
-    if !head.starts_with(b"HTTP/1.1 2") {
-        let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        bail!("the server answered {}", String::from_utf8_lossy(line));
-    }
     let mut lines = memmem::find_iter(head, b"\r\n").map(|end| &head[end + 2..]);
     let is_length = |line: &&[u8]| {
         line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH))

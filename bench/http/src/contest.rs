@@ -34,10 +34,10 @@ pub fn run(options: &Options) -> Result<()> {
             "| contest | server | rival | server / rival | processor time of each |\n\
              | --- | --- | --- | --- | --- |"
         );
-        if options.only != Some(Contest::Inserts) {
+        if options.only.is_none_or(|only| only == Contest::Lists) {
             lists(options).await?;
         }
-        if options.only != Some(Contest::Lists) {
+        if options.only.is_none_or(|only| only == Contest::Inserts) {
             inserts(options).await?;
         }
         anyhow::Ok(())
@@ -148,7 +148,8 @@ async fn fill(store: &Store, records: u64) -> Result<()> {
     Ok(())
 }
 
-async fn serve(store: Store) -> Result<SocketAddr> {
+/// Serves a store on a free port, as it is configured by default.
+pub async fn serve(store: Store) -> Result<SocketAddr> {
     let app = App::new(store, Config::default());
     let server = keyloom_server::serve(app, ([127, 0, 0, 1], 0).into()).await?;
     let address = server.address()?;

@@ -4,8 +4,11 @@
 //! `keyloom-http-bench [--n RECORDS] [--rounds N] [--seconds N] [--connections N] [--only CONTEST]
 //! [--folder PATH]`
 
+mod beside;
 mod client;
 mod contest;
+#[path = "../../src/samples.rs"]
+mod samples;
 #[path = "../../src/system.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
 mod system;
@@ -45,6 +48,7 @@ pub struct Options {
 pub enum Contest {
     Lists,
     Inserts,
+    Beside,
 }
 
 const HELP: &str = "\
@@ -54,7 +58,8 @@ What HTTP costs, beside a bare handler and beside the library.
   --rounds 5          how often the two sides take turns        [5]
   --seconds 2         how long each turn is                     [2]
   --connections 64    connections, or tasks of the library      [64]
-  --only lists        one contest alone, lists or inserts       [both]
+  --only lists        one contest alone: lists, inserts, or     [lists and inserts]
+                      beside, small requests beside the largest
   --folder PATH       where the stores are made                 [a temporary folder]";
 
 fn main() -> ExitCode {
@@ -69,7 +74,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match contest::run(&options) {
+    let run = match options.only {
+        Some(Contest::Beside) => beside::run,
+        _ => contest::run,
+    };
+    match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("keyloom-http-bench: {error:#}");
@@ -104,6 +113,7 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> 
                 options.only = Some(match value.as_str() {
                     "lists" => Contest::Lists,
                     "inserts" => Contest::Inserts,
+                    "beside" => Contest::Beside,
                     _ => bail!("{}", wrong()),
                 })
             }

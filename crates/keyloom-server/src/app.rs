@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::api::KeptPages;
 use crate::config::Config;
 use crate::jobs::Jobs;
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::problem::Problem;
@@ -28,6 +29,7 @@ struct Shared {
     streams: Places,
     moments: Places,
     kept_pages: KeptPages,
+    memory: Memory,
     /// Whether the server is about to stop.
     stopping: watch::Sender<bool>,
 }
@@ -38,6 +40,7 @@ impl App {
         let shared = Shared {
             store,
             kept_pages: KeptPages::new(config.limits.kept_pages_bytes_max),
+            memory: Memory::new(&config.limits),
             config,
             metrics: Metrics::default(),
             jobs: Jobs::default(),
@@ -92,6 +95,11 @@ impl App {
 
     pub(crate) fn kept_pages(&self) -> &KeptPages {
         &self.shared.kept_pages
+    }
+
+    /// What requests may hold in memory.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.shared.memory
     }
 
     /// Tells streams and jobs to end, before the server waits for its requests.

@@ -1,4 +1,4 @@
-//! The body of a request: whole, bounded, in time, and strict JSON.
+//! The body of a request: whole, bounded, in time, within its room in memory, and strict JSON.
 
 use std::error::Error as StdError;
 
@@ -7,25 +7,47 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use keyloom::engine::VALUE_BYTES_MAX;
 use keyloom::read_json;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::guard::Overloaded;
+use crate::guard::{Arrival, Overloaded};
+use crate::memory::{Held, JSON_BYTES, Memory, SMALL_BYTES, weight};
 use crate::problem::Problem;
+use crate::refusal;
 
-/// The bytes of a body.
+/// No text of one record is longer. A record has up to 380 KiB, each byte of which can be written
+/// with six (`\u0041`); the rest is for blanks. A patch of a record, its counters and the value of
+/// a plain key, which may be a record too, need no more.
+pub(crate) const RECORD_TEXT_BYTES_MAX: usize = 8 * VALUE_BYTES_MAX;
+
+/// No form of a few words, and no such JSON, is longer.
+const WORDS_BYTES_MAX: usize = 16 << 10;
+
+/// The bytes of a body of any length.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
-/// A body of JSON: no duplicate names, no number that would be changed by reading it.
+/// A body of JSON of any length: no duplicate names, no number that would be changed by reading it.
 pub(crate) struct JsonBody(pub(crate) Value);
+
+/// The bytes of a body of a few words.
+pub(crate) struct WordsBody(pub(crate) Bytes);
+
+/// A body of JSON of a few words.
+pub(crate) struct WordsJson(pub(crate) Value);
+
+/// A body that has arrived.
+pub(crate) struct Arrived {
+    bytes: Bytes,
+    arrival: Option<Arrival>,
+}
 
 impl FromRequest<App> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        refuse_encodings(request.headers())?;
-        Ok(RawBody(read(request.into_body(), app).await?))
+        Ok(RawBody(Arrived::read(request, app, usize::MAX).await?.into_bytes(app).await))
     }
 }
 
@@ -33,22 +55,113 @@ impl FromRequest<App> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        JsonBody::up_to(request, app, usize::MAX).await
+    }
+}
+
+impl FromRequest<App> for WordsBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let arrived = Arrived::read(request, app, WORDS_BYTES_MAX).await?;
+        Ok(WordsBody(arrived.into_bytes(app).await))
+    }
+}
+
+impl FromRequest<App> for WordsJson {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let JsonBody(value) = JsonBody::up_to(request, app, WORDS_BYTES_MAX).await?;
+        Ok(WordsJson(value))
+    }
+}
+
+impl JsonBody {
+    /// A body of JSON that has at most so many bytes.
+    pub(crate) async fn up_to(
+        request: Request,
+        app: &App,
+        bytes_max: usize,
+    ) -> Result<Self, Problem> {
         if !has_media_type(request.headers(), &["application/json", "application/merge-patch+json"])
         {
             return Err(Problem::unsupported_media_type("application/json"));
         }
-        let text = RawBody::from_request(request, app).await?.json_text()?;
+        let text = Arrived::read(request, app, bytes_max).await?.json_text(app).await?;
         Ok(JsonBody(read_json(&text)?))
     }
 }
 
-impl RawBody {
-    /// The text of JSON, which nobody has looked at, but there is some.
-    pub(crate) fn json_text(self) -> Result<Bytes, Problem> {
-        match self.0.is_empty() {
-            true => Err(Problem::invalid_request("the body is empty; send JSON")),
-            false => Ok(self.0),
+impl Arrived {
+    /// Reads the whole of a body that has at most so many bytes, and no more than the server
+    /// takes of any.
+    pub(crate) async fn read(
+        request: Request,
+        app: &App,
+        bytes_max: usize,
+    ) -> Result<Self, Problem> {
+        refuse_encodings(request.headers())?;
+        let arrival = request.extensions().get::<Arrival>().cloned();
+        let (limits, memory) = (&app.config().limits, app.memory());
+        let bytes_max = bytes_max.min(limits.body_bytes_max).min(memory.body_bytes_max());
+        let body = request.into_body();
+        // What is too long by its own word is refused before it is sent.
+        if body.size_hint().lower() > bytes_max as u64 {
+            return Err(Problem::too_long_body(bytes_max));
         }
+        let patience = limits.body_timeout;
+        let room =
+            tokio::time::timeout(patience, Room::for_body(memory, body.size_hint().exact())).await;
+        let mut room = room.map_err(|_| refusal::no_room_for_body())?;
+        let reading = gather(body, &mut room, bytes_max);
+        let read = tokio::time::timeout(patience, reading).await;
+        let bytes = read.unwrap_or_else(|_| Err(Problem::request_timeout()))?;
+        if let Some(arrival) = &arrival {
+            room.held.into_iter().for_each(|held| arrival.hold_asked(held));
+        }
+        Ok(Arrived { bytes, arrival })
+    }
+
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes, whatever they are, with room to work on them.
+    pub(crate) async fn into_bytes(self, app: &App) -> Bytes {
+        if let Some(arrival) = &self.arrival {
+            arrival.hold_request(app.memory().request().await);
+        }
+        self.bytes
+    }
+
+    /// The text of JSON, which nobody has looked at, but there is some, and there is room to read
+    /// it. A long one is read aside.
+    pub(crate) async fn json_text(self, app: &App) -> Result<Bytes, Problem> {
+        let Arrived { bytes, arrival } = self;
+        if bytes.is_empty() {
+            return Err(Problem::invalid_request("the body is empty; send JSON"));
+        }
+        let Some(arrival) = arrival else { return Ok(bytes) };
+        if bytes.len() > SMALL_BYTES {
+            arrival.go_aside().await;
+        }
+        // What is read is copied at least once on its way into the store.
+        let needed = weight(&bytes).saturating_mul(2);
+        let most = app.memory().json_bytes_max();
+        if needed > most {
+            let detail = format!(
+                "what the body holds would take about {needed} bytes in memory, and {most} is the \
+                 most (--memory-bytes-max); send fewer values at once"
+            );
+            return Err(refusal::limit_exceeded(detail));
+        }
+        if needed > JSON_BYTES {
+            arrival.hold_asked(app.memory().json(needed).await);
+        }
+        arrival.hold_request(app.memory().request().await);
+        Ok(bytes)
     }
 }
 
@@ -59,39 +172,52 @@ pub(crate) fn has_media_type(headers: &HeaderMap, wanted: &[&str]) -> bool {
     media.is_some_and(|media| wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(media)))
 }
 
-async fn read(body: Body, app: &App) -> Result<Bytes, Problem> {
-    let limits = &app.config().limits;
-    // What is too long by its own word is refused before it is sent.
-    if body.size_hint().lower() > limits.body_bytes_max as u64 {
-        return Err(Problem::too_long_body(limits.body_bytes_max));
-    }
-    let reading = gather(body, limits.body_bytes_max);
-    let read = tokio::time::timeout(limits.body_timeout, reading).await;
-    read.unwrap_or_else(|_| Err(Problem::request_timeout()))
+/// The room that a body has while it arrives.
+struct Room<'m> {
+    memory: &'m Memory,
+    held: Vec<Held>,
+    bytes: usize,
 }
 
-/// The whole of a body.
-async fn gather(mut body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
-    let mut whole = Bytes::new();
+impl<'m> Room<'m> {
+    /// Room for as much as the body says that it has; for a small one where it does not say.
+    async fn for_body(memory: &'m Memory, declared: Option<u64>) -> Self {
+        let bytes = declared.map_or(SMALL_BYTES, |bytes| bytes as usize);
+        Room { memory, held: vec![memory.body(bytes).await], bytes }
+    }
+
+    /// Makes room for a longer body than was thought: for the longest, so that it never waits for
+    /// others that are half-way, too.
+    async fn reach(&mut self, bytes: usize, bytes_max: usize) {
+        if bytes > self.bytes {
+            self.held.push(self.memory.body(bytes_max.max(SMALL_BYTES + 1)).await);
+            self.bytes = bytes_max;
+        }
+    }
+}
+
+/// The whole of a body. Most have a single piece, which is not copied.
+async fn gather(mut body: Body, room: &mut Room<'_>, bytes_max: usize) -> Result<Bytes, Problem> {
+    let (mut first, mut whole) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         // What is not data comes behind the body, and is no part of it.
         let Ok(piece) = frame.map_err(|error| unread(&error))?.into_data() else { continue };
-        if piece.len() > bytes_max - whole.len() {
+        let length = first.len() + whole.len() + piece.len();
+        if length > bytes_max {
             return Err(Problem::too_long_body(bytes_max));
         }
-        whole = join(whole, piece);
+        room.reach(length, bytes_max).await;
+        if first.is_empty() && whole.is_empty() {
+            first = piece;
+            continue;
+        }
+        if whole.is_empty() {
+            whole.reserve(room.bytes);
+            whole.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.extend_from_slice(&piece);
     }
-    Ok(whole)
-}
-
-/// Two pieces as one. Most bodies have a single piece, which is not copied.
-fn join(first: Bytes, second: Bytes) -> Bytes {
-    if first.is_empty() {
-        return second;
-    }
-    let mut both = BytesMut::from(first);
-    both.extend_from_slice(&second);
-    both.freeze()
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// Why a body could not be read.
@@ -134,6 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::Limits;
 
     /// A body of these pieces, and what may follow one.
     fn body_of(pieces: &[Vec<u8>]) -> Body {
@@ -145,7 +272,12 @@ mod tests {
 
     fn gathered(pieces: &[Vec<u8>], bytes_max: usize) -> Result<Bytes, Problem> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(gather(body_of(pieces), bytes_max))
+        let memory = Memory::new(&Limits::default());
+        runtime.block_on(async {
+            let body = body_of(pieces);
+            let mut room = Room::for_body(&memory, body.size_hint().exact()).await;
+            gather(body, &mut room, bytes_max).await
+        })
     }
 
     proptest! {
@@ -162,6 +294,22 @@ mod tests {
                 prop_assert_eq!(refusal.status(), StatusCode::PAYLOAD_TOO_LARGE);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_without_a_length_takes_room_for_the_longest_when_it_is_no_small_one() {
+        const LONGEST: usize = 1 << 20;
+        let memory = Memory::new(&Limits::default());
+        let taken = async |pieces: &[Vec<u8>]| {
+            let mut room = Room::for_body(&memory, None).await;
+            gather(body_of(pieces), &mut room, LONGEST).await.unwrap();
+            room.held.iter().map(Held::bytes).sum::<usize>()
+        };
+        assert_eq!(taken(&[vec![0; SMALL_BYTES]]).await, SMALL_BYTES);
+        let long = [vec![0; SMALL_BYTES], vec![0; 1], vec![0; 500_000]];
+        assert_eq!(taken(&long).await, SMALL_BYTES + LONGEST);
+        let room = Room::for_body(&memory, Some(5_000)).await;
+        assert_eq!(room.held.iter().map(Held::bytes).sum::<usize>(), 5 << 10);
     }
 
     #[test]

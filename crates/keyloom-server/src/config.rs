@@ -79,6 +79,12 @@ pub struct Limits {
     pub stream_pulse: Duration,
     /// The most bytes of one line of an import.
     pub line_bytes_max: usize,
+    /// The most bytes of one answer. Pages end before, with a cursor; the same for what a batch or
+    /// a transaction answers.
+    pub answer_bytes_max: usize,
+    /// The most bytes that all requests in flight hold together: bodies, what is read from them,
+    /// and answers until their callers have taken them. Further ones wait for their turn.
+    pub memory_bytes_max: usize,
     /// The most bytes of pages that are kept in memory to be given out again; 0 for none.
     pub kept_pages_bytes_max: usize,
     /// How long a shutdown waits for requests that have begun.
@@ -119,6 +125,8 @@ impl Default for Limits {
             moment_timeout: Duration::from_secs(6 * 60 * 60),
             stream_pulse: Duration::from_secs(15),
             line_bytes_max: 1 << 20,
+            answer_bytes_max: 8 << 20,
+            memory_bytes_max: 512 << 20,
             kept_pages_bytes_max: 32 << 20,
             shutdown_grace: Duration::from_secs(20),
         }

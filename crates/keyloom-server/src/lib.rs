@@ -5,6 +5,7 @@
 
 mod api;
 mod app;
+mod aside;
 mod auth;
 mod body;
 mod caller;
@@ -12,6 +13,7 @@ mod config;
 mod console;
 mod guard;
 mod jobs;
+mod memory;
 mod metrics;
 mod openapi;
 mod params;

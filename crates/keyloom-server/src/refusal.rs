@@ -1,6 +1,7 @@
 //! Problems that the server finds by itself, where the library would find the same.
 
 use axum::http::{HeaderValue, StatusCode, header};
+use keyloom::Fate;
 
 use crate::problem::Problem;
 
@@ -18,9 +19,39 @@ pub(crate) fn overloaded(detail: impl Into<String>) -> Problem {
 
 /// Every connection is busy, and this one has a place of the reserve.
 pub(crate) fn no_connection() -> Problem {
-    let detail = "as many connections as the limit allows are busy, or as many of this address as \
-                  is its share; connect again soon";
+    no_room(
+        "as many connections as the limit allows are busy, or as many of this address as is its \
+         share; connect again soon",
+    )
+}
+
+/// There is no room for now.
+pub(crate) fn no_room(detail: impl Into<String>) -> Problem {
     overloaded(detail).with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// There was no room for the body of a request, which was not read.
+pub(crate) fn no_room_for_body() -> Problem {
+    no_room(
+        "the bodies of other requests fill the room that there is for them; send it again soon. \
+         The operator can raise --memory-bytes-max",
+    )
+}
+
+/// There is no room for an answer that is there.
+pub(crate) fn no_room_for_answer(fate: Fate) -> Problem {
+    let detail = "answers that their callers have not taken yet fill the room that there is for \
+                  them; ask again soon, or for less at once";
+    no_room(detail).with_fate(fate)
+}
+
+/// An answer that is larger than one may be.
+pub(crate) fn large_answer(bytes_max: usize, fate: Fate) -> Problem {
+    let detail = format!(
+        "the answer has more than {bytes_max} bytes, the most that one may have \
+         (--answer-bytes-max); ask for less at once"
+    );
+    limit_exceeded(detail).with("answer_bytes_max", bytes_max).with_fate(fate)
 }
 
 /// A defect of the server.

@@ -276,6 +276,26 @@ fn a_page_reads_no_more_than_its_limit_and_its_cursor_goes_on() {
 }
 
 #[test]
+fn pages_with_bytes_give_the_same_places_in_the_same_order() {
+    block_on(async {
+        let places: Vec<Place> = (0..200)
+            .map(|n| Place { lat: 10.0 + f64::from(n * 37 % 200) / 900.0, lon: 10.0 })
+            .collect();
+        let store = store_with(&places).await;
+        let near = Near::new(10.05, 10.0).index("nearby").within(100_000.0);
+        let whole = all_pages(&store, near.clone().take(1_000)).await;
+        assert_eq!(whole.len(), 200);
+        for bytes in [1, 100, 1_000, 5_000] {
+            let asked = near.clone().take(1_000).bytes(bytes);
+            let page = store.documents("place").await.unwrap().near(&asked).await.unwrap();
+            assert_eq!(page.stopped, Stopped::Bytes, "{bytes}");
+            assert_eq!(page.records.len() == 1, bytes <= 100, "{} of {bytes}", page.records.len());
+            assert_eq!(all_pages(&store, asked).await, whole, "{bytes}");
+        }
+    });
+}
+
+#[test]
 fn a_page_that_starts_far_from_everything_reads_each_cell_a_few_times() {
     block_on(async {
         // Thousands of places on the other side of the Earth, in a handful of large cells.

@@ -435,6 +435,90 @@ fn a_limit_stops_reading_and_the_next_page_goes_on() {
     });
 }
 
+/// The ids of every page, forward and then back, each page within its bytes but for one record.
+async fn walk_weighed(items: &Collection<Value>, query: &Query, bytes: usize) -> Vec<Vec<u64>> {
+    let weight = |document: &keyloom::Document| document.key.len() + document.text().len();
+    let (mut pages, mut asked) = (Vec::new(), query.clone());
+    loop {
+        let page = items.documents(&asked).await.unwrap();
+        let (last, before) = page.records.split_last().expect("no page is empty");
+        let total: usize = before.iter().map(weight).sum();
+        assert!(total < bytes, "{total} bytes before the last record");
+        let ids = page.records.iter().map(|it| it.json().unwrap()["id"].as_u64().unwrap());
+        pages.push(ids.collect());
+        match page.next {
+            Some(next) => {
+                assert_eq!(page.stopped, Stopped::Bytes);
+                assert!(total + weight(last) >= bytes, "it stopped too early");
+                asked = query.clone().from_cursor(next);
+            }
+            None => {
+                assert_eq!(page.stopped, Stopped::End);
+                return pages;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_ends_with_the_record_that_reaches_its_bytes() {
+    block_on(async {
+        let items = filled(&[]).await;
+        let sizes = [10, 5_000, 20, 30, 9_000, 1, 1, 1, 1, 4_000, 4_000, 4_000, 2];
+        for (id, size) in sizes.into_iter().enumerate() {
+            let record = json!({
+                "id": id, "owner": "ana", "second": "ben", "kind": "a", "rank": id, "name": "",
+                "at": id, "tags": [], "body": "x".repeat(size),
+            });
+            items.insert(&record).await.unwrap();
+        }
+        let all: Vec<u64> = (0..sizes.len() as u64).collect();
+        let newest: Vec<u64> = all.iter().rev().copied().collect();
+        for (query, wanted) in [
+            (Query::new().scan(), &all),
+            (Query::new().equal("owner", "ana"), &newest),
+            (Query::new().any("owner", "ana").any("second", "ben"), &newest),
+            (Query::new().equal("owner", "ana").filter("kind", Test::Equals(json!("a"))), &newest),
+            (Query::new().range("rank", 0..100), &newest),
+        ] {
+            for bytes in [1, 300, 4_096, 12_000, 1 << 20] {
+                let asked = query.clone().take(100).bytes(bytes);
+                let pages = walk_weighed(&items, &asked, bytes).await;
+                assert_eq!(pages.concat(), *wanted, "{query:?} with {bytes} bytes");
+                assert_eq!(pages.len() == 1, bytes == 1 << 20, "{query:?} with {bytes} bytes");
+            }
+            // Bytes are no part of the question: its cursor serves with any.
+            let first = items.documents(&query.clone().bytes(1)).await.unwrap();
+            let rest = query.clone().take(100).from_cursor(first.next.unwrap());
+            assert_eq!(items.documents(&rest).await.unwrap().records.len(), all.len() - 1);
+        }
+    });
+}
+
+/// Large records are read a few at a time, however many the page may take.
+#[test]
+fn a_page_with_bytes_reads_few_records_ahead() {
+    block_on(async {
+        let metered =
+            keyloom::engine::Metered::new(std::sync::Arc::new(keyloom::engine::Memory::new()));
+        let store = Store::on(std::sync::Arc::new(metered.clone()));
+        store.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+        let items = store.documents("item").await.unwrap();
+        for id in 0..500 {
+            let record = json!({
+                "id": id, "owner": "ana", "second": "", "kind": "a", "rank": 0, "name": "",
+                "at": 0, "tags": [],
+            });
+            items.insert(&record).await.unwrap();
+        }
+        metered.take();
+        let page = items.page(&Query::new().scan().take(500).bytes(1)).await.unwrap();
+        assert_eq!((page.records.len(), page.stopped), (1, Stopped::Bytes));
+        let usage = metered.take();
+        assert!(usage.cells_read < 40, "{usage:?}");
+    });
+}
+
 #[test]
 fn cursors_of_another_query_or_space_are_refused_and_survive_a_restart() {
     block_on(async {

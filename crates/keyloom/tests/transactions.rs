@@ -255,6 +255,40 @@ async fn ranges_are_refused_inside() {
 }
 
 #[tokio::test]
+async fn an_attempt_reads_no_more_than_it_may_keep() {
+    const LARGE: usize = 350 << 10;
+    let store = Store::open("memory:").await.unwrap();
+    store.apply(&Schema::from_toml(SCHEMA).unwrap()).await.unwrap();
+    let accounts: Collection<Value> = store.documents("account").await.unwrap();
+    for number in 0..100 {
+        let (id, email) = (format!("a{number}"), format!("e{number}"));
+        let record = json!({ "id": id, "email": email, "text": "x".repeat(LARGE) });
+        accounts.insert(&record).await.unwrap();
+    }
+    let reading = |times: usize| {
+        let store = store.clone();
+        async move {
+            let read = store.transaction(|tx| async move {
+                let accounts = tx.documents("account")?;
+                for number in 0..times {
+                    // What was read is not read again, and counts once.
+                    for _ in 0..3 {
+                        let found = accounts.get_document(format!("a{number}")).await?;
+                        assert!(found.unwrap().text().len() > LARGE);
+                    }
+                }
+                Ok::<_, Error>(())
+            });
+            read.await
+        }
+    };
+    reading(90).await.unwrap();
+    let error = reading(95).await.unwrap_err();
+    assert_eq!((error.kind(), error.fate()), (ErrorKind::LimitExceeded, Fate::DidNotHappen));
+    assert_eq!(error.context_value("key"), Some("account:a93"));
+}
+
+#[tokio::test]
 async fn what_was_read_must_still_hold_at_the_commit() {
     for it in Subject::all().await {
         let accounts = it.accounts().await;

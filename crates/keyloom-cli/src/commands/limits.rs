@@ -44,6 +44,12 @@ pub(super) struct LimitOptions {
     /// Operations of one transaction or batch [default: 1000]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     operations_max: Option<usize>,
+    /// Bytes of one answer; pages end before, with a cursor [default: 8MiB]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    answer_bytes_max: Option<usize>,
+    /// Bytes that all requests in flight hold together [default: 512MiB]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    memory_bytes_max: Option<usize>,
     /// Bytes of pages that are kept in memory to be given out again; 0 for none [default: 32MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
     kept_pages_bytes_max: Option<usize>,
@@ -93,6 +99,8 @@ impl LimitOptions {
             page_max: number(self.page_max, usual.page_max),
             read_max: number(self.read_max, usual.read_max),
             operations_max: number(self.operations_max, usual.operations_max),
+            answer_bytes_max: number(self.answer_bytes_max, usual.answer_bytes_max),
+            memory_bytes_max: number(self.memory_bytes_max, usual.memory_bytes_max),
             kept_pages_bytes_max: number(self.kept_pages_bytes_max, usual.kept_pages_bytes_max),
             head_timeout: seconds(self.head_timeout, usual.head_timeout),
             body_timeout: seconds(self.body_timeout, usual.body_timeout),
@@ -152,6 +160,8 @@ mod tests {
             ("--page-max", Limits { page_max: 7, ..usual.clone() }),
             ("--read-max", Limits { read_max: 7, ..usual.clone() }),
             ("--operations-max", Limits { operations_max: 7, ..usual.clone() }),
+            ("--answer-bytes-max", Limits { answer_bytes_max: 7, ..usual.clone() }),
+            ("--memory-bytes-max", Limits { memory_bytes_max: 7, ..usual.clone() }),
             ("--kept-pages-bytes-max", Limits { kept_pages_bytes_max: 7, ..usual.clone() }),
             ("--head-timeout", Limits { head_timeout: seconds, ..usual.clone() }),
             ("--body-timeout", Limits { body_timeout: seconds, ..usual.clone() }),

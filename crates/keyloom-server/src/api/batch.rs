@@ -2,19 +2,21 @@
 
 use std::fmt::Display;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
 use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
 
 use super::answer;
-use super::operation::{Lane, Prepared, Preparing, lanes, read_all};
-use super::transaction::{fingerprint, run};
+use super::operation::{Lane, Prepared, Preparing, Room, Told, lanes, read_all, results};
+use super::records::missing;
+use super::transaction::{fingerprint, go_aside_with, make_room, run};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::{Caller, IDEMPOTENCY_KEY_BYTES_MAX};
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -30,12 +32,16 @@ async fn run_batch(
     State(app): State<App>,
     caller: Caller,
     params: Params,
+    Extension(arrival): Extension<Arrival>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     params.finish()?;
+    let limits = &app.config().limits;
+    go_aside_with(&body, &arrival).await;
     let prints: Vec<String> =
         body["operations"].as_array().into_iter().flatten().map(fingerprint).collect();
-    let operations = read_all(body, &app.config().limits)?;
+    let operations = read_all(body, limits)?;
+    make_room(&app, &arrival, &operations).await;
     let mut preparing = Preparing::new(&caller).await?;
     let mut asked = Vec::with_capacity(operations.len());
     for (number, operation) in operations.into_iter().enumerate() {
@@ -43,8 +49,9 @@ async fn run_batch(
     }
     let subjects = asked.iter().map(|asked| asked.as_ref().ok().and_then(Prepared::subject));
     let lanes = lanes(subjects.collect::<Vec<_>>());
+    let room = Room::new(limits);
     let work_off = |lane: Lane| {
-        let (app, caller, asked, prints) = (&app, &caller, &asked, &prints);
+        let (app, caller, asked, prints, room) = (&app, &caller, &asked, &prints, &room);
         async move {
             let mut done = Vec::with_capacity(lane.len());
             for number in lane {
@@ -52,12 +59,15 @@ async fn run_batch(
                 let print = prints.get(number).cloned().unwrap_or_default();
                 let operation = &prepared.operation;
                 app.metrics().operation(&operation.collection, operation.verb());
-                done.push((number, by_itself(caller, prepared, print).await));
+                let told = by_itself(app, caller, prepared, print, room).await;
+                done.push((number, told.unwrap_or_else(|problem| refused(problem, room))));
+                // Where nothing has to be waited for, others would wait for all of it.
+                tokio::task::yield_now().await;
             }
             done
         }
     };
-    let mut done: Vec<(usize, Result<Value, Problem>)> = stream::iter(lanes)
+    let mut done: Vec<(usize, Told)> = stream::iter(lanes)
         .map(work_off)
         .buffer_unordered(AT_ONCE)
         .collect::<Vec<_>>()
@@ -65,32 +75,44 @@ async fn run_batch(
         .into_iter()
         .flatten()
         .collect();
-    let refused = asked.into_iter().enumerate();
-    done.extend(refused.filter_map(|(number, asked)| Some((number, Err(asked.err()?)))));
+    let unprepared = asked.into_iter().enumerate();
+    let unprepared = unprepared.filter_map(|(number, asked)| Some((number, asked.err()?)));
+    done.extend(unprepared.map(|(number, problem)| (number, refused(problem, &room))));
     done.sort_by_key(|(number, _)| *number);
-    let results: Vec<Value> =
-        done.into_iter().map(|(_, done)| done.unwrap_or_else(|problem| told(&problem))).collect();
-    Ok(answer::json(&json!({"results": results})))
+    Ok(answer::text(results(done.into_iter().map(|(_, told)| told).collect())))
 }
 
 /// Does one operation, and answers as if it were alone.
-async fn by_itself(caller: &Caller, prepared: &Prepared, print: String) -> Result<Value, Problem> {
+async fn by_itself(
+    app: &App,
+    caller: &Caller,
+    prepared: &Prepared,
+    print: String,
+    room: &Room,
+) -> Result<Told, Problem> {
+    room.check(&prepared.operation)?;
     let key = caller.key.as_deref().map(|key| derived_key(key, prepared.number));
-    if prepared.is_direct() {
-        return Ok(prepared.do_direct(key.as_deref()).await?.into_result());
+    if prepared.is_direct(key.as_deref()) {
+        let done = prepared.do_direct(key.as_deref()).await?;
+        let version = done.version.map(|version| version.to_string());
+        let told = room.fit(&prepared.operation, done.body())?;
+        return Ok(told.as_result(done.status, version.as_deref()));
     }
-    let alone = std::slice::from_ref(prepared);
-    let done = run(&caller.store, alone, key.as_deref(), print).await?;
+    let (limits, alone) = (&app.config().limits, std::slice::from_ref(prepared));
+    let done = run(&caller.store, limits, alone, key.as_deref(), print).await?;
     let status = done.statuses.first().copied().unwrap_or_default();
     if status == 404 {
-        return Err(Problem::not_found("the collection has no such record"));
+        return Err(missing());
     }
-    let body = done.results.into_iter().next().unwrap_or_default();
-    let mut result = json!({"status": status, "body": body});
-    if let Some(version) = done.versions.into_iter().next().flatten() {
-        result["etag"] = format!("\"{version}\"").into();
-    }
-    Ok(result)
+    let told = done.results.into_iter().next().unwrap_or_default();
+    let version = done.versions.into_iter().next().flatten();
+    Ok(room.fit(&prepared.operation, told)?.as_result(status, version.as_deref()))
+}
+
+/// The result of an operation that was refused.
+fn refused(problem: Problem, room: &Room) -> Told {
+    let status = problem.status().as_u16();
+    room.fit_problem(problem).as_result(status, None)
 }
 
 /// The idempotency key of one part of what has this key.
@@ -100,8 +122,4 @@ pub(super) fn derived_key(key: &str, part: impl Display) -> String {
         true => derived,
         false => format!("{}#{part}", fingerprint(&key.into())),
     }
-}
-
-fn told(problem: &Problem) -> Value {
-    json!({"status": problem.status().as_u16(), "body": problem.to_json()})
 }

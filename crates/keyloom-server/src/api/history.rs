@@ -1,5 +1,6 @@
 //! The versions of a record.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -10,11 +11,13 @@ use super::answer;
 use super::asking::page_size;
 use super::names::Names;
 use super::page_text::kind as problem_kind;
+use super::weighed::Growing;
 use super::written_key::key_of;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -31,33 +34,44 @@ async fn history(
     caller: Caller,
     path: PathParts,
     mut params: Params,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
     let take = page_size(&mut params, &app.config().limits)?;
-    let cursor = params.take("cursor")?;
+    let mut cursor = params.take("cursor")?;
     params.finish()?;
-    let page = collection.history(key, take, cursor.as_deref()).await?;
     let mut names = Names::new(&app, &path, &caller, &collection);
-    let mut versions = Vec::with_capacity(page.records.len());
-    for entry in &page.records {
-        let mut shown = shown(entry);
-        // A record that was moved away may have gone to a key that the caller has no name for.
-        if let Ok(name) = names.of(&entry.key).await {
-            shown.insert("key".to_owned(), name.key.into());
+    let mut list = Growing::new(&app, &arrival, take, "{\"versions\":[");
+    let mut problems = Vec::new();
+    loop {
+        let page = collection.history(key.clone(), list.rows(), cursor.as_deref()).await?;
+        let mut versions = Vec::with_capacity(page.records.len());
+        for entry in &page.records {
+            let mut shown = shown(entry);
+            // A record that was moved away may have gone to a key that the caller has no name for.
+            if let Ok(name) = names.of(&entry.key).await {
+                shown.insert("key".to_owned(), name.key.into());
+            }
+            versions.push(Value::Object(shown).to_string());
         }
-        versions.push(Value::Object(shown));
+        let told = page.problems.iter();
+        problems.extend(told.map(
+            |it| json!({ "kind": problem_kind(it.kind), "key": it.key, "reason": it.reason }),
+        ));
+        list.add(page.records.len(), versions).await;
+        cursor = page.next.map(|next| next.to_string());
+        if cursor.is_none() || list.stopped().is_some() {
+            break;
+        }
     }
-    let problems: Value = page
-        .problems
-        .iter()
-        .map(|it| json!({ "kind": problem_kind(it.kind), "key": it.key, "reason": it.reason }))
-        .collect();
-    let mut members = json!({ "versions": versions, "problems": problems });
-    if let (Some(next), Value::Object(members)) = (page.next, &mut members) {
-        members.insert("next".to_owned(), next.to_string().into());
+    let mut text = list.into_text();
+    text.extend_from_slice(format!("],\"problems\":{}", Value::from(problems)).as_bytes());
+    if let Some(next) = cursor {
+        text.extend_from_slice(format!(",\"next\":{}", Value::from(next)).as_bytes());
     }
-    Ok(answer::json(&members))
+    text.push(b'}');
+    Ok(answer::text(text))
 }
 
 fn shown(entry: &HistoryEntry<Value>) -> Map<String, Value> {

@@ -1,5 +1,6 @@
 //! Plain keys and values.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as name};
 use axum::response::{IntoResponse, Response};
@@ -13,11 +14,13 @@ use sha2::{Digest, Sha256};
 
 use super::answer;
 use super::conditions::if_none_match;
+use super::record_body::ValueBody;
+use super::weighed::Growing;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
-use crate::body::RawBody;
 use crate::caller::{Caller, unnamed};
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -38,10 +41,11 @@ async fn list_or_read(
     path: PathParts,
     mut params: Params,
     headers: HeaderMap,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     match key_of(&path, &mut params)? {
         Some(key) => read_at(&caller, &key, params, &headers).await,
-        None => list(&app, &caller, params).await,
+        None => list(&app, &arrival, &caller, params).await,
     }
 }
 
@@ -82,7 +86,7 @@ async fn write(
     path: PathParts,
     mut params: Params,
     headers: HeaderMap,
-    RawBody(value): RawBody,
+    ValueBody(value): ValueBody,
 ) -> Result<StatusCode, Problem> {
     let key = required(key_of(&path, &mut params)?)?;
     let plain = plain(&caller, Verb::Write, &mut params)?;
@@ -111,35 +115,54 @@ async fn remove(
     }
 }
 
-async fn list(app: &App, caller: &Caller, mut params: Params) -> Result<Response, Problem> {
+async fn list(
+    app: &App,
+    arrival: &Arrival,
+    caller: &Caller,
+    mut params: Params,
+) -> Result<Response, Problem> {
     let plain = plain(caller, Verb::Read, &mut params)?;
     let prefix = match params.take("prefix_base64")? {
         Some(text) => decoded("prefix_base64", &text)?,
-        None => params.take("prefix")?.unwrap_or_default().into(),
+        None => Bytes::from(params.take("prefix")?.unwrap_or_default()),
     };
     let limit = params.take_number("limit")?.unwrap_or(LISTED);
-    let cursor = params.take("cursor")?;
+    let mut cursor = params.take("cursor")?;
     params.finish()?;
     let most = app.config().limits.page_max;
     if !(1..=most).contains(&limit) {
         let detail = format!("the parameter limit is a number from 1 to {most}");
         return Err(Problem::invalid_request(detail).with("value", limit));
     }
-    let listing = plain.list(prefix, limit, cursor.as_deref()).await?;
-    let problems: Vec<Value> = listing
-        .problems
-        .iter()
-        .map(|found| json!({"kind": "unreadable", "key": found.key, "reason": found.reason}))
-        .collect();
-    let mut told = json!({
-        "keys": listing.entries.iter().map(listed).collect::<Vec<Value>>(),
-        "stopped": if listing.stopped == Stopped::End { "end" } else { "take" },
-        "problems": problems,
-    });
-    if let Some(next) = listing.next {
-        told["next"] = next.to_string().into();
+    let mut list = Growing::new(app, arrival, limit, "{\"keys\":[");
+    let mut problems = Vec::new();
+    let stopped =
+        loop {
+            let listing = plain.list(&prefix, list.rows(), cursor.as_deref()).await?;
+            let told = listing.problems.iter();
+            problems.extend(told.map(
+                |found| json!({"kind": "unreadable", "key": found.key, "reason": found.reason}),
+            ));
+            let keys = listing.entries.iter().map(|entry| listed(entry).to_string());
+            list.add(listing.entries.len(), keys).await;
+            cursor = listing.next.map(|next| next.to_string());
+            if listing.stopped == Stopped::End {
+                break "end";
+            }
+            if let Some(stopped) = list.stopped() {
+                break stopped;
+            }
+        };
+    let mut text = list.into_text();
+    let problems = Value::from(problems);
+    text.extend_from_slice(
+        format!("],\"stopped\":\"{stopped}\",\"problems\":{problems}").as_bytes(),
+    );
+    if let Some(next) = cursor {
+        text.extend_from_slice(format!(",\"next\":{}", Value::from(next)).as_bytes());
     }
-    Ok(answer::json(&told))
+    text.push(b'}');
+    Ok(answer::text(text))
 }
 
 /// Bytes that are text as such, others in Base64.

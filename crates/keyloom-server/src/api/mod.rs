@@ -27,6 +27,7 @@ mod there;
 mod transaction;
 mod typed;
 mod unique;
+mod weighed;
 mod written_key;
 
 use axum::Router;

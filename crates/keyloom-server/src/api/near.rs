@@ -3,20 +3,22 @@
 use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeBounds;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use keyloom::{CollectionDeclaration, Near};
 
-use super::answer;
 use super::asking::{budget, equalities, page_size};
 use super::names::Names;
 use super::page_text::write;
+use super::{answer, weighed};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::config::Limits;
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -31,11 +33,14 @@ async fn near(
     caller: Caller,
     path: PathParts,
     params: Params,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     let collection = caller.collection(Verb::Read, path.get("collection")).await?;
     let declaration = collection.declaration().await?;
     let near = asked(params, &declaration, &app.config().limits)?;
-    let page = collection.near_documents(&near).await?;
+    let (asked, searched) = (&near, &collection);
+    let read = |bytes| async move { searched.near_documents(&asked.clone().bytes(bytes)).await };
+    let page = weighed::page(&app, &arrival, read).await?;
     let mut names = Names::new(&app, &path, &caller, &collection);
     Ok(answer::text(write(&page, &mut names).await?))
 }

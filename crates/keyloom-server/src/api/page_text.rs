@@ -131,6 +131,7 @@ pub(super) fn stopped(stopped: Stopped) -> &'static str {
         Stopped::End => "end",
         Stopped::Take => "take",
         Stopped::Limit => "limit",
+        Stopped::Bytes => "bytes",
     }
 }
 

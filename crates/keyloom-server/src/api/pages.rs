@@ -10,7 +10,7 @@ use serde_json::json;
 use super::kept_pages::Question;
 use super::names::Names;
 use super::page_text::{Shown, write};
-use super::{answer, asking};
+use super::{answer, asking, weighed};
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
@@ -36,9 +36,17 @@ pub(super) async fn list(
     let declaration = collection.declaration().await?;
     let asked = asking::page(Params::of(arrival.uri())?, &declaration, &app.config().limits)?;
     let names = Names::new(&app, &path, &caller, &collection);
+    let collection = &collection;
+    let query = &|bytes| asked.query.clone().bytes(bytes);
     Ok(answer::text(match asked.is_keys_only {
-        true => written(&app, question, collection.keys(&asked.query).await?, names).await?,
-        false => written(&app, question, collection.documents(&asked.query).await?, names).await?,
+        true => {
+            let read = |bytes| async move { collection.keys(&query(bytes)).await };
+            written(&app, question, weighed::page(&app, &arrival, read).await?, names).await?
+        }
+        false => {
+            let read = |bytes| async move { collection.documents(&query(bytes)).await };
+            written(&app, question, weighed::page(&app, &arrival, read).await?, names).await?
+        }
     }))
 }
 

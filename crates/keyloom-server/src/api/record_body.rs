@@ -1,4 +1,5 @@
-//! The bodies that records and patches come in.
+//! The bodies that records, patches and plain values come in. None is longer than one record needs,
+//! and what is, is refused by its length.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderName, HeaderValue};
@@ -7,7 +8,7 @@ use keyloom::read_json;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::body::{JsonBody, RawBody, has_media_type};
+use crate::body::{Arrived, JsonBody, RECORD_TEXT_BYTES_MAX, has_media_type};
 use crate::problem::Problem;
 
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -21,6 +22,21 @@ pub(super) struct RecordBody(pub(super) Value);
 /// A merge patch (RFC 7386).
 pub(super) struct PatchBody(pub(super) Value);
 
+/// The value of a plain key, which may be a record.
+pub(super) struct ValueBody(pub(super) Bytes);
+
+impl FromRequest<App> for ValueBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let arrived = Arrived::read(request, app, RECORD_TEXT_BYTES_MAX).await?;
+        match arrived.is_empty() {
+            true => Ok(ValueBody(arrived.into_bytes(app).await)),
+            false => Ok(ValueBody(arrived.json_text(app).await?)),
+        }
+    }
+}
+
 impl FromRequest<App> for RecordJson {
     type Rejection = Problem;
 
@@ -28,7 +44,8 @@ impl FromRequest<App> for RecordJson {
         if !has_media_type(request.headers(), &["application/json"]) {
             return Err(Problem::unsupported_media_type("application/json"));
         }
-        Ok(RecordJson(RawBody::from_request(request, app).await?.json_text()?))
+        let arrived = Arrived::read(request, app, RECORD_TEXT_BYTES_MAX).await?;
+        Ok(RecordJson(arrived.json_text(app).await?))
     }
 }
 
@@ -51,7 +68,7 @@ impl FromRequest<App> for PatchBody {
             return Err(Problem::unsupported_media_type("application/merge-patch+json")
                 .with_header(ACCEPT_PATCH, wanted));
         }
-        let JsonBody(value) = JsonBody::from_request(request, app).await?;
+        let JsonBody(value) = JsonBody::up_to(request, app, RECORD_TEXT_BYTES_MAX).await?;
         Ok(PatchBody(value))
     }
 }

@@ -2,22 +2,28 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
 use keyloom::engine::ShowKey;
 use keyloom::{Error, ErrorKind, Store, Transaction};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::answer;
-use super::operation::{Answered, Prepared, Preparing, apply, read_all, withhold};
+use super::answer::{self, bodiless};
+use super::operation::{
+    Answered, Operation, Prepared, Preparing, Room, Told, apply, read_all, results,
+};
 use super::template::value_at;
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::Caller;
+use crate::config::Limits;
+use crate::guard::Arrival;
+use crate::memory::REQUEST_BYTES;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -30,11 +36,15 @@ async fn transact(
     State(app): State<App>,
     caller: Caller,
     params: Params,
+    Extension(arrival): Extension<Arrival>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     params.finish()?;
+    let limits = &app.config().limits;
+    go_aside_with(&body, &arrival).await;
     let print = fingerprint(&body);
-    let operations = read_all(body, &app.config().limits)?;
+    let operations = read_all(body, limits)?;
+    make_room(&app, &arrival, &operations).await;
     let mut preparing = Preparing::new(&caller).await?;
     let mut prepared = Vec::with_capacity(operations.len());
     for (number, operation) in operations.into_iter().enumerate() {
@@ -43,8 +53,27 @@ async fn transact(
     for done in &prepared {
         app.metrics().operation(&done.operation.collection, done.operation.verb());
     }
-    let done = run(&caller.store, &prepared, caller.key.as_deref(), print).await?;
-    Ok(answer::json(&json!({"results": done.results})))
+    let done = run(&caller.store, limits, &prepared, caller.key.as_deref(), print).await?;
+    Ok(answer::text(results(done.results)))
+}
+
+/// More operations than these are worked on aside, however few bytes they have.
+const OPERATIONS_SMALL: usize = 32;
+
+/// Has a request with many operations go on aside.
+pub(super) async fn go_aside_with(body: &Value, arrival: &Arrival) {
+    if body["operations"].as_array().is_some_and(|all| all.len() > OPERATIONS_SMALL) {
+        arrival.go_aside().await;
+    }
+}
+
+/// Takes the room in memory for what the operations may answer, where every request's own is not
+/// enough.
+pub(super) async fn make_room(app: &App, arrival: &Arrival, operations: &[Operation]) {
+    let expected = Room::new(&app.config().limits).expected(operations);
+    if expected > REQUEST_BYTES / 2 {
+        arrival.expect_large(app.memory(), expected).await;
+    }
 }
 
 /// What a transaction did, as it is kept for its idempotency key.
@@ -57,7 +86,7 @@ pub(super) struct Done {
     /// Where each operation left its version.
     pub(super) versions: Vec<Option<String>>,
     /// The answer of each operation.
-    pub(super) results: Vec<Value>,
+    pub(super) results: Vec<Told>,
 }
 
 impl Done {
@@ -67,7 +96,8 @@ impl Done {
         let answers = self.results.iter_mut().zip(&mut self.statuses);
         for (prepared, (result, status)) in prepared.iter().zip(answers) {
             if !prepared.may_read {
-                withhold(result, status);
+                *result = result.withheld();
+                *status = bodiless(*status);
             }
         }
         self
@@ -77,12 +107,14 @@ impl Done {
 /// Does the operations, all or nothing; once where there is a key.
 pub(super) async fn run(
     store: &Store,
+    limits: &Limits,
     prepared: &[Prepared],
     key: Option<&str>,
     request: String,
 ) -> Result<Done, Problem> {
     let written = Records::default();
-    let attempt = |transaction: Transaction| attempt(prepared, transaction, &written, &request);
+    let attempt =
+        |transaction: Transaction| attempt(prepared, limits, transaction, &written, &request);
     let done = match key {
         Some(key) => store.transaction_once(key, attempt).await,
         None => store.transaction(attempt).await,
@@ -99,6 +131,7 @@ pub(super) async fn run(
 
 async fn attempt(
     prepared: &[Prepared],
+    limits: &Limits,
     transaction: Transaction,
     written: &Records,
     request: &str,
@@ -110,12 +143,16 @@ async fn attempt(
         versions: Vec::new(),
         results: Vec::new(),
     };
+    let room = Room::new(limits);
     for operation in prepared {
         let answered = apply(operation, &transaction).await.map_err(Refused::Operation)?;
+        let told = room.fit(&operation.operation, answered.body());
+        let told = told.map_err(|problem| problem.with("operation", operation.number));
+        let told = told.map_err(Refused::Operation)?;
         written.note(operation.number, &answered);
         done.statuses.push(answered.status);
         done.versions.push(answered.version.map(|version| version.to_string()));
-        done.results.push(answered.into_body());
+        done.results.push(told);
     }
     Ok(done)
 }
@@ -197,12 +234,11 @@ fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usi
 
 /// Whether the record of an answer has the values that a conflict names.
 fn has_values(answered: &Answered, error: &Error) -> bool {
-    let body = answered.clone().into_body();
-    let record = &body["record"];
+    let record = answered.record();
     let named: Vec<(&str, &str)> = error.context().collect();
     named.windows(2).all(|pair| match pair {
         [("field", path), ("value", value)] => {
-            value_at(record, path).map(Value::to_string).as_deref() == Some(*value)
+            value_at(&record, path).map(Value::to_string).as_deref() == Some(*value)
         }
         _ => true,
     })

@@ -20,7 +20,7 @@ use super::grant::Grant;
 use super::token::{Hash, hash, random_text};
 use super::{Authority, now};
 use crate::app::App;
-use crate::body::{RawBody, has_media_type};
+use crate::body::{WordsBody, has_media_type};
 use crate::params::Params;
 use crate::path;
 use crate::problem::Problem;
@@ -118,7 +118,7 @@ async fn form(State(app): State<App>, mut params: Params) -> Result<Response, Pr
 async fn sign_in(
     State(app): State<App>,
     headers: HeaderMap,
-    body: RawBody,
+    body: WordsBody,
 ) -> Result<Response, Problem> {
     const FORM: &str = "application/x-www-form-urlencoded";
     if !has_media_type(&headers, &[FORM]) {

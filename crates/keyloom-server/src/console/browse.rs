@@ -18,6 +18,7 @@ use super::declared::{at, fields};
 use super::refusal::Told;
 use super::visit::Visit;
 use crate::auth::Verb;
+use crate::memory::PAGE_BYTES;
 use crate::problem::Problem;
 
 /// How many fields of records have a column of their own.
@@ -165,7 +166,7 @@ async fn records(
     declared: &CollectionDeclaration,
     query: &keyloom::Query,
 ) -> Result<Answer, Problem> {
-    let page = collection.page(query).await?;
+    let page = collection.page(&query.clone().bytes(PAGE_BYTES)).await?;
     let mut rows = Vec::new();
     for stored in &page.records {
         rows.push(row(visit, collection, declared, stored).await);
@@ -180,7 +181,7 @@ async fn around(
     declared: &CollectionDeclaration,
     near: &Near,
 ) -> Result<Answer, Problem> {
-    let page = collection.near(near).await?;
+    let page = collection.near(&near.clone().bytes(PAGE_BYTES)).await?;
     let mut rows = Vec::new();
     for Nearby { record, distance_m } in &page.records {
         let row = row(visit, collection, declared, record).await;
@@ -212,7 +213,7 @@ async fn keys(
     collection: &Collection<Value>,
     query: &keyloom::Query,
 ) -> Result<Answer, Problem> {
-    let page = collection.keys(query).await?;
+    let page = collection.keys(&query.clone().bytes(PAGE_BYTES)).await?;
     let mut rows = Vec::new();
     for key in &page.records {
         let (name, owner) = name_of(visit, collection, key, None).await;
@@ -257,6 +258,7 @@ impl Answer {
                 Stopped::End => "end",
                 Stopped::Take => "take",
                 Stopped::Limit => "limit",
+                Stopped::Bytes => "bytes",
             },
             read: page.read,
             problems: problems

@@ -9,6 +9,8 @@
 //! | the host is ours, the page that asks is one of ours or allowed | `host.rs`, `origin.rs` |
 //! | a caller of the API takes JSON | `api/accept.rs` |
 //! | not too many requests at once, an answer in time | `flight.rs` |
+//! | room in memory for the request and its answer | `memory` |
+//! | what takes long to compute goes on aside | `aside.rs` |
 //! | a panic is an answer too | here |
 //! | headers that make browsers careful | `headers.rs` |
 
@@ -26,6 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -43,8 +46,10 @@ pub(crate) use self::headers::HEADERS_MAX;
 use self::flight::Flight;
 use crate::api::{is_json_only, takes_json};
 use crate::app::App;
+use crate::aside;
 use crate::auth::session;
 use crate::console;
+use crate::memory::NoRoom;
 use crate::metrics::Answered;
 use crate::path;
 use crate::problem::Problem;
@@ -151,13 +156,42 @@ impl Guard {
         let fate = fate_unknown(request.method());
         let (flight, request) =
             Flight::begin(&self.permits, request).map_err(Overloaded::into_problem)?;
-        // Nothing of a request is used after its handler panicked, so that nothing is half-made.
-        let answering = AssertUnwindSafe(next.oneshot(request)).catch_unwind();
+        let response = tokio::select! {
+            biased;
+            answered = self.work(request, next, arrival) => {
+                answered.ok_or_else(|| panicked(fate))?.map_err(never)?
+            }
+            () = flight.out_of_time(config.limits.answer_timeout) => return Err(late(fate)),
+        };
+        let bytes_max = config.limits.answer_bytes_max;
+        match self.app.memory().send(response, arrival.take_holding(), fate) {
+            Ok(response) => Ok(response),
+            Err(NoRoom { bytes }) if bytes > bytes_max => {
+                Err(refusal::large_answer(bytes_max, fate))
+            }
+            Err(NoRoom { .. }) => Err(refusal::no_room_for_answer(fate)),
+        }
+    }
+
+    /// Has a request answered, aside if it asks for that; `None` when its handler panicked. Nothing
+    /// of a request is used then, so that nothing is half-made.
+    async fn work(
+        &self,
+        request: Request,
+        next: Route,
+        arrival: &Arrival,
+    ) -> Option<Result<Response, Infallible>> {
+        // One with a body takes its room when the body has arrived.
+        if request.body().is_end_stream() {
+            arrival.hold_request(self.app.memory().request().await);
+        }
+        let mut answering = Box::pin(AssertUnwindSafe(next.oneshot(request)).catch_unwind());
         tokio::select! {
             biased;
-            answered = answering => answered.map_err(|_| panicked(fate))?.map_err(never),
-            () = flight.out_of_time(config.limits.answer_timeout) => Err(late(fate)),
+            answered = &mut answering => return answered.ok(),
+            () = arrival.wants_aside() => {}
         }
+        aside::finish(answering).await.and_then(Result::ok)
     }
 }
 

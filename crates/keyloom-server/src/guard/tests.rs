@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::routing::get;
 use futures_util::stream;
 use keyloom::Store;
@@ -162,6 +162,83 @@ async fn health_is_answered_when_as_many_requests_as_may_be_are_worked_on() {
         let answer = router.clone().oneshot(request("GET", path, Body::empty())).await.unwrap();
         assert_eq!(answer.status(), status, "{path}");
     }
+}
+
+/// A body that says how long it is, and never comes.
+struct Announced(u64);
+
+impl HttpBody for Announced {
+    type Data = bytes::Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>> {
+        std::task::Poll::Pending
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(self.0)
+    }
+}
+
+/// A large body waits for its turn as long as a body may take. Small ones have room of their own.
+#[tokio::test(start_paused = true)]
+async fn bodies_take_room_in_turn_and_those_that_find_none_are_refused_unread() {
+    let limits = Limits {
+        memory_bytes_max: 64 << 20,
+        body_timeout: Duration::from_secs(30),
+        ..Limits::default()
+    };
+    let app = app(limits).await;
+    let routes = Router::new().route("/x", get(|| async {}).put(|_: RawBody| async {}));
+    let router = around(routes, &app).with_state(app);
+    let send = |bytes| {
+        let asked = router.clone().oneshot(request("PUT", "/x", Body::new(Announced(bytes))));
+        tokio::spawn(async move { problem(asked.await.unwrap()).await })
+    };
+    let seconds = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+    let first = send(5 << 20);
+    seconds(20).await;
+    let second = send(5 << 20);
+    seconds(5).await;
+    let third = send(5 << 20);
+    // Beside them small ones are answered, and what could never fit is refused at once.
+    let answer = router.clone().oneshot(request("PUT", "/x", Body::from("small"))).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(send(7 << 20).await.unwrap().0, 413);
+    // The first is over after 30 seconds; then the second has the room, and for as long.
+    let (status, told) = first.await.unwrap();
+    assert_eq!((status, &told["type"]), (408, &"/problems/request-timeout".into()));
+    let (status, told) = third.await.unwrap();
+    assert_eq!((status, &told["type"]), (503, &"/problems/overloaded".into()));
+    assert_eq!((&told["retry"], &told["outcome"]), (&true.into(), &"did_not_happen".into()));
+    assert!(!second.is_finished());
+    assert_eq!(second.await.unwrap().0, 408);
+}
+
+/// What takes long to compute goes on where nobody else is served, whatever the handler.
+#[tokio::test]
+async fn a_request_that_takes_long_goes_on_aside_and_may_panic_there() {
+    let app = app(Limits::default()).await;
+    let name = || std::thread::current().name().unwrap_or_default().to_owned();
+    let aside = move |axum::Extension(arrival): axum::Extension<Arrival>| async move {
+        let before = name();
+        arrival.go_aside().await;
+        arrival.go_aside().await;
+        format!("{} {}", before == "keyloom-aside", name())
+    };
+    let panics = |axum::Extension(arrival): axum::Extension<Arrival>| async move {
+        arrival.go_aside().await;
+        panics().await
+    };
+    let routes = Router::new().route("/x", get(aside)).route("/y", get(panics));
+    let router = around(routes, &app).with_state(app);
+    let answer = router.clone().oneshot(request("GET", "/x", Body::empty())).await.unwrap();
+    assert_eq!(to_bytes(answer.into_body(), 100).await.unwrap(), "false keyloom-aside");
+    let answer = router.oneshot(request("GET", "/y", Body::empty())).await.unwrap();
+    assert_eq!(problem(answer).await.0, 500);
 }
 
 /// Below the console a browser is shown a page, whoever refuses it; programs get JSON.

@@ -30,7 +30,7 @@ pub(super) fn page(name: &str) -> Value {
             "records": { "type": "array", "items": record },
             "next": { "type": "string" },
             "previous": { "type": "string" },
-            "stopped": { "type": "string", "enum": ["take", "limit", "end"] },
+            "stopped": { "type": "string", "enum": ["take", "limit", "bytes", "end"] },
             "read": { "type": "integer" },
             "problems": { "type": "array", "items": schema_named("Trouble") },
             "swept_until": { "type": "integer" },

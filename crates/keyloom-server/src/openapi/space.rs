@@ -130,7 +130,7 @@ fn list(scope: &Scope) -> Value {
         "properties": {
             "keys": { "type": "array", "items": key },
             "next": { "type": "string" },
-            "stopped": { "type": "string", "enum": ["take", "end"] },
+            "stopped": { "type": "string", "enum": ["take", "bytes", "end"] },
             "problems": { "type": "array", "items": schema_named("Trouble") },
         },
     });

@@ -82,6 +82,18 @@ impl Problem {
         self
     }
 
+    /// The same without the record that is in the way.
+    pub(crate) fn brief(mut self) -> Self {
+        self.more.shift_remove("current");
+        self
+    }
+
+    /// Says what became of the write.
+    pub(crate) fn with_fate(mut self, fate: Fate) -> Self {
+        self.fate = fate;
+        self
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
@@ -201,7 +213,7 @@ impl Problem {
     /// A body over the limit.
     pub(crate) fn too_long_body(bytes_max: usize) -> Self {
         let title = "Something is larger than the limit";
-        let detail = format!("the body has more than {bytes_max} bytes");
+        let detail = format!("the body has more than {bytes_max} bytes, the most that fits here");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "limit-exceeded", title, detail)
     }
 

@@ -23,6 +23,10 @@ use crate::session::Session;
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
 
+/// The most entries that are read ahead, over all ranges, where bytes are counted: each may lead to
+/// a record of the largest size.
+const CHUNK_WEIGHED: usize = 32;
+
 /// One page of an answer.
 #[derive(Clone, Debug)]
 pub struct Page<R> {
@@ -56,6 +60,8 @@ pub enum Stopped {
     Take,
     /// It read as many entries as it may.
     Limit,
+    /// It has as many bytes as it may.
+    Bytes,
 }
 
 /// Something that a page met and could not return.
@@ -219,6 +225,11 @@ async fn run_once(
     Ok(gathered.into_page(&plan, position, binding))
 }
 
+/// What counts as the bytes of a record: its key and its text.
+pub(super) fn weight(document: &Document) -> usize {
+    document.key.len() + document.text().len()
+}
+
 fn check_size(name: &str, query: &Query) -> Result<()> {
     if (1..=TAKE_MAX).contains(&query.take) && query.limit != Some(0) {
         return Ok(());
@@ -251,6 +262,8 @@ struct Gathered {
     ends: Option<(Bytes, Bytes)>,
     stopped: Stopped,
     read: usize,
+    /// The bytes of the records, as far as they are counted.
+    bytes: usize,
     freshness: Option<Freshness>,
 }
 
@@ -281,7 +294,13 @@ async fn walk_on(
         ends: None,
         stopped: Stopped::End,
         read: 0,
+        bytes: 0,
         freshness: None,
+    };
+    let bytes_max = query.bytes.unwrap_or(usize::MAX);
+    let chunk_max = match query.bytes {
+        Some(_) => (CHUNK_WEIGHED / walk.ranges()).max(1),
+        None => usize::MAX,
     };
     loop {
         // One entry more than the page takes tells whether there is a next page.
@@ -289,7 +308,8 @@ async fn walk_on(
         let drops = reader.filters() || all.read > all.records.len();
         let ahead = if drops { left.max(CHUNK_FILTERED) } else { left };
         if walk.is_hungry() {
-            walk.refill(ahead.min((limit - all.read).saturating_add(1))).await?;
+            let chunk = ahead.min((limit - all.read).saturating_add(1)).min(chunk_max);
+            walk.refill(chunk).await?;
         }
         let Some(mut found) = walk.pop() else { return Ok(all) };
         if all.records.len() == query.take {
@@ -297,6 +317,9 @@ async fn walk_on(
         }
         if all.read == limit {
             return Ok(Gathered { stopped: Stopped::Limit, ..all });
+        }
+        if all.bytes >= bytes_max {
+            return Ok(Gathered { stopped: Stopped::Bytes, ..all });
         }
         all.read += 1;
         match &mut all.ends {
@@ -343,7 +366,10 @@ impl Gathered {
     /// Takes in a record that was found, or what is wrong with it; or tells that a filter drops it.
     fn take_in(&mut self, reader: &Reader<'_>, branch: &Branch, document: Document) -> bool {
         match reader.passes(branch, &document) {
-            Ok(true) => self.records.push(document),
+            Ok(true) => {
+                self.bytes += weight(&document);
+                self.records.push(document);
+            }
             Ok(false) => return false,
             Err(error) => self.problems.push(unreadable(document.key.bytes(), error)),
         }

@@ -45,6 +45,7 @@ pub struct Query {
     pub(crate) after: Option<Vec<Value>>,
     pub(crate) take: usize,
     pub(crate) limit: Option<usize>,
+    pub(crate) bytes: Option<usize>,
     pub(crate) cursor: Option<String>,
 }
 
@@ -73,6 +74,7 @@ impl Query {
             after: None,
             take: TAKE_DEFAULT,
             limit: None,
+            bytes: None,
             cursor: None,
         }
     }
@@ -169,6 +171,15 @@ impl Query {
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = Some(records);
+        self
+    }
+
+    /// About the most bytes that the page returns, keys and texts of its records together. It ends
+    /// with the record that reaches them, so that it has one at least, and its cursor goes on. Such
+    /// a page also reads few records ahead, so that large ones do not fill the memory.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = Some(bytes);
         self
     }
 

@@ -96,6 +96,11 @@ impl<'p> Walk<'p> {
         Ok(self.pop())
     }
 
+    /// How many ranges it merges; one at least.
+    pub(super) fn ranges(&self) -> usize {
+        self.lanes.len().max(1)
+    }
+
     /// Whether a lane must be read from before the next entry is known.
     pub(super) fn is_hungry(&self) -> bool {
         self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more)

@@ -16,7 +16,7 @@ use super::stored::Stored;
 use super::written::Written;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::{Page, Query};
-use crate::record::Version;
+use crate::record::{Document, Version};
 use crate::schema::Collection as Declared;
 use crate::typed::Record;
 use crate::write::{Origin, Transaction, Whole};
@@ -93,6 +93,14 @@ impl<T> TransactionCollection<T> {
         let key = self.key_of(key)?;
         let updated = self.transaction.update(&self.declared, key, patch, version).await;
         self.transaction.judged(updated).map(Written::from)
+    }
+
+    /// A record as it lies, by the fields of its key.
+    pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
+        match if_there(self.key_of(key))? {
+            Some(key) => self.transaction.get(&self.declared, &key).await,
+            None => Ok(None),
+        }
     }
 
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {

@@ -14,7 +14,7 @@ use crate::api::answer;
 use crate::api::operation::Members;
 use crate::api::routes::Routes;
 use crate::app::App;
-use crate::body::{JsonBody, RawBody};
+use crate::body::{WordsBody, WordsJson};
 use crate::caller::Caller;
 use crate::jobs::{Asked, Job, Outcome, build, repair, verify};
 use crate::params::Params;
@@ -35,7 +35,7 @@ async fn start_verify(
     State(app): State<App>,
     caller: Caller,
     params: Params,
-    RawBody(body): RawBody,
+    WordsBody(body): WordsBody,
 ) -> Result<Response, Problem> {
     caller.admin()?;
     params.finish()?;
@@ -50,7 +50,7 @@ async fn start_repair(
     State(app): State<App>,
     caller: Caller,
     params: Params,
-    JsonBody(body): JsonBody,
+    WordsJson(body): WordsJson,
 ) -> Result<Response, Problem> {
     caller.admin()?;
     params.finish()?;
@@ -69,7 +69,7 @@ async fn start_build(
     State(app): State<App>,
     caller: Caller,
     params: Params,
-    JsonBody(body): JsonBody,
+    WordsJson(body): WordsJson,
 ) -> Result<Response, Problem> {
     caller.admin()?;
     params.finish()?;

@@ -1,5 +1,6 @@
 //! The keys of a space as they lie.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
@@ -10,9 +11,11 @@ use serde_json::{Value, json};
 
 use crate::api::answer;
 use crate::api::routes::Routes;
+use crate::api::weighed::Growing;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::config::Limits;
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -28,28 +31,39 @@ async fn keys(
     State(app): State<App>,
     caller: Caller,
     mut params: Params,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     let store = caller.admin()?;
-    let mut list = RawList::new().take(limit(&mut params, &app.config().limits)?);
+    let limit = limit(&mut params, &app.config().limits)?;
+    let mut list = RawList::new();
     if let Some(area) = params.take("area")? {
         list = list.area(area);
     }
     if let Some(prefix) = params.take("prefix")? {
         list = list.prefix(prefix);
     }
-    if let Some(cursor) = params.take("cursor")? {
-        list = list.from_cursor(cursor);
-    }
+    let mut cursor = params.take("cursor")?;
     if params.take_flag("values")? {
         list = list.values();
     }
     params.finish()?;
-    let page = store.raw_keys()?.list(&list).await?;
-    let mut told = json!({"keys": page.keys.iter().map(key).collect::<Vec<Value>>()});
-    if let Some(next) = page.next {
-        told["next"] = next.to_string().into();
+    let mut found = Growing::new(&app, &arrival, limit, "{\"keys\":[");
+    loop {
+        let part = list.clone().take(found.rows()).from_cursor(cursor.as_deref());
+        let page = store.raw_keys()?.list(&part).await?;
+        found.add(page.keys.len(), page.keys.iter().map(|raw| key(raw).to_string())).await;
+        cursor = page.next.map(|next| next.to_string());
+        if cursor.is_none() || found.stopped().is_some() {
+            break;
+        }
     }
-    Ok(answer::json(&told))
+    let mut text = found.into_text();
+    text.push(b']');
+    if let Some(next) = cursor {
+        text.extend_from_slice(format!(",\"next\":{}", Value::from(next)).as_bytes());
+    }
+    text.push(b'}');
+    Ok(answer::text(text))
 }
 
 /// `GET /admin/branches`

@@ -3,19 +3,21 @@
 mod stream;
 mod told;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header as name};
 use axum::response::Response;
 use axum::routing::get;
 use keyloom::{Changes, Error, ErrorKind, Logged, Position, Store};
-use serde_json::{Value, json};
 
 use crate::api::accept::weight;
 use crate::api::answer;
 use crate::api::routes::Routes;
+use crate::api::weighed::Growing;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::{Caller, header, needs_user};
+use crate::guard::Arrival;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
@@ -47,6 +49,7 @@ async fn changes(
     caller: Caller,
     mut params: Params,
     headers: HeaderMap,
+    Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     if caller.user.is_some() {
         let detail = "the change log tells of every user's records; ask without an acting user";
@@ -74,27 +77,36 @@ async fn changes(
         let detail = format!("the parameter limit is a number from 1 to {most}");
         return Err(Problem::invalid_request(detail).with("value", limit));
     }
-    page(&caller.store, from, limit, &wanted).await
+    let list = Growing::new(&app, &arrival, limit, "{\"commits\":[");
+    page(&caller.store, from, list, &wanted).await
 }
 
 async fn page(
     store: &Store,
     from: Option<Position>,
-    limit: usize,
+    mut list: Growing<'_>,
     wanted: &Wanted,
 ) -> Result<Response, Problem> {
-    let from = match from {
+    let mut from = match from {
         Some(from) => from,
         None => store.log_bounds().await?.oldest,
     };
-    let changes = store.changes(from, limit).await.map_err(refused)?;
-    let is_end = changes.is_end();
-    let Changes { commits, next, bounds } = changes;
-    let commits: Vec<Value> =
-        commits.into_iter().filter_map(|logged| wanted.of(logged)).map(commit).collect();
-    let (next, oldest) = (next.to_string(), bounds.oldest.to_string());
-    let page = json!({"commits": commits, "next": next, "oldest": oldest, "is_end": is_end});
-    Ok(answer::json(&page))
+    let (oldest, is_end) = loop {
+        let changes = store.changes(from, list.rows()).await.map_err(refused)?;
+        let is_end = changes.is_end();
+        let Changes { commits, next, bounds } = changes;
+        let read = commits.len();
+        let commits = commits.into_iter().filter_map(|logged| wanted.of(logged));
+        list.add(read, commits.map(|logged| commit(logged).to_string())).await;
+        from = next;
+        if is_end || list.stopped().is_some() {
+            break (bounds.oldest, is_end);
+        }
+    };
+    let mut text = list.into_text();
+    let end = format!("],\"next\":\"{from}\",\"oldest\":\"{oldest}\",\"is_end\":{is_end}}}");
+    text.extend_from_slice(end.as_bytes());
+    Ok(answer::text(text))
 }
 
 impl Wanted {

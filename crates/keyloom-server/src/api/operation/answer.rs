@@ -1,11 +1,13 @@
-//! What an operation answers.
+//! What an operation answers, as text: a record is shown as it lies, and never read and written
+//! again for an answer.
 
+use bytes::Bytes;
 use keyloom::{Version, Written};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde_json::{Map, Value};
 
 use super::Prepared;
 use crate::api::answer::bodiless;
-use crate::problem::Problem;
 
 /// What an operation came to.
 #[derive(Clone, Debug)]
@@ -16,35 +18,33 @@ pub(crate) struct Answered {
     pub(crate) version: Option<Version>,
     /// The key of the record in the store, where it was written.
     pub(crate) stored_at: Option<String>,
-    body: Map<String, Value>,
+    members: Map<String, Value>,
+    /// The text of the record, or `null`.
+    record: Option<Bytes>,
 }
 
 impl Answered {
     /// An answer about a record that is not told.
     pub(super) fn new(status: u16, prepared: &Prepared, key: &str) -> Self {
-        let mut body = Map::new();
-        body.insert("op".to_owned(), prepared.operation.name().into());
-        body.insert("key".to_owned(), key.into());
-        Answered { status, version: None, stored_at: None, body }
+        let mut members = Map::new();
+        members.insert("op".to_owned(), prepared.operation.name().into());
+        members.insert("key".to_owned(), key.into());
+        Answered { status, version: None, stored_at: None, members, record: None }
     }
 
     /// The version of the record.
     pub(super) fn with_version(mut self, version: Version) -> Self {
-        self.body.insert("version".to_owned(), version.to_string().into());
+        self.members.insert("version".to_owned(), version.to_string().into());
         Answered { version: Some(version), ..self }
     }
 
     /// A record that was written, told to those who may read it.
-    pub(super) fn with_written(
-        self,
-        prepared: &Prepared,
-        written: &Written<Value>,
-    ) -> Result<Self, Problem> {
+    pub(super) fn with_written(self, prepared: &Prepared, written: Written<Value>) -> Self {
         let stored_at = Some(written.key.to_string());
         let answered = Answered { stored_at, ..self.with_version(written.version) };
         match prepared.may_read {
-            true => Ok(answered.with_record(written.value()?)),
-            false => Ok(answered.without_body()),
+            true => answered.with_record(written.into_document().into_text()),
+            false => answered.without_body(),
         }
     }
 
@@ -54,37 +54,125 @@ impl Answered {
         Answered { status, ..self }
     }
 
-    /// A record, or `null`.
-    pub(super) fn with_record(mut self, record: Value) -> Self {
-        self.body.insert("record".to_owned(), record);
-        self
+    /// The text of a record.
+    pub(super) fn with_record(self, text: Bytes) -> Self {
+        Answered { record: Some(text), ..self }
+    }
+
+    /// No record where one was looked for.
+    pub(super) fn with_no_record(self) -> Self {
+        self.with_record(Bytes::from_static(b"null"))
     }
 
     /// The values of counters.
     pub(super) fn with_values(mut self, values: Map<String, Value>) -> Self {
-        self.body.insert("values".to_owned(), values.into());
+        self.members.insert("values".to_owned(), values.into());
         self
     }
 
-    /// The answer as one of a transaction.
-    pub(crate) fn into_body(self) -> Value {
-        self.body.into()
+    /// The record that it shows, if any.
+    pub(crate) fn record(&self) -> Value {
+        let text = self.record.as_deref().unwrap_or(b"null");
+        serde_json::from_slice(text).unwrap_or_default()
     }
 
-    /// The answer as one of a batch.
-    pub(crate) fn into_result(self) -> Value {
-        let mut result = json!({"status": self.status, "body": self.body});
-        if let Some(version) = self.version {
-            result["etag"] = format!("\"{version}\"").into();
+    /// The text of the answer.
+    pub(crate) fn body(&self) -> Told {
+        let Ok(mut text) = serde_json::to_vec(&self.members) else { return Told::default() };
+        if let Some(record) = &self.record {
+            // There are members before it: the operation and the key.
+            text.pop();
+            text.extend_from_slice(b",\"record\":");
+            text.extend_from_slice(record);
+            text.push(b'}');
         }
-        result
+        Told(text.into())
     }
 }
 
-/// Leaves of an answer that was kept what a caller is told who may not read the record.
-pub(crate) fn withhold(body: &mut Value, status: &mut u16) {
-    if let Value::Object(members) = body {
-        members.retain(|name, _| matches!(name.as_str(), "op" | "key" | "version"));
+/// The text of one answer. It is kept for idempotency keys as the value that it stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told(Bytes);
+
+impl Told {
+    /// The text of a value.
+    pub(crate) fn of(value: &Value) -> Self {
+        Told(value.to_string().into())
     }
-    *status = bodiless(*status);
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The same without the record and the values of counters: what a caller is told who may not
+    /// read the record.
+    pub(crate) fn withheld(&self) -> Self {
+        let mut body: Value = serde_json::from_slice(&self.0).unwrap_or_default();
+        if let Value::Object(members) = &mut body {
+            members.retain(|name, _| matches!(name.as_str(), "op" | "key" | "version"));
+        }
+        Told::of(&body)
+    }
+
+    /// The answer as one of a batch.
+    pub(crate) fn as_result(&self, status: u16, version: Option<&str>) -> Told {
+        let mut text = format!("{{\"status\":{status},\"body\":").into_bytes();
+        text.extend_from_slice(&self.0);
+        if let Some(version) = version {
+            // A version is hex digits and a hyphen.
+            text.extend_from_slice(format!(",\"etag\":\"\\\"{version}\\\"\"").as_bytes());
+        }
+        text.push(b'}');
+        Told(text.into())
+    }
+}
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: Value = serde_json::from_slice(&self.0).map_err(ser::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Told {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Told::of(&Value::deserialize(deserializer)?))
+    }
+}
+
+/// `{"results": […]}`. Each text is gone when it was copied.
+pub(crate) fn results(told: Vec<Told>) -> Vec<u8> {
+    let bytes = told.iter().map(|told| told.0.len() + 1).sum::<usize>();
+    let mut text = Vec::with_capacity(bytes + 16);
+    text.extend_from_slice(b"{\"results\":[");
+    for (place, told) in told.into_iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(&told.0);
+    }
+    text.extend_from_slice(b"]}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_the_json_that_it_stands_for() {
+        let body = Told::of(&json!({"op": "get", "key": "a\"b", "record": {"n": 1}}));
+        let results = results(vec![body.as_result(200, Some("01-1")), body.withheld()]);
+        let read: Value = serde_json::from_slice(&results).unwrap();
+        let whole = json!({"op": "get", "key": "a\"b", "record": {"n": 1}});
+        let first = json!({"status": 200, "body": whole, "etag": "\"01-1\""});
+        assert_eq!(read, json!({"results": [first, {"op": "get", "key": "a\"b"}]}));
+        let kept = serde_json::to_string(&body).unwrap();
+        assert_eq!(serde_json::from_str::<Told>(&kept).unwrap(), body);
+        assert_eq!(super::results(Vec::new()), b"{\"results\":[]}");
+    }
 }

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::guard::broken;
 use super::{Action, Answered, Guard, Prepared, PutOnly};
+use crate::api::answer::RecordText;
+use crate::api::records::missing;
 use crate::problem::{Problem, Sent, to_writer};
 use crate::refusal;
 
@@ -26,12 +28,12 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
             let inserted = records.insert(record).await;
             let written = inserted.map_err(|error| prepared.told(error))?;
             let name = prepared.collection.name_of(&written.key).await?;
-            Answered::new(201, prepared, &name).with_written(prepared, &written)
+            Ok(Answered::new(201, prepared, &name).with_written(prepared, written))
         }
         Action::Put { record, only, .. } => {
             let written = put(prepared, &records, record, *only).await?;
             let status = if written.effect == Effect::Created { 201 } else { 200 };
-            answered(status).with_written(prepared, &written)
+            Ok(answered(status).with_written(prepared, written))
         }
         Action::Patch { patch, version, guard, .. } => {
             if !guard.is_empty() {
@@ -42,7 +44,7 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
                 None => records.update(key(), patch).await,
             };
             let written = written.map_err(|error| unmatched(prepared, error, *version))?;
-            answered(200).with_written(prepared, &written)
+            Ok(answered(200).with_written(prepared, written))
         }
         Action::Delete { version, .. } => {
             let deleted = match version {
@@ -51,7 +53,7 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
             };
             match deleted.map_err(|error| unmatched(prepared, error, *version))? {
                 Some(_) => Ok(answered(204)),
-                None => Err(Problem::not_found("the collection has no such record")),
+                None => Err(missing()),
             }
         }
         Action::Increment { add, .. } => {
@@ -68,9 +70,11 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
                 None => answered(200),
             })
         }
-        Action::Get { .. } => Ok(match records.get(key()).await? {
-            Some(found) => answered(200).with_version(found.version).with_record(found.value),
-            None => answered(404).with_record(Value::Null),
+        Action::Get { .. } => Ok(match records.get_document(key()).await? {
+            Some(found) => {
+                answered(200).with_version(found.version).with_record(found.into_text())
+            }
+            None => answered(404).with_no_record(),
         }),
     }
 }
@@ -161,9 +165,14 @@ impl Prepared {
     }
 
     /// Whether the operation is best done without a transaction: additions then answer the new
-    /// values, and records that cannot be read can be deleted.
-    pub(crate) fn is_direct(&self) -> bool {
-        matches!(self.operation.action, Action::Increment { .. } | Action::Delete { .. })
+    /// values, records that cannot be read can be deleted, and one that is read is not taken apart.
+    /// What is read for an idempotency key is kept, and needs one.
+    pub(crate) fn is_direct(&self, key: Option<&str>) -> bool {
+        match self.operation.action {
+            Action::Increment { .. } | Action::Delete { .. } => true,
+            Action::Get { .. } => key.is_none(),
+            _ => false,
+        }
     }
 
     /// Does such an operation, once where there is a key.
@@ -193,8 +202,13 @@ impl Prepared {
             Action::Delete { version: None, .. } => {
                 match collection.delete(self.key.clone()).await? {
                     Some(_) => Ok(answered(204)),
-                    None => Err(Problem::not_found("the collection has no such record")),
+                    None => Err(missing()),
                 }
+            }
+            Action::Get { .. } => {
+                let found = collection.get_document(self.key.clone()).await?;
+                let found = found.map(RecordText::of).transpose()?.ok_or_else(missing)?;
+                Ok(answered(200).with_version(found.version).with_record(found.text))
             }
             _ => Err(refusal::internal("the operation needs a transaction")),
         }

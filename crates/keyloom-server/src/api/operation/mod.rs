@@ -6,6 +6,7 @@
 //! | rights are checked and keys are found | [`prepare`] |
 //! | it happens, within a transaction or by itself | [`apply`] |
 //! | and is answered | [`answer`] |
+//! | as far as there is room | [`room`] |
 
 mod answer;
 mod apply;
@@ -14,13 +15,15 @@ mod guard;
 mod lanes;
 mod parse;
 mod prepare;
+mod room;
 
-pub(crate) use answer::{Answered, withhold};
+pub(crate) use answer::{Answered, Told, results};
 pub(crate) use apply::apply;
 pub(crate) use fields::remove_member;
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use parse::{Members, read_all, whole};
 pub(crate) use prepare::{Prepared, Preparing};
+pub(crate) use room::Room;
 
 use keyloom::Version;
 use serde_json::{Map, Value};

@@ -229,6 +229,7 @@ impl BrowsePage {
                     (count(answer.rows.len() as u64)) " shown, " (count(answer.read as u64)) " read"
                     @if answer.stopped == "end" { ", the end" }
                     @if answer.stopped == "limit" { ", the budget of reads is used up" }
+                    @if answer.stopped == "bytes" { ", as many as fit on a page" }
                     @if let Some(swept) = answer.swept_until { ", swept until " (time(swept)) }
                 }
             }

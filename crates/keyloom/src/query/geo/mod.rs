@@ -2,6 +2,7 @@
 
 mod cover;
 mod near;
+mod nearest;
 mod rank;
 mod ring;
 mod search;

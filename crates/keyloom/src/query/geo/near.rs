@@ -31,6 +31,7 @@ pub struct Near {
     index: Option<String>,
     pub(super) take: usize,
     pub(super) limit: Option<usize>,
+    pub(super) bytes: Option<usize>,
     pub(crate) cursor: Option<String>,
 }
 
@@ -44,6 +45,7 @@ impl Near {
             index: None,
             take: 20,
             limit: None,
+            bytes: None,
             cursor: None,
         }
     }
@@ -83,6 +85,14 @@ impl Near {
     #[must_use]
     pub fn limit(mut self, entries: usize) -> Self {
         self.limit = Some(entries);
+        self
+    }
+
+    /// About the most bytes that the page returns, keys and texts of its records together. It ends
+    /// before they are exceeded, but has one record at least, and its cursor goes on.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = Some(bytes);
         self
     }
 

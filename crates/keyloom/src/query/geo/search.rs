@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::cover::{CELLS_MAX, cover, cover_finely};
 use super::near::{Near, Nearby, refused};
+use super::nearest::{Nearest, Room};
 use super::rank::Rank;
 use super::ring::Ring;
 use super::sphere::{DISTANCE_M_MAX, Place};
@@ -21,7 +22,7 @@ use crate::key::{Codec, Path, Segment, Span, shortened};
 use crate::query::asked::{Asked, ensures};
 use crate::query::cursor::{Binding, Cursor, Position};
 use crate::query::filter::Filter;
-use crate::query::page::{Page, Problem, Stopped};
+use crate::query::page::{Page, Problem, Stopped, weight};
 use crate::query::plan::{Branch, Plan, nothing_of};
 use crate::query::reader::{Reader, Resolved, unreadable};
 use crate::query::walk::{Found, Walk, Want};
@@ -38,6 +39,9 @@ const ATTEMPTS: usize = 16;
 /// How many entries of each cell are read at once.
 const CHUNK_MIN: usize = 8;
 const CHUNK_MAX: usize = 200;
+
+/// How many entries of all cells together are read at once where bytes are counted.
+const CHUNK_WEIGHED: usize = 64;
 
 /// A ring that is narrower than this is not halved any more: its places are all but equally far.
 const STEP_M_MIN: f64 = 0.5;
@@ -62,7 +66,7 @@ pub(super) struct Search<'s> {
 /// What reading the cells of a ring brought.
 enum Read {
     /// The nearest of the ring.
-    All { found: BTreeMap<Rank, Document>, problems: Vec<Problem> },
+    All { found: BTreeMap<Rank, Document>, is_cut: bool, problems: Vec<Problem> },
     /// There is a lot, and this ring has fewer or smaller cells: these.
     Narrower(Ring, Vec<String>),
     /// There is more than may be read.
@@ -134,14 +138,19 @@ impl<'s> Search<'s> {
         let radius = self.near.radius_m.min(DISTANCE_M_MAX);
         let mut page = Page::nothing();
         let mut last: Option<Rank> = None;
+        let mut bytes_left = self.near.bytes.unwrap_or(usize::MAX);
         let mut ring = Ring::first(after, radius);
         let mut cells = self.cells(&ring);
         loop {
             let left = self.near.limit.unwrap_or(usize::MAX).saturating_sub(page.read);
-            let room = self.near.take - page.records.len();
-            let (mut found, problems) =
+            let room = Room {
+                records: self.near.take - page.records.len(),
+                bytes: bytes_left,
+                is_empty: page.records.is_empty(),
+            };
+            let (mut found, is_cut, problems) =
                 match self.read(&ring, &cells, room, left, &mut page.read).await? {
-                    Read::All { found, problems } => (found, problems),
+                    Read::All { found, is_cut, problems } => (found, is_cut, problems),
                     Read::Narrower(narrower, fewer) => {
                         (ring, cells) = (narrower, fewer);
                         continue;
@@ -155,17 +164,18 @@ impl<'s> Search<'s> {
                     }
                 };
             page.problems.extend(problems);
-            let is_full = found.len() > room;
+            let is_full = found.len() > room.records;
             let is_empty = found.is_empty();
             if is_full {
                 found.pop_last();
             }
             for (rank, record) in found {
+                bytes_left = bytes_left.saturating_sub(weight(&record));
                 page.records.push(Nearby { record, distance_m: rank.distance_m });
                 last = Some(rank);
             }
-            if is_full {
-                page.stopped = Stopped::Take;
+            if is_full || is_cut {
+                page.stopped = if is_full { Stopped::Take } else { Stopped::Bytes };
                 page.next = last.map(|last| self.cursor(&last, binding));
                 return Ok(tidy(page));
             }
@@ -218,18 +228,21 @@ impl<'s> Search<'s> {
         &self,
         ring: &Ring,
         cells: &[String],
-        room: usize,
+        room: Room,
         reads_max: usize,
         reads: &mut usize,
     ) -> Result<Read> {
         let enough = PLACES_MAX.min(self.near.limit.map_or(usize::MAX, |limit| limit / ATTEMPTS));
-        let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
+        let (mut nearest, mut problems) = (Nearest::new(room), Vec::new());
         let mut read = 0;
         for cells_at_once in cells.chunks(CELLS_MAX) {
             let plan = self.plan(cells_at_once)?;
             let reader = Reader::new(self.session, &plan);
             let mut walk = Walk::new(self.session, &plan, Want::Records, None)?;
-            let ahead = (enough / cells_at_once.len()).clamp(CHUNK_MIN, CHUNK_MAX);
+            let ahead = match self.near.bytes {
+                Some(_) => (CHUNK_WEIGHED / cells_at_once.len()).max(1),
+                None => (enough / cells_at_once.len()).clamp(CHUNK_MIN, CHUNK_MAX),
+            };
             while let Some(entry) = walk.next(ahead).await? {
                 if read == reads_max {
                     return Ok(Read::NothingLeft);
@@ -243,19 +256,16 @@ impl<'s> Search<'s> {
                 *reads += 1;
                 match self.ranked(&reader, entry).await? {
                     Ok(None) => {}
-                    // One that came through another cell already is the same.
                     Ok(Some((rank, document))) if ring.holds(&rank) => {
-                        found.insert(rank, document);
-                        if found.len() > room + 1 {
-                            found.pop_last();
-                        }
+                        nearest.take_in(rank, document);
                     }
                     Ok(Some(_)) => {}
                     Err(problem) => problems.push(problem),
                 }
             }
         }
-        Ok(Read::All { found, problems })
+        let (found, is_cut) = nearest.into_found();
+        Ok(Read::All { found, is_cut, problems })
     }
 
     /// The record of an entry with its rank; `None` when it is gone, or not asked for.

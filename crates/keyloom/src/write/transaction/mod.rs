@@ -364,7 +364,7 @@ impl Transaction {
             Some(current) => Seen::There(current),
         };
         let mut state = self.under_way()?;
-        state.records.insert(address.clone(), seen);
+        state.take_in(address.clone(), seen)?;
         Ok(state.visible(&address).flatten())
     }
 

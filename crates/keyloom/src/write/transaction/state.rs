@@ -22,6 +22,8 @@ use crate::write::operations::Current;
 pub(super) struct State {
     /// Records as they were when first read.
     pub(super) records: BTreeMap<Address, Seen>,
+    /// The bytes of their texts.
+    bytes: usize,
     /// Unique claims that were looked up, by their stamps.
     pub(super) claims: BTreeMap<Address, Option<Stamp>>,
     /// Records as the transaction leaves them.
@@ -49,6 +51,9 @@ struct Holding {
     /// Whether it has given them up, and takes no more.
     is_over: bool,
 }
+
+/// The most bytes of records that one attempt reads: it keeps them to its end.
+const READ_BYTES_MAX: usize = 32 << 20;
 
 /// What was found where a record was looked for.
 pub(super) enum Seen {
@@ -104,6 +109,21 @@ impl Write {
 }
 
 impl State {
+    /// Keeps a record as it was found.
+    pub(super) fn take_in(&mut self, address: Address, seen: Seen) -> Result<()> {
+        if let Seen::There(current) | Seen::Expired(current) = &seen {
+            self.bytes += current.text.len();
+        }
+        if self.bytes > READ_BYTES_MAX {
+            let message = "a transaction reads at most 32 MiB of records; divide it";
+            return Err(Error::new(ErrorKind::LimitExceeded, message)
+                .with("key", ShowKey(&address.key))
+                .with("bytes at most", READ_BYTES_MAX));
+        }
+        self.records.insert(address, seen);
+        Ok(())
+    }
+
     /// The state of an attempt that has its turn at these records.
     pub(super) fn holding(turns: Vec<Turn>) -> Self {
         State { holding: Holding { turns, ..Holding::default() }, ..State::default() }
