@@ -26,24 +26,25 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What this process was asked for. Ends it where that cannot be understood. What begins with
-    /// a minus and a digit is a value everywhere: a key, a number that its option refuses itself.
-    pub(crate) fn from_command_line() -> Self {
+    /// What this process was asked for, or the code to end with where that cannot be understood.
+    /// What begins with a minus and a digit is a value everywhere: a key, a number that its option
+    /// refuses itself.
+    pub(crate) fn from_command_line() -> Result<Self, u8> {
         let matches = command().try_get_matches();
-        matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(refuse)
+        matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| refuse(&error))
     }
 }
 
-/// Ends with what is wrong with the command line, or with the help that was asked for.
-fn refuse(error: clap::Error) -> Cli {
+/// Tells what is wrong with the command line, and gives the exit code. Ends at once with the help
+/// where that was asked for.
+fn refuse(error: &clap::Error) -> u8 {
     let is_json = std::env::args_os().skip(1).take_while(|it| it != "--").any(|it| it == "--json");
     if !(error.use_stderr() && is_json) {
         error.exit();
     }
     let text = error.render().to_string();
     let failure = Failure::new(USAGE, text.strip_prefix("error: ").unwrap_or(&text).trim());
-    // As clap itself ends: nothing was begun that would have to be put away.
-    std::process::exit(failure.report(true).into())
+    failure.report(true)
 }
 
 fn command() -> clap::Command {

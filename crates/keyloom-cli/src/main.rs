@@ -23,7 +23,10 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::from_command_line();
+    let cli = match cli::Cli::from_command_line() {
+        Ok(cli) => cli,
+        Err(code) => return code.into(),
+    };
     let as_json = cli.place.json;
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -68,7 +68,7 @@ async fn keys(collection: &Collection<Value>, query: &Query) -> Vec<String> {
     let mut pages = collection.document_pages(query).records();
     let mut keys = Vec::new();
     while let Some(document) = pages.next().await {
-        keys.push(document.unwrap().key().to_owned());
+        keys.push(document.unwrap().key.to_string());
     }
     keys
 }
@@ -80,7 +80,7 @@ async fn a_page_of_everything_is_in_the_order_of_the_keys_and_costs_what_it_retu
     metered.take();
     let page = users.documents(&Query::new().take(2)).await.unwrap();
     let usage = metered.take();
-    let found: Vec<&str> = page.records.iter().map(keyloom::Document::key).collect();
+    let found: Vec<&str> = page.records.iter().map(|found| found.key.as_str()).collect();
     assert_eq!(found, ["user:ana", "user:ben"]);
     assert_eq!((page.read, page.stopped), (2, Stopped::Take));
     // The notes between two users are jumped over, however many there are.
@@ -114,7 +114,7 @@ async fn an_acting_user_lists_what_they_may_read_at_the_cost_of_that() {
         let page = notes.documents(&Query::new().take(3)).await.unwrap();
         let usage = metered.take();
         assert_eq!(page.records.len(), if user == "cat" { 3 } else { 0 });
-        assert!(page.records.iter().all(|it| it.key().starts_with(beginning)), "{user}");
+        assert!(page.records.iter().all(|it| it.key.starts_with(beginning)), "{user}");
         assert!(usage.cells_read < 10, "{user}: {usage:?}");
         // The count of what is theirs is bounded by what is theirs.
         let count = notes.count(&Query::new()).await.unwrap();
