@@ -22,7 +22,7 @@ pub(crate) struct Held {
 
 impl Pool {
     pub(crate) fn new(bytes: usize) -> Self {
-        let most = u32::MAX.min(u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX));
+        let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
         let blocks = u32::try_from(bytes / BLOCK_BYTES).unwrap_or(u32::MAX).clamp(1, most);
         Pool { free: Arc::new(Semaphore::new(blocks as usize)), blocks }
     }

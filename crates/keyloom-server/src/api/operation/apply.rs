@@ -71,9 +71,7 @@ async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answer
             })
         }
         Action::Get { .. } => Ok(match records.get_document(key()).await? {
-            Some(found) => {
-                answered(200).with_version(found.version).with_record(found.into_text())
-            }
+            Some(found) => answered(200).with_version(found.version).with_record(found.into_text()),
             None => answered(404).with_no_record(),
         }),
     }
