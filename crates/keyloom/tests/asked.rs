@@ -193,7 +193,7 @@ async fn a_value_that_does_not_fit_is_refused_alike_whatever_answers() {
         ("state", json!("opne"), "the allowed values are open, held, done"),
         ("queue", json!(7), "a text is a string"),
         ("labels.*", json!(7), "a text is a string"),
-        ("uid", json!("x"), "a UUID is 32 lower-case hex digits, but this has 1 characters"),
+        ("uid", json!("x"), "a UUID is 32 lower-case hex digits, but this has 1 character"),
         (
             "made",
             json!("2024-01-31"),

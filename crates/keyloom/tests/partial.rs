@@ -565,7 +565,9 @@ async fn check(
         prop_assert!(values.windows(2).all(|it| compare(it[0], it[1]) != Some(wrong)), "{}", plan);
     }
     if !by_count {
-        prop_assert_eq!(jobs.count(&query).await.unwrap(), expected.len(), "{}", plan);
+        // Whoever counts everything has to say how far.
+        let counted = jobs.count(&query.clone().limit(1_000)).await.unwrap();
+        prop_assert_eq!(counted, expected.len(), "{}", plan);
     }
     let is_filtered = plan.contains("filter: ");
     match jobs.keys(&query.clone().take(1_000)).await {

@@ -18,7 +18,7 @@ use super::runtime::Runtime;
 use super::waits;
 use crate::due::Lease;
 use crate::error::{Error, Result};
-use crate::record::Version;
+use crate::record::{Document, Version};
 use crate::store::{KeyFields, Stored, Written};
 use crate::typed::Record;
 use crate::write::Increment;
@@ -139,6 +139,7 @@ impl<T> TransactionCollection<T> {
         fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>>;
         fn update_if(&self, key: impl KeyFields, patch: &Value, version: Version)
             -> Result<Written<T>>;
+        fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>>;
         fn increment(
             &self,
             key: impl KeyFields,

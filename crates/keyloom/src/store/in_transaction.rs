@@ -49,6 +49,14 @@ impl Transaction {
 }
 
 impl<T> TransactionCollection<T> {
+    /// A record as it lies, by the fields of its key.
+    pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
+        match if_there(self.key_of(key))? {
+            Some(key) => self.transaction.get(&self.declared, &key).await,
+            None => Ok(None),
+        }
+    }
+
     /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
     /// when it is not there.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
@@ -95,14 +103,6 @@ impl<T> TransactionCollection<T> {
         self.transaction.judged(updated).map(Written::from)
     }
 
-    /// A record as it lies, by the fields of its key.
-    pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
-        match if_there(self.key_of(key))? {
-            Some(key) => self.transaction.get(&self.declared, &key).await,
-            None => Ok(None),
-        }
-    }
-
     fn key_of(&self, key: impl KeyFields) -> Result<Bytes> {
         let key = key_of(self.transaction.session(), &self.declared, &key.into_values());
         self.transaction.judged(key)
@@ -133,8 +133,7 @@ impl<T> TransactionCollection<T> {
 impl<T: DeserializeOwned> TransactionCollection<T> {
     /// A record by the fields of its key.
     pub async fn get(&self, key: impl KeyFields) -> Result<Option<Stored<T>>> {
-        let Some(key) = if_there(self.key_of(key))? else { return Ok(None) };
-        self.transaction.get(&self.declared, &key).await?.as_ref().map(Stored::read).transpose()
+        self.get_document(key).await?.as_ref().map(Stored::read).transpose()
     }
 
     /// A record by a unique index.

@@ -46,15 +46,9 @@ impl Sight {
         }
     }
 
-    /// What a write comes to. An insert looks at nothing, and learns at the commit what is there.
+    /// What a write comes to. Every write looks at what is there.
     fn judge(&mut self, slots: &[Vec<Slot>], shape: &Shape, spot: Spot, write: &Write) -> Verdict {
-        let is_blind = !self.read.contains(&spot) && !self.written.contains_key(&spot);
-        if matches!(write, Write::Insert(_)) && is_blind {
-            return Verdict::Done(Effect::Created);
-        }
-        if !matches!(write, Write::Insert(_)) {
-            self.look_at(spot);
-        }
+        self.look_at(spot);
         write.predict(&shape.name, self.present(slots, spot), false)
     }
 
@@ -62,12 +56,6 @@ impl Sight {
         if matches!(verdict, Verdict::Done(Effect::Created | Effect::Replaced) | Verdict::Deleted) {
             self.written.insert(spot, now);
         }
-    }
-
-    /// The records that were inserted without looking and are there already.
-    fn collides(&self, slots: &[Vec<Slot>]) -> bool {
-        let mut blind = self.written.keys().filter(|spot| !self.read.contains(spot));
-        blind.any(|spot| slots[spot.0][spot.1].known.is_some())
     }
 }
 
@@ -204,15 +192,10 @@ impl Client {
                 }
             }
         }
-        let errors = match sight.collides(&self.slots) {
-            _ if aborts => vec![ErrorKind::Aborted],
-            true => vec![ErrorKind::AlreadyExists],
-            false => Vec::new(),
-        };
-        if aborts {
-            sight = Sight::default();
+        match aborts {
+            true => Forecast { sight: Sight::default(), errors: vec![ErrorKind::Aborted] },
+            false => Forecast { sight, errors: Vec::new() },
         }
-        Forecast { sight, errors }
     }
 
     /// The record of this client that holds an exclusive value, as the attempt sees it.

@@ -78,7 +78,7 @@ pub fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What is tried. The names are those of methods, which `coverage` counts.
-pub const METHODS: [&str; 65] = [
+pub const METHODS: [&str; 66] = [
     "declaration",
     "increment",
     "increment_many",
@@ -128,6 +128,7 @@ pub const METHODS: [&str; 65] = [
     "delete",
     "delete_if",
     "transaction get",
+    "transaction get_document",
     "transaction get_by",
     "transaction insert",
     "transaction upsert",
@@ -421,6 +422,7 @@ async fn in_transaction(acting: &Store, name: &str, method: &str, sent: &Sent) -
             sent.change(&mut patch);
             Ok(match method {
                 "get" => of.get(key).await.told(),
+                "get_document" => of.get_document(key).await.told(),
                 "get_by" => of.get_by(index, values.clone()).await.told(),
                 "increment" => of.increment(key, [("hits", 3)]).await?.told(),
                 "increment_many" => {
