@@ -110,14 +110,14 @@ fn comparable(stored: &Stored<Value>) -> Value {
 }
 
 /// What the steps of one transaction at one record come to: 0 counts, 1 deletes, 2 creates, 3
-/// looks. What is done blindly is told at the commit, creations before counts.
+/// looks. Creations look too; what is counted blindly is told at the commit.
 fn forecast(
     present: Option<Tally>,
     steps: &[usize],
     deltas: &[(&'static str, i64)],
 ) -> std::result::Result<Option<Tally>, ErrorKind> {
     let (mut sight, mut is_known) = (present, false);
-    let (mut collides, mut added) = (false, Vec::new());
+    let mut added = Vec::new();
     for step in steps {
         match (step, &sight) {
             (0, None) if is_known => return Err(ErrorKind::NotFound),
@@ -126,18 +126,14 @@ fn forecast(
                 (sight, is_known) = (None, true);
                 added.clear();
             }
-            (2, Some(_)) if is_known => return Err(ErrorKind::AlreadyExists),
-            (2, _) if !added.is_empty() => return Err(ErrorKind::InvalidArgument),
-            (2, before) => {
-                collides |= before.is_some();
-                (sight, is_known) = (Some(Tally::new(1)), true);
-            }
+            (2, Some(_)) => return Err(ErrorKind::AlreadyExists),
+            (2, None) if !added.is_empty() => return Err(ErrorKind::InvalidArgument),
+            (2, None) => (sight, is_known) = (Some(Tally::new(1)), true),
             _ => is_known = true,
         }
     }
     match &mut sight {
         None if !added.is_empty() => Err(ErrorKind::NotFound),
-        _ if collides => Err(ErrorKind::AlreadyExists),
         Some(tally) if !tally.clone().add(&added) => Err(ErrorKind::OutOfBounds),
         Some(tally) => {
             tally.add(&added);
