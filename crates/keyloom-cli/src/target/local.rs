@@ -46,8 +46,8 @@ pub(crate) fn open_store(
             return Err(Failure::new(UNREACHABLE, message).with_hint("in memory: --store memory:"));
         }
         let message = format!("there is no store at {path}");
-        let hint = "`keyloom serve` makes one, and `keyloom demo` shows one; \
-                    --store names another, --server asks a running server";
+        let hint = "`keyloom schema --apply FILE` and `keyloom serve` make one, `keyloom demo` \
+                    shows one; --store names another, --server asks a running server";
         return Err(Failure::new(UNREACHABLE, message).with_hint(hint));
     }
     runtime.block_on(Store::open(address)).map_err(|error| {

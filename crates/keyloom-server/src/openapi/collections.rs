@@ -229,7 +229,7 @@ fn unique(
     let value = |field: &String| {
         let declared = collection.fields.get(field);
         let schema =
-            declared.map_or(json!({ "type": "string" }), |it| fields::asked(&it.field_type));
+            declared.map_or(json!({ "type": "string" }), |it| fields::field(&it.field_type));
         in_path(&part(field), schema, "the unique value")
     };
     let found = record_answer("The record", &format!("{name}.stored"));

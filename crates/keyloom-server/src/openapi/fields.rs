@@ -228,18 +228,6 @@ pub(super) fn field(kind: &FieldType) -> Value {
     }
 }
 
-/// What can be asked of a field. A value that the field cannot have is a question without an
-/// answer, and no mistake in the parameter; only a wrong type is one.
-pub(super) fn asked(kind: &FieldType) -> Value {
-    match kind {
-        FieldType::Integer { .. } | FieldType::Timestamp => {
-            json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX })
-        }
-        FieldType::Enum { .. } | FieldType::Boolean | FieldType::Float => field(kind),
-        _ => json!({ "type": "string" }),
-    }
-}
-
 pub(super) fn latitude() -> Value {
     json!({ "type": "number", "minimum": -90, "maximum": 90 })
 }

@@ -109,11 +109,11 @@ pub(super) fn count(name: &str, collection: &CollectionDeclaration) -> Value {
 fn conditions(collection: &CollectionDeclaration) -> Vec<Value> {
     let mut parameters = Vec::new();
     for (path, kind) in comparable(collection) {
-        parameters.push(in_query(&format!("where.{path}"), fields::asked(kind), "equal"));
+        parameters.push(in_query(&format!("where.{path}"), fields::field(kind), "equal"));
         if is_ordered(kind) {
             parameters.extend(BOUNDS.map(|bound| {
                 let name = format!("where.{path}.{bound}");
-                in_query(&name, fields::asked(kind), "a bound of the range")
+                in_query(&name, fields::field(kind), "a bound of the range")
             }));
         }
         if matches!(kind, FieldType::Text) {
@@ -129,7 +129,7 @@ fn filters(collection: &CollectionDeclaration) -> Vec<Value> {
     let about = "leaves records out after they were read; also `.gt`, `.gte`, `.lt`, `.lte` and \
                  `.present`";
     let filter = |(path, kind): (&String, &FieldType)| {
-        in_query(&format!("filter.{path}"), fields::asked(kind), about)
+        in_query(&format!("filter.{path}"), fields::field(kind), about)
     };
     comparable(collection).map(filter).collect()
 }
@@ -180,7 +180,7 @@ pub(super) fn groups(
     });
     let within = grouped.iter().map(|field| {
         let kind = collection.fields.get(field).map(|declared| &declared.field_type);
-        let schema = kind.map_or(json!({ "type": "string" }), fields::asked);
+        let schema = kind.map_or(json!({ "type": "string" }), fields::field);
         in_query(&format!("within.{field}"), schema, "groups of this value alone")
     });
     let page_max = scope.limits.page_max;

@@ -164,7 +164,11 @@ fn describe(asked: &Asked) -> String {
         .collect();
     words.extend(asked.range.iter().map(|(path, _)| format!("a range of {path}")));
     words.extend(asked.order.iter().map(|(path, order)| format!("{path} {}", order_word(*order))));
-    if words.is_empty() { "everything".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        words.push("everything".to_owned());
+        words.extend(asked.filters.iter().map(|filter| format!("filtered by {}", filter.path)));
+    }
+    words.join(", ")
 }
 
 fn order_word(order: Order) -> &'static str {
