@@ -30,7 +30,7 @@ pub(crate) fn no_room(detail: impl Into<String>) -> Problem {
     overloaded(detail).with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
-/// There was no room for the body of a request, which was not read.
+/// The body of a request found no room in memory. Nothing of it was read.
 pub(crate) fn no_room_for_body() -> Problem {
     no_room(
         "the bodies of other requests fill the room that there is for them; send it again soon. \

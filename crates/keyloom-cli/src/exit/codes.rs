@@ -59,7 +59,7 @@ const OF_PROBLEMS: &[(u8, &[&str])] = &[
     (FORBIDDEN, &["unauthenticated", "forbidden"]),
 ];
 
-/// The exit code of a type of problem: `no-index`. What is not known failed.
+/// The exit code of a type of problem, such as `no-index`. A type that is not listed is a failure.
 pub(super) fn code_of(problem: &str) -> u8 {
     let found = OF_PROBLEMS.iter().find(|(_, problems)| problems.contains(&problem));
     found.map_or(FAILED, |(code, _)| *code)

@@ -15,7 +15,7 @@ fn a_locked_folder_names_the_server_that_holds_it() {
         assert!(refused.err.contains("held by process: "), "{}", refused.err);
     }
     sandbox.run(&["put", "flow", "a", "{}", "--server", &server.url]).expect(0);
-    // A server that was killed holds nothing, and is told of no more.
+    // A server that was killed holds nothing, so that nobody is sent to it.
     server.kill();
     sandbox.run(&["get", "flow", "a"]).expect(0);
     let lock = sandbox.read("keyloom-data/LOCK");
