@@ -8,7 +8,7 @@ use crate::engine::{Address, Cell, Integers, Stamp};
 use crate::error::Result;
 use crate::record::{Document, shown};
 use crate::schema::{Collection, counter_address};
-use crate::session::Session;
+use crate::space::Session;
 
 /// What was counted beside a record, and the stamp of that state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) async fn fetch(
     let beside: Vec<Option<Address>> =
         keys.iter().map(|key| counter_address(collection, key)).collect();
     addresses.extend(beside.iter().flatten().cloned());
-    let mut records = session.engine.get(&session.space, &addresses).await?;
+    let mut records = session.live.get(&addresses).await?;
     let mut counters = records.split_off(keys.len().min(records.len())).into_iter();
     let fetched = records.into_iter().zip(beside).map(|(cell, beside)| {
         let counted = beside.and_then(|_| counters.next().flatten());
@@ -57,11 +57,11 @@ pub(crate) async fn fetch_one(
     collection: &Collection,
     key: &Bytes,
 ) -> Result<Fetched> {
-    let (engine, space) = (&session.engine, &session.space);
+    let live = &session.live;
     let record = Address::new(collection.area.clone(), key.clone());
     let cells = match counter_address(collection, key) {
-        Some(beside) => engine.get(space, &[record, beside]).await?,
-        None => engine.get(space, std::slice::from_ref(&record)).await?,
+        Some(beside) => live.get(&[record, beside]).await?,
+        None => live.get(std::slice::from_ref(&record)).await?,
     };
     let mut cells = cells.into_iter();
     let (cell, counted) = (cells.next().flatten(), cells.next().flatten());
@@ -85,7 +85,7 @@ pub(crate) async fn reveal<'d>(
     let addresses: Vec<Address> = beside.iter().flatten().cloned().collect();
     let mut cells = match addresses.is_empty() {
         true => Vec::new(),
-        false => session.engine.get(&session.space, &addresses).await?,
+        false => session.live.get(&addresses).await?,
     }
     .into_iter();
     for (document, beside) in documents.into_iter().zip(beside) {

@@ -1,6 +1,5 @@
 #![doc = include_str!("lib.md")]
 
-mod access;
 mod backup;
 mod counted;
 mod due;
@@ -13,15 +12,13 @@ mod key;
 mod keyspace;
 mod lease;
 mod log;
-mod purge;
 mod query;
 #[cfg(doctest)]
 mod readme;
 mod record;
 mod schema;
-mod session;
+mod space;
 mod store;
-mod turns;
 mod write;
 
 pub mod blocking;
@@ -48,19 +45,18 @@ pub use index::{
 pub use json::{read_json, same_value};
 pub use keyspace::{KeyPattern, keyspace_markdown};
 pub use log::Trimmed;
-pub use purge::{PurgeOptions, Purged};
 pub use query::{
     Counted, Cursor, Freshness, Group, GroupPage, GroupQuery, GroupTotal, HistoryEntry, IntoCursor,
     Near, Nearby, Order, Page, Problem, ProblemKind, Query, Stopped, TopGroups,
 };
 pub use record::{Document, Key, Version};
 pub use schema::{
-    Access, AggregateDeclaration, Applied, Change, Class, CollectionDeclaration, Comparison,
+    Access, AggregateDeclaration, Change, Class, CollectionDeclaration, Comparison,
     CounterDeclaration, FieldDeclaration, FieldType, HistoryDeclaration, IdempotencyDeclaration,
-    Illegal, IndexDeclaration, IndexState, LogDeclaration, Misfit, Misfits, PointOf, Schema,
-    SchemaDeclaration, Test, TestDeclaration, Warning, nearest as did_you_mean,
+    Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
+    Test, TestDeclaration, Warning, nearest as did_you_mean,
 };
-pub use session::Clock;
+pub use space::{Applied, Clock, Misfit, Misfits, PurgeOptions, Purged};
 pub use store::{
     Amount, Backup, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,

@@ -25,26 +25,18 @@ const LAYERS: &[(&str, &str)] = &[
     // Text from outside, read strictly.
     ("json",     "json"),
     ("engine",   "engine"),
-    // Writers of one record, one after the other.
-    ("turns",    "turns"),
     ("key",      "key"),
-    // What is declared; the schema of a live store is a layer of its own.
+    // What is declared; it knows no store.
     ("schema",   "schema"),
     ("record",   "record"),
     // What the change log tells, and how long it is kept.
     ("log",      "log"),
     // A space as the bytes of one file.
     ("backup",   "backup"),
-    // The catalog in the store carries a record's version, and so lies above records.
-    ("live",     "schema/live"),
     // The answers that idempotency keys keep.
     ("idempotency", "idempotency"),
-    // Who is asking, of which space.
-    ("session",  "session"),
-    // What they may read and write.
-    ("access",   "access"),
-    // How cells that are no longer needed go.
-    ("purge",    "purge"),
+    // One open space: its schema, who is asking, and walks over all of it.
+    ("space",    "space"),
     // What records were: its cells and their bounds.
     ("history",  "history"),
     // Who has which work: the cells of leases.
@@ -64,10 +56,6 @@ const LAYERS: &[(&str, &str)] = &[
     // The README, for doc-tests only.
     ("readme",   "readme"),
 ];
-
-/// What `schema` exports for the layer `live`.
-const LIVE: &[&str] =
-    &["Live", "Loaded", "Applied", "catalog_address", "check_catalog", "epoch_address"];
 
 /// The names that a layer may see of a higher one, and why there is no other way.
 #[rustfmt::skip]
@@ -111,7 +99,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
-        "engine/", "turns.rs", "schema/live.rs", "write/retry.rs", "write/transaction/patience.rs",
+        "engine/", "space/turns.rs", "space/live.rs", "write/retry.rs", "write/transaction/patience.rs",
         "query/reader.rs", "due/maintainer.rs", "store/backup.rs", "store/restore.rs", "blocking",
     ]),
 ];
@@ -318,12 +306,9 @@ impl Source {
                 }));
             }
         }
-        // What stays within a folder is its own affair, `schema/live.rs` apart.
-        let own = self.module()[..1.min(self.module().len())].to_vec();
-        let in_schema = own == ["schema"];
-        sights.retain(|sight| {
-            in_schema || sight.path.first().map(String::as_str) != own.first().copied()
-        });
+        // What stays within a folder is its own affair.
+        let own = self.module().first().copied();
+        sights.retain(|sight| sight.path.first().map(String::as_str) != own);
         sights
     }
 
@@ -451,15 +436,11 @@ fn rank(layer: &str) -> usize {
 
 /// The layer that a path from the root leads to.
 fn target(sight: &Sight, exports: &BTreeMap<String, String>) -> Target {
-    let [first, rest @ ..] = &sight.path[..] else { return Target::Same };
+    let Some(first) = sight.path.first() else { return Target::Same };
     // `crate::Error` is `crate::error::Error`.
     if let Some(module) = exports.get(first) {
         let path = std::iter::once(module).chain(&sight.path).cloned().collect();
         return target(&Sight { path, ..*sight }, exports);
-    }
-    let name = rest.first().map_or("", String::as_str);
-    if first == "schema" && (LIVE.contains(&name) || name == "live") {
-        return Target::Layer("live");
     }
     LAYERS
         .iter()

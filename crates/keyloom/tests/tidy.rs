@@ -86,7 +86,7 @@ const BANS: &[Ban] = &[
         text: "engine.commit(",
         place: In::AboveEngines,
         instead: "`Live::commit`, so that the change log misses nothing",
-        except: &[("crates/keyloom/src/schema/live.rs", "it is `Live::commit`, and writes the catalog")],
+        except: &[("crates/keyloom/src/space/live.rs", "it is `Live::commit`")],
     },
     Ban {
         text: "getrandom::",

@@ -23,10 +23,11 @@ use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
 use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions};
 use crate::log::Trimmed;
-use crate::purge::{PurgeOptions, Purged};
 use crate::query::Freshness;
-use crate::schema::{Applied, IndexState, Schema, Warning};
-use crate::session::Clock;
+use crate::schema::{IndexState, Schema, Warning};
+use crate::space::Applied;
+use crate::space::Clock;
+use crate::space::{PurgeOptions, Purged};
 use crate::store::{
     Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
 };

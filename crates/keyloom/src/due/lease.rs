@@ -7,7 +7,7 @@ use crate::engine::{Address, Batch, Condition, Effect, Outcome, Rejection};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Content;
 use crate::record::Version;
-use crate::session::Session;
+use crate::space::Session;
 use crate::write::{LeaseHold, Transaction};
 
 /// The longest name of a worker, in bytes.
@@ -87,7 +87,7 @@ impl Lease {
 
     /// Changes the lease's cell if it is as this worker left it.
     async fn change(&self, effect: Effect) -> Result<Option<Rejection>> {
-        let mut batch = Batch::new(self.session.space.clone());
+        let mut batch = Batch::new(self.session.live.space.clone());
         let unchanged = Condition::Unchanged(self.version.stamp());
         batch.push(self.address.clone(), Some(unchanged), Some(effect));
         match self.session.commit_under_any_schema(batch).await? {

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::history::purge_history;
 use crate::index::purge_groups;
 use crate::log::{Trimmed, trim};
-use crate::purge::{GoesOn, PurgeOptions, Purged};
 use crate::query::Stopped;
-use crate::session::Session;
+use crate::space::Session;
+use crate::space::{GoesOn, PurgeOptions, Purged};
 use crate::write::purge_idempotency_keys;
 
 /// What is done to a space, each part within its own bounds; `None` leaves a part out.
@@ -151,7 +151,7 @@ pub(crate) async fn maintain(
 
 /// Trims the log, if the space keeps one.
 async fn trim_log(session: &Session, entries_max: usize) -> Result<Option<Trimmed>> {
-    let Some(keep) = session.loaded().await?.schema.log else { return Ok(None) };
+    let Some(keep) = session.live.loaded().await?.schema.log else { return Ok(None) };
     let most = u64::try_from(entries_max).unwrap_or(u64::MAX);
-    trim(&*session.engine, &session.space, keep, session.now(), most).await.map(Some)
+    trim(&*session.live.engine, &session.live.space, keep, session.now(), most).await.map(Some)
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::maintain::{MaintainOptions, Maintained, maintain};
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::Session;
+use crate::space::Session;
 
 /// What a maintainer has done so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

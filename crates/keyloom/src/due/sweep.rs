@@ -11,11 +11,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::sweep_leases::sweep_leases;
-use crate::engine::{Address, Direction, EngineExt, Range, Row};
+use crate::engine::{Address, Direction, Range, Row};
 use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
-use crate::schema::{Collection, EXPIRY_INDEX, Index, Loaded, record_key_of};
-use crate::session::Session;
+use crate::schema::{Collection, EXPIRY_INDEX, Index, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::{self, Change, Current, Refused, stored_keys_of};
 
 /// How a store is swept.
@@ -67,7 +68,7 @@ pub(crate) async fn sweep(
     let mut pass =
         Pass { session, options, goes_on, now: session.now(), left: options.records_max };
     let mut collections = Vec::new();
-    let loaded = session.reload().await?;
+    let loaded = session.live.reload().await?;
     for collection in loaded.schema.collections.values().filter(|found| found.expiry.is_some()) {
         let records = pass.collection(&collection.name).await?;
         let until = swept_until(session, &loaded, collection).await?.unwrap_or_default();
@@ -99,19 +100,19 @@ impl Pass<'_> {
         let mut removed = 0;
         let mut after: Option<Bytes> = None;
         while !self.is_over() {
-            let loaded = self.session.loaded().await?;
+            let loaded = self.session.live.loaded().await?;
             let collection = loaded.schema.collection(name)?;
             let Some((index, mut range)) = self.due(&loaded, collection)? else { break };
             if let Some(after) = &after {
                 range = range.after(after, Direction::Forward);
             }
             let size = self.batch_size(collection);
-            let (engine, space) = (&self.session.engine, &self.session.space);
-            let stretch = engine.scan_one(space, &range, size, Direction::Forward).await?;
+            let live = &self.session.live;
+            let stretch = live.scan_one(&range, size, Direction::Forward).await?;
             let Some(last) = stretch.rows.last().map(|row| row.key.clone()) else { break };
             let changes = self.expired(collection, &index, &stretch.rows).await?;
             let Some(gone) = self.remove(&loaded, &changes).await? else {
-                self.session.reload().await?;
+                self.session.live.reload().await?;
                 continue;
             };
             removed += gone;
@@ -135,7 +136,7 @@ impl Pass<'_> {
     }
 
     fn batch_size(&self, collection: &Collection) -> usize {
-        let entries_max = self.session.engine.capabilities().batch_entries_max;
+        let entries_max = self.session.live.engine.capabilities().batch_entries_max;
         let fitting = entries_max / collection.batch_entries_worst().max(1);
         self.options.batch_records.min(fitting).min(self.left).max(1)
     }
@@ -160,7 +161,7 @@ impl Pass<'_> {
             .keys()
             .map(|record| Address::new(collection.area.clone(), record.clone()))
             .collect();
-        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+        let cells = self.session.live.get(&addresses).await?;
         let removals = named.into_iter().zip(cells).filter_map(|((key, entries), cell)| {
             // What cannot be read, and an entry that its record does not have, is for verify.
             let current = Current::from_cell(collection, &key, &cell?, None).ok()?;

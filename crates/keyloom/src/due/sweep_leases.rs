@@ -4,11 +4,11 @@
 //! changed the record outside of the lease, leaves the lease's cell behind. It harms nobody, and
 //! goes when it has run out and its entry is no more.
 
-use crate::engine::{Address, Batch, Condition, Direction, Effect, EngineExt, Outcome, Row};
+use crate::engine::{Address, Batch, Condition, Direction, Effect, Outcome, Row};
 use crate::error::Result;
 use crate::lease::{self, Content};
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How many leases are looked at together.
 const CHUNK: usize = 64;
@@ -18,14 +18,13 @@ pub(super) async fn sweep_leases(
     session: &Session,
     goes_on: &(dyn Fn() -> bool + Send + Sync),
 ) -> Result<u64> {
-    let loaded = session.loaded().await?;
+    let loaded = session.live.loaded().await?;
     let now = session.now();
-    let chunk = CHUNK.min(session.engine.capabilities().batch_entries_max.max(1));
+    let chunk = CHUNK.min(session.live.engine.capabilities().batch_entries_max.max(1));
     let mut range = lease::range();
     let mut removed = 0;
     while !range.is_empty() && goes_on() {
-        let stretch =
-            session.engine.scan_one(&session.space, &range, chunk, Direction::Forward).await?;
+        let stretch = session.live.scan_one(&range, chunk, Direction::Forward).await?;
         let Some(last) = stretch.rows.last() else { break };
         range = range.after(&last.key, Direction::Forward);
         let gone = gone(session, &loaded, stretch.rows, now).await?;
@@ -54,7 +53,7 @@ async fn gone(session: &Session, loaded: &Loaded, rows: Vec<Row>, now: u64) -> R
     }
     let addresses: Vec<Address> = ran_out.iter().map(|(_, entry)| entry.clone()).collect();
     if !addresses.is_empty() {
-        let entries = session.engine.get(&session.space, &addresses).await?;
+        let entries = session.live.get(&addresses).await?;
         let without = ran_out.into_iter().zip(entries).filter(|(_, entry)| entry.is_none());
         gone.extend(without.map(|((row, _), _)| row));
     }
@@ -74,7 +73,7 @@ async fn remove(session: &Session, leases: &[Row]) -> Result<u64> {
 }
 
 async fn commit(session: &Session, leases: &[Row]) -> Result<bool> {
-    let mut batch = Batch::new(session.space.clone());
+    let mut batch = Batch::new(session.live.space.clone());
     for Row { key, cell } in leases {
         let address = Address::new(lease::range().area, key.clone());
         batch.push(address, Some(Condition::Unchanged(cell.stamp)), Some(Effect::Delete));

@@ -14,14 +14,15 @@ use serde_json::Value;
 
 use super::lease::{Lease, check_worker, until};
 use crate::counted::reveal;
-use crate::engine::{Address, Batch, Cell, Condition, Direction, EngineExt, Outcome, Range, Stamp};
+use crate::engine::{Address, Batch, Cell, Condition, Direction, Outcome, Range, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::lease::{self, Content};
 use crate::query::has_entry;
 use crate::record::{Document, Version, random_fraction};
-use crate::schema::{Collection, Index, Loaded, MomentForm, record_key_of};
-use crate::session::Session;
+use crate::schema::{Collection, Index, MomentForm, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How many entries are looked at together, at least.
 const CHUNK: usize = 32;
@@ -109,7 +110,7 @@ pub(crate) async fn take(
             .with("take", due.take));
     }
     let now = session.now();
-    let plan = session.decide(|loaded| Plan::new(loaded, name, due, now)).await?;
+    let plan = session.live.decide(|loaded| Plan::new(loaded, name, due, now)).await?;
     let until = until(now, duration)?;
     Taker { session, plan, now, until, worker, waiting: VecDeque::new() }.run(due.take).await
 }
@@ -199,7 +200,7 @@ impl Taker<'_> {
         let mut items = Vec::new();
         let mut losses = 0;
         let batch_max =
-            BATCH_ITEMS_MAX.min(self.session.engine.capabilities().batch_entries_max / 2);
+            BATCH_ITEMS_MAX.min(self.session.live.engine.capabilities().batch_entries_max / 2);
         while items.len() < wanted && losses < LOSSES_MAX {
             let size = (wanted - items.len()).min(batch_max.max(1));
             let candidates = self.choose(size, losses).await?;
@@ -245,8 +246,8 @@ impl Taker<'_> {
         if range.is_empty() {
             return Ok(false);
         }
-        let (engine, space) = (&self.session.engine, &self.session.space);
-        let stretch = engine.scan_one(space, range, chunk, *direction).await?;
+        let live = &self.session.live;
+        let stretch = live.scan_one(range, chunk, *direction).await?;
         let mut entries = Vec::new();
         for row in &stretch.rows {
             // A jump over foreign keys may have gone beyond keys that were read already.
@@ -280,7 +281,7 @@ impl Taker<'_> {
             .iter()
             .map(|(entry, _)| lease::address(&collection.name, &index.name, entry))
             .collect();
-        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+        let cells = self.session.live.get(&addresses).await?;
         let free = entries.into_iter().zip(addresses).zip(cells).filter_map(
             |(((entry, record), lease), cell)| {
                 // What is no lease keeps nobody from the work, and is replaced.
@@ -301,7 +302,7 @@ impl Taker<'_> {
             .iter()
             .map(|candidate| Address::new(collection.area.clone(), candidate.record.clone()))
             .collect();
-        let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+        let cells = self.session.live.get(&addresses).await?;
         let ready = candidates.into_iter().zip(cells).filter_map(|(candidate, cell)| {
             let cell = cell?;
             let is_expired = collection.is_text_expired(cell.bytes()?, self.now);
@@ -313,7 +314,7 @@ impl Taker<'_> {
 
     /// Leases all of them; `None` when one of them was taken or changed meanwhile.
     async fn lease(&self, ready: &[(Candidate, Cell)]) -> Result<Option<Vec<DueItem<Document>>>> {
-        let mut batch = Batch::new(self.session.space.clone());
+        let mut batch = Batch::new(self.session.live.space.clone());
         let mut records = BTreeMap::new();
         let mut items = Vec::new();
         for (candidate, cell) in ready {

@@ -9,10 +9,11 @@ use super::keys::{all_traces, all_versions, trace_of, version_address, version_o
 use super::past::Past;
 use crate::engine::{Address, Area, Cell, Row};
 use crate::error::Result;
-use crate::purge::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 use crate::record::Version;
-use crate::schema::{HistoryDeclaration, Loaded};
-use crate::session::Session;
+use crate::schema::HistoryDeclaration;
+use crate::space::Loaded;
+use crate::space::Session;
+use crate::space::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -142,6 +143,6 @@ async fn found(session: &Session, addresses: Vec<Address>) -> Result<BTreeMap<Ad
     if addresses.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let cells = session.engine.get(&session.space, &addresses).await?;
+    let cells = session.live.get(&addresses).await?;
     Ok(addresses.into_iter().zip(cells).filter_map(|(at, cell)| Some((at, cell?))).collect())
 }

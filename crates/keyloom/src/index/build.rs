@@ -15,7 +15,8 @@ use super::aggregates::{self, Purpose};
 use super::obstacle;
 use super::pass::{End, Pass};
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{IndexState, Live, Loaded};
+use crate::schema::IndexState;
+use crate::space::{Live, Loaded};
 
 /// How often a pass is made anew because the schema changed meanwhile.
 const PASSES: usize = 16;

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
-use super::keyspace::{Keyspace, Place};
 use super::mend::{Hand, Held, Mended, Mender, condition, stamp_of};
 use crate::engine::{Addition, Address, Area, Cell, Content, Effect, ShowKey};
 use crate::error::Result;
 use crate::record::Version;
 use crate::schema::{Collection, counted_record};
+use crate::schema::{Keyspace, Place};
 use crate::write::Retry;
 
 /// The counters at one key of Keyloom's own area, and the record that they should belong to.
@@ -119,7 +119,7 @@ impl CounterCell {
         let addresses = self.addresses();
         let mut made = 0;
         loop {
-            let cells = mender.live.engine.get(&mender.live.space, &addresses).await?;
+            let cells = mender.live.get(&addresses).await?;
             let Some(Fault { effect, .. }) = self.fault(&cells) else { return Ok(Mended::Sound) };
             let mended = match effect {
                 Effect::Delete => Mended::Removed,

@@ -10,12 +10,13 @@ use bytes::Bytes;
 
 use super::mend::{Held, Mender, condition};
 use super::pair::owner;
-use super::rows::Rows;
-use crate::engine::{Address, Cell, Effect, EngineExt, ShowKey, Stamp};
+use crate::engine::{Address, Cell, Effect, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Version;
-use crate::schema::{Collection, Loaded};
-use crate::session::Session;
+use crate::schema::Collection;
+use crate::space::Loaded;
+use crate::space::Rows;
+use crate::space::Session;
 use crate::write;
 
 /// How often it is tried while the record or the schema changes.
@@ -40,11 +41,11 @@ pub(crate) async fn delete(
             Err(error) if error.kind() == ErrorKind::Corrupt => error,
             deleted => return deleted,
         };
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
         let address = Address::new(collection.area.clone(), key.clone());
-        let Some(cell) = session.engine.get_one(&session.space, &address).await? else { continue };
+        let Some(cell) = session.live.get_one(&address).await? else { continue };
         if write::read_record(collection, &key, &cell).is_ok() {
             // Somebody put it right meanwhile, or the error was about something else.
             if unreadable.context_value("key").is_none() {
@@ -62,7 +63,7 @@ pub(crate) async fn delete(
         {
             return Ok(Some(version));
         }
-        session.reload().await?;
+        session.live.reload().await?;
     }
     let message = "what is at the record's key kept changing";
     Err(Error::new(ErrorKind::Contention, message).with("collection", name))
@@ -77,11 +78,11 @@ async fn release(
     record: &Address,
     stamp: Stamp,
 ) -> Result<bool> {
-    let mender = Mender { live: session, loaded };
+    let mender = Mender { live: &session.live, loaded };
     let maintained = collection.indexes.values().filter(|i| loaded.is_maintained(collection, i));
     for index in maintained {
         let mut rows = Rows::new(&index.key, index.entry_range()?);
-        while let Some(chunk) = rows.next(session, CHUNK_KEYS).await? {
+        while let Some(chunk) = rows.next(&session.live, CHUNK_KEYS).await? {
             let own = |key: &Bytes, cell: &Cell| {
                 owner(collection, index, key, cell).is_some_and(|owner| owner == record.key)
             };

@@ -14,7 +14,7 @@ pub(super) async fn discard(mender: &Mender<'_>, suspect: &Suspect, hand: Hand) 
     let addresses = suspect.addresses();
     let mut made = 0;
     loop {
-        let cells = mender.live.engine.get(&mender.live.space, &addresses).await?;
+        let cells = mender.live.get(&addresses).await?;
         if suspect.judge(mender.loaded, &cells).is_none() {
             return Ok(Mended::Sound);
         }

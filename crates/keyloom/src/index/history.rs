@@ -4,13 +4,13 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::finding::{Finding, FindingKind};
-use crate::engine::{Address, Area, Cell, Direction, EngineExt, Row, ShowKey};
+use crate::engine::{Address, Area, Cell, Direction, Row, ShowKey};
 use crate::error::Result;
 use crate::history::{
     Past, Trace, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
 };
 use crate::record::Version;
-use crate::schema::{Live, Loaded};
+use crate::space::{Live, Loaded};
 
 /// How many traces are looked at together.
 const TRACES: usize = 64;
@@ -46,15 +46,14 @@ pub(super) async fn search(
     };
     let [_, next, holder] = &mut witnesses[..] else { return Ok(witnesses) };
     let later = versions_of(name, version, version.revision().saturating_add(1), u64::MAX);
-    let found = live.engine.scan_one(&live.space, &later, 1, Direction::Forward).await?;
+    let found = live.scan_one(&later, 1, Direction::Forward).await?;
     if let Some(found) = found.rows.first() {
         *next = Address::new(Area::own(), found.key.clone());
         return Ok(witnesses);
     }
     let mut traces = traces_of(name, past.key.as_bytes(), None);
     while !traces.is_empty() {
-        let stretch =
-            live.engine.scan_one(&live.space, &traces, TRACES, Direction::Forward).await?;
+        let stretch = live.scan_one(&traces, TRACES, Direction::Forward).await?;
         for found in &stretch.rows {
             if trace_of(&found.key).is_some_and(|(_, trace)| {
                 trace.version.is_same_incarnation(version) && trace.version > version

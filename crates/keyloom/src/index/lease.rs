@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::finding::{Finding, FindingKind};
 use crate::engine::{Address, Area, Cell, Row, ShowKey};
 use crate::lease::{self, Content};
-use crate::schema::Loaded;
+use crate::space::Loaded;
 
 /// The lease, and its entry where it names one.
 pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {

@@ -7,7 +7,7 @@ use crate::engine::{Address, Batch, Cause, Cell, Condition, Effect, Outcome, Sta
 use crate::error::Result;
 use crate::log::Note;
 use crate::record::Version;
-use crate::schema::{Live, Loaded};
+use crate::space::{Live, Loaded};
 use crate::write::Retry;
 
 /// What mends pairs, under one state of the schema.
@@ -139,7 +139,7 @@ impl Mender<'_> {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        let mut cells = self.live.engine.get(&self.live.space, &addresses).await?.into_iter();
+        let mut cells = self.live.get(&addresses).await?.into_iter();
         let sights = std::iter::from_fn(|| {
             Some(Sight { record: cells.next()?, entry: cells.next().flatten() })
         });

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::rows::Rows;
 use crate::engine::ShowKey;
 use crate::error::Result;
 use crate::record::misfits as misfits_of;
-use crate::schema::{Change, Collection, Live, Misfit, Misfits};
+use crate::schema::{Change, Collection};
+use crate::space::Rows;
+use crate::space::{Live, Misfit, Misfits};
 use crate::write::read_record;
 
 /// How many records of a collection are looked at: a change of the schema must not take longer, the

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::schema::{IndexState, Loaded};
+use crate::schema::IndexState;
+use crate::space::Loaded;
 
 /// An index or an aggregate that is declared and does not answer queries. Verify does not look at
 /// what a disabled or failed one holds, and cannot tell what a building one lacks.

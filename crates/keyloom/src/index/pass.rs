@@ -9,10 +9,11 @@ use super::group::Group;
 use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, owner};
-use super::rows::Rows;
 use crate::engine::{Address, Cell, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{Collection, Index, Live, Loaded};
+use crate::schema::{Collection, Index};
+use crate::space::Rows;
+use crate::space::{Live, Loaded};
 use crate::write::{entry_keys_of, read_record};
 
 /// How many keys are read at once.
@@ -231,6 +232,6 @@ impl<'p> Pass<'p> {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        self.live.engine.get(&self.live.space, &addresses).await
+        self.live.get(&addresses).await
     }
 }

@@ -12,8 +12,9 @@ use super::verification::VerifyOptions;
 use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
-use crate::schema::{Aggregate, Live};
-use crate::session::Session;
+use crate::schema::Aggregate;
+use crate::space::Live;
+use crate::space::Session;
 
 /// How a store is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

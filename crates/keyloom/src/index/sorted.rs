@@ -9,7 +9,8 @@ use super::pair::{Pair, Sight, Verdict, owner};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Cell, Row};
 use crate::record::misfits;
-use crate::schema::{Collection, Index, Loaded};
+use crate::schema::{Collection, Index};
+use crate::space::Loaded;
 use crate::write::{Image, entry_value, read_record, stored_keys_of, stored_refusal_of};
 
 /// The keys of a chunk, by what there is to be done about them.

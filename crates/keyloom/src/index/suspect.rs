@@ -10,7 +10,8 @@ use super::pair::{Pair, Sight, Verdict, owner};
 use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::record::misfits;
-use crate::schema::{Collection, Index, IndexState, Loaded};
+use crate::schema::{Collection, Index, IndexState};
+use crate::space::Loaded;
 use crate::write::{read_record, stored_refusal_of};
 
 /// What may be wrong.

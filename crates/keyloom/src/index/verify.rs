@@ -11,7 +11,6 @@ use bytes::Bytes;
 use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
 use super::finding::{Finding, Tally};
-use super::keyspace::{Keyspace, Place};
 use super::mend::{Held, Mender};
 use super::not_ready::{NotReady, not_ready};
 use super::sorted::{Half, Sorted};
@@ -25,8 +24,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
 use crate::lease::range as lease_range;
-use crate::schema::{Aggregate, Live, Loaded};
-use crate::session::Session;
+use crate::schema::Aggregate;
+use crate::schema::{Keyspace, Place};
+use crate::space::Session;
+use crate::space::{Live, Loaded};
 use crate::write::Retry;
 
 /// How often a chunk is read again because the schema changed meanwhile.
@@ -391,7 +392,7 @@ impl Verifier {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        self.live.engine.get(&self.live.space, addresses).await
+        self.live.get(addresses).await
     }
 }
 

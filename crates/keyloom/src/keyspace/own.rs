@@ -11,9 +11,9 @@ use crate::idempotency::{Answer, IdempotencyKey, Kept};
 use crate::lease;
 use crate::record::Version;
 use crate::schema::{
-    Aggregate, CELLS, COUNT, Collection, MARKS, MomentForm, SUM, Schema, catalog_address,
-    counter_address,
+    Aggregate, CELLS, COUNT, Collection, MARKS, MomentForm, SUM, Schema, counter_address,
 };
+use crate::space::catalog_address;
 use crate::write::share;
 
 /// The version of every example.

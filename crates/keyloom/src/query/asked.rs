@@ -13,7 +13,7 @@ use super::predicate::{Alternative, Order, Query};
 use crate::error::Result;
 use crate::key::{Kind, Path, Span};
 use crate::schema::{Collection, Condition, FieldKind, Test};
-use crate::session::Session;
+use crate::space::Session;
 
 /// A question that stands for one branch. Its names are names that records can have, and its
 /// values fit the declared types of their fields.

@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::compare_values;
 use crate::key::{Codec, Kind, Path, Span};
 use crate::schema::{Collection, Field, FieldKind, Index, Test, nearest};
-use crate::session::Session;
+use crate::space::Session;
 
 /// Checks one question.
 pub(super) struct Checks<'c> {

@@ -9,7 +9,7 @@ use super::swept::swept;
 use super::walk::{Found, Walk, Want};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Collection;
-use crate::session::Session;
+use crate::space::Session;
 
 /// The most entries that are read at once.
 const CHUNK: usize = 1_000;
@@ -29,7 +29,7 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
     let mut reads = 0;
     loop {
         match count_once(session, name, query).await {
-            Err(error) => session.read_again_after(error, &mut reads).await?,
+            Err(error) => session.live.read_again_after(error, &mut reads).await?,
             counted => return counted,
         }
     }
@@ -44,7 +44,7 @@ enum Way {
 }
 
 async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usize> {
-    let decided = session.decide(|loaded| {
+    let decided = session.live.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         match counting(session, loaded, collection, query)? {
             Some(counted) => Ok(Way::Group(counted)),
@@ -72,7 +72,7 @@ pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) 
     let mut reads = 0;
     loop {
         match count_entries_once(session, name, query).await {
-            Err(error) => session.read_again_after(error, &mut reads).await?,
+            Err(error) => session.live.read_again_after(error, &mut reads).await?,
             counted => return counted,
         }
     }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::asked::{Asked, asked, ensures};
 use super::predicate::Query;
 use crate::error::Result;
-use crate::schema::{Aggregate, Collection, Condition, IndexState, Loaded, Test};
-use crate::session::Session;
+use crate::schema::{Aggregate, Collection, Condition, IndexState, Test};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// A group whose records are exactly those that answer a query.
 #[derive(Clone, Debug, PartialEq)]

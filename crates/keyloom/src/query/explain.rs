@@ -11,7 +11,8 @@ use super::predicate::Order;
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind};
 use crate::key::{Kind, Path, Span};
-use crate::schema::{Collection, FieldKind, Holds, Index, Loaded, nearest};
+use crate::schema::{Collection, FieldKind, Holds, Index, nearest};
+use crate::space::Loaded;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

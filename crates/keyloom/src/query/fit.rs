@@ -9,8 +9,9 @@ use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::same_value;
 use crate::key::{Codec, Path, Segment, Span, Template, TemplatePart};
-use crate::schema::{Collection, Holds, Index, IndexKind, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, Holds, Index, IndexKind};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// A way to answer one branch.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::Witness;
 use crate::error::Result;
-use crate::schema::{Live, Loaded};
+use crate::space::{Live, Loaded};
 
 /// Tells, far cheaper than asking again, whether the same question would get the same page. It is
 /// for those who keep what they made of a page.

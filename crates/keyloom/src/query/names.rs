@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::key::{Path, Step};
 use crate::schema::{Collection, FieldKind, Holds, is_slip};
-use crate::session::Session;
+use crate::space::Session;
 
 /// Whether the schema, or the program's own type, knows of a path: as a field, inside of one, above
 /// one, or anywhere else. The error tells why nothing can lie there.

@@ -17,8 +17,9 @@ use crate::counted::reveal;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
-use crate::schema::{Collection, Loaded};
-use crate::session::Session;
+use crate::schema::Collection;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// The most entries that are read ahead when a filter may drop them.
 const CHUNK_FILTERED: usize = 128;
@@ -155,7 +156,7 @@ pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result
 /// How the query would be answered, and counted where that is otherwise, in words.
 pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
     // Nothing is read by the plan that could tell that the schema is another by now.
-    let loaded = session.reload().await?;
+    let loaded = session.live.reload().await?;
     let collection = loaded.schema.collection(name)?;
     let counted = counting(session, &loaded, collection, query)?;
     match (plan(session, &loaded, collection, query, None), counted) {
@@ -184,6 +185,7 @@ pub(super) fn counting(
 /// How the query would be answered, from the start.
 pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
     session
+        .live
         .decide(|loaded| plan(session, loaded, loaded.schema.collection(name)?, query, None))
         .await
 }
@@ -193,7 +195,7 @@ async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result
     let mut reads = 0;
     loop {
         match run_once(session, name, query, want).await {
-            Err(error) => session.read_again_after(error, &mut reads).await?,
+            Err(error) => session.live.read_again_after(error, &mut reads).await?,
             page => return page,
         }
     }
@@ -205,7 +207,7 @@ async fn run_once(
     query: &Query,
     want: Want,
 ) -> Result<Page<Document>> {
-    let decided = session.decide(|loaded| {
+    let decided = session.live.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         let binding = Arc::new(bind(session, loaded, collection, query));
         let cursor = query.cursor.as_deref();
@@ -247,7 +249,7 @@ fn check_size(name: &str, query: &Query) -> Result<()> {
 fn bind(session: &Session, loaded: &Loaded, collection: &Collection, query: &Query) -> Binding {
     Binding {
         secret: loaded.catalog.cursor_secret.0.to_vec(),
-        space: session.space.name().to_owned(),
+        space: session.live.space.name().to_owned(),
         actor: session.actor().map(str::to_owned),
         collection: collection.name.clone(),
         query: Asked::Query(Box::new(query.clone())),

@@ -13,8 +13,9 @@ use super::predicate::Query;
 use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeyRefusal, Path};
-use crate::schema::{Collection, Index, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, Index};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How a query is answered: one range per branch, merged by what follows the branch's prefix.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::engine::{Address, Cell, Reading, Row, ShowKey};
 use crate::error::Result;
 use crate::record::{Document, Version};
 use crate::schema::{Collection, Holds, Index, followed_key_of};
-use crate::session::Session;
+use crate::space::Session;
 use crate::write::stored_keys_of;
 
 /// How often an entry and its record are read again before they are called inconsistent, on
@@ -130,7 +130,7 @@ impl<'p> Reader<'p> {
             return Ok(self.record(key, &entry.cell));
         }
         let together =
-            in_one_call && self.session.engine.capabilities().reading == Reading::Snapshot;
+            in_one_call && self.session.live.engine.capabilities().reading == Reading::Snapshot;
         match cell {
             Some(cell) if together && self.is_foreign(index, &entry, &cell) => {
                 Ok(Resolved::Problem(wrong(&entry.key, &key)))
@@ -169,7 +169,8 @@ impl<'p> Reader<'p> {
                 Address::new(index.area.clone(), entry.clone()),
                 Address::new(collection.area.clone(), key.clone()),
             ];
-            let mut cells = self.session.get_under(&self.plan.loaded, &both).await?.into_iter();
+            let mut cells =
+                self.session.live.get_under(&self.plan.loaded, &both).await?.into_iter();
             let Some(entry_now) = cells.next().flatten() else { return Ok(Resolved::Gone) };
             match self.target(index, entry, entry_now.bytes()) {
                 None => return Ok(Resolved::Problem(malformed(entry))),

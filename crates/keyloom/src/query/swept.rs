@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crate::engine::{Direction, EngineExt};
 use crate::error::Result;
-use crate::schema::{Collection, EXPIRY_INDEX, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, EXPIRY_INDEX};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// As [`swept_until`], of the collection with this name.
 pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> {
     let find = |loaded: &Arc<Loaded>| Ok((loaded.clone(), loaded.schema.collection(name)?.clone()));
-    let (loaded, collection) = session.decide(find).await?;
+    let (loaded, collection) = session.live.decide(find).await?;
     swept_until(session, &loaded, &collection).await
 }
 
@@ -34,8 +35,9 @@ pub(crate) async fn swept_until(
     }
     let now = session.now();
     let first = session
+        .live
         .engine
-        .scan_one(&session.space, &index.entry_range()?, 1, Direction::Forward)
+        .scan_one(&session.live.space, &index.entry_range()?, 1, Direction::Forward)
         .await?;
     let Some(row) = first.rows.first() else { return Ok(Some(now)) };
     let ends = index.key.decode(&row.key).and_then(|values| expiry.form.millis(values.first()?));

@@ -10,7 +10,7 @@ use super::plan::{Branch, Plan};
 use crate::engine::{Address, Cell, Direction, Link, Range, Row, Trail, Witness, successor};
 use crate::error::Result;
 use crate::schema::{Collection, Holds, record_key_of};
-use crate::session::Session;
+use crate::space::Session;
 
 /// What a walk fetches for each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl<'p> Walk<'p> {
 
     /// What tells whether all that was read would still be the same, if anything does.
     pub(super) fn into_freshness(self) -> Option<Freshness> {
-        let (live, loaded) = (self.session.live().clone(), self.plan.loaded.clone());
+        let (live, loaded) = (self.session.live.clone(), self.plan.loaded.clone());
         Some(Freshness::new(live, loaded, self.witnesses?))
     }
 
@@ -153,7 +153,7 @@ impl<'p> Walk<'p> {
             let direction = self.direction;
             if !scanned.is_empty() {
                 let ranges: Vec<Range> = scanned.iter().map(|lane| lane.range.clone()).collect();
-                let stretches = session.scan_under(loaded, ranges, chunk, direction).await?;
+                let stretches = session.live.scan_under(loaded, ranges, chunk, direction).await?;
                 for (lane, stretch) in scanned.iter_mut().zip(stretches) {
                     let is_all = self.want == Want::Entries || !needs_decoding(lane.branch);
                     note(&mut self.witnesses, stretch.witness.filter(|_| is_all));
@@ -167,7 +167,7 @@ impl<'p> Walk<'p> {
             if !followed.is_empty() {
                 let trails: Vec<Trail<'_>> =
                     followed.iter().filter_map(|lane| lane.trail()).collect();
-                let stretches = session.follow_under(loaded, trails, chunk, direction).await?;
+                let stretches = session.live.follow_under(loaded, trails, chunk, direction).await?;
                 for (lane, stretch) in followed.into_iter().zip(stretches) {
                     note(&mut self.witnesses, stretch.witness);
                     let links = stretch.rows.into_iter().map(split);
@@ -266,7 +266,7 @@ async fn fetch(
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut cells = session.engine.get(&session.space, &wanted).await?.into_iter();
+    let mut cells = session.live.get(&wanted).await?.into_iter();
     let followed = decoded.iter_mut().filter_map(|found| found.followed.as_mut());
     for followed in followed.filter(|followed| followed.target.is_some()) {
         followed.record = cells.next().flatten();

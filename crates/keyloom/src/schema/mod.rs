@@ -14,7 +14,7 @@ mod declaration;
 mod evolution;
 mod expiry;
 mod json;
-mod live;
+mod keyspace;
 mod load;
 mod model;
 mod probe;
@@ -37,19 +37,19 @@ pub use declaration::{
     IndexDeclaration, LogDeclaration, PointOf, SchemaDeclaration, TestDeclaration,
 };
 pub use evolution::{Change, Class};
-pub use live::{Applied, Misfit, Misfits};
 pub use model::Schema;
 pub use suggest::nearest;
 pub use warning::Warning;
 pub(crate) use {
     aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
     body::Violation,
-    catalog::{Generation, Generations, restored_backup, restoring_mark},
+    catalog::{Catalog, CursorSecret, Generation, Generations, restored_backup, restoring_mark},
     condition::Condition,
-    counter_cell::{counted_record, counter_address, counter_range, required_counter_address},
+    counter_cell::{counted_record, counter_address, required_counter_address},
     counters::Counters,
+    evolution::{Evolution, evolve},
     expiry::{EXPIRY_INDEX, MomentForm},
-    live::{Live, Loaded, catalog_address, check_catalog, epoch_address},
+    keyspace::{Keyspace, Place},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     suggest::is_slip,
     target::{followed_key_of, record_key_of},

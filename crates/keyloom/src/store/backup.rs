@@ -13,7 +13,7 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::random_bytes;
-use crate::schema::{catalog_address, epoch_address};
+use crate::space::{catalog_address, epoch_address};
 
 /// How large a part of a backup is, about.
 const PART_BYTES: usize = 512 << 10;
@@ -38,8 +38,8 @@ impl Store {
         self.session().program()?;
         let pinned = self.pinned().await?;
         // Fails where the space is being restored: what is there is no more than a part.
-        pinned.session().reload().await?;
-        let (engine, space) = (pinned.engine().clone(), pinned.session().space.clone());
+        pinned.session().live.reload().await?;
+        let (engine, space) = (pinned.engine().clone(), pinned.session().live.space.clone());
         let bounds = match engine.capabilities().keeps_log {
             true => engine.log_bounds(&space).await?,
             false => LogBounds::EMPTY,

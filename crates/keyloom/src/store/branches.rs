@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::raw_keys::RawKeys;
-use crate::engine::{Area, Direction, EngineExt, Range, ShowKey, after_prefix, successor};
+use crate::engine::{Area, Direction, Range, ShowKey, after_prefix, successor};
 use crate::error::Result;
-use crate::index::{cell_bytes, tally_range};
+use crate::space::{cell_bytes, tally_range};
 
 /// How to divide keys into branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +73,9 @@ impl RawKeys {
             left.start = left.start.max(behind(after, prefix, options));
         }
         let mut branches: Vec<Branch> = Vec::new();
-        let (engine, space) = (&self.session.engine, &self.session.space);
+        let live = &self.session.live;
         while !left.is_empty() {
-            let found = engine.scan_one(space, &left, 1, Direction::Forward).await?;
+            let found = live.scan_one(&left, 1, Direction::Forward).await?;
             let Some(row) = found.rows.into_iter().next() else { break };
             if branches.len() >= options.branches_max {
                 return Ok(Branches { branches, more: true });
@@ -88,7 +88,7 @@ impl RawKeys {
             };
             let level = row.key.slice(..end);
             let below = Range::prefix(area.clone(), level.clone());
-            let tally = tally_range(&self.session, below, options.keys_max).await?;
+            let tally = tally_range(&self.session.live, below, options.keys_max).await?;
             let is_key = row.key == level;
             match after_prefix(&level) {
                 Some(next) => left.start = next,

@@ -8,8 +8,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::{self, Entry, Trimmed, trim};
 use crate::query::TAKE_MAX;
 use crate::record::{Document, Version};
-use crate::schema::{LogDeclaration, catalog_address};
-use crate::session::Session;
+use crate::schema::LogDeclaration;
+use crate::space::Session;
+use crate::space::catalog_address;
 
 /// One answer has at most about so many bytes of the log.
 pub(super) const SLICE_BYTES: usize = 4 << 20;
@@ -112,14 +113,14 @@ impl Store {
     /// will get.
     pub async fn log_bounds(&self) -> Result<LogBounds> {
         declared_log(self.session()).await?;
-        self.engine().log_bounds(&self.session().space).await
+        self.engine().log_bounds(&self.session().live.space).await
     }
 
     /// Removes what the schema does not ask to keep from the log, in bounded steps. Writers do a
     /// step now and then, so that this is for logs that are not written to any more.
     pub async fn trim_log(&self) -> Result<Trimmed> {
         let keep = declared_log(self.session()).await?;
-        let (space, now) = (&self.session().space, self.session().now());
+        let (space, now) = (&self.session().live.space, self.session().now());
         trim(&**self.engine(), space, keep, now, u64::MAX).await
     }
 }
@@ -128,10 +129,11 @@ impl Store {
 pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
     session.program()?;
     session
+        .live
         .decide(|loaded| {
             loaded.schema.log.ok_or_else(|| {
                 Error::new(ErrorKind::Unsupported, "the space keeps no log")
-                    .with("space", session.space.name())
+                    .with("space", session.live.space.name())
                     .with("advice", "declare [log] in its schema")
             })
         })
@@ -145,13 +147,14 @@ pub(super) async fn read(
     entries_max: usize,
     bytes_max: usize,
 ) -> Result<LogSlice> {
-    let slice = session.engine.read_log(&session.space, from, entries_max, bytes_max).await?;
+    let slice =
+        session.live.engine.read_log(&session.live.space, from, entries_max, bytes_max).await?;
     if from > slice.bounds.next {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
             "the log has not come to this position; it may belong to another store",
         )
-        .with("space", session.space.name())
+        .with("space", session.live.space.name())
         .with("position", from)
         .with("next position", slice.bounds.next));
     }

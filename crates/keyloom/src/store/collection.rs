@@ -22,9 +22,10 @@ use crate::json::read_json;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Key, Version, shown, with_indexes_of};
 use crate::schema::{
-    Collection as Declared, CollectionDeclaration, Index, IndexKind, Loaded, followed_key_of,
+    Collection as Declared, CollectionDeclaration, Index, IndexKind, followed_key_of,
 };
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::{self, Origin, Request, Retry, Whole, key_of_values, once};
 
 /// The records of one type: a Rust type that derives `Record`, or
@@ -73,7 +74,7 @@ impl<T> Collection<T> {
 
     /// What is declared of the collection, as this process last saw it. Shared, not copied.
     pub async fn declaration(&self) -> Result<Arc<CollectionDeclaration>> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         Ok(loaded.schema.collection(&self.name)?.declaration.clone())
     }
 
@@ -148,7 +149,7 @@ impl<T> Collection<T> {
         again: impl Fn() -> Result<Cow<'v, Value>>,
     ) -> Result<Written<T>> {
         if self.session.key().is_none() {
-            let known = self.session.loaded().await?;
+            let known = self.session.live.loaded().await?;
             match write::insert(&self.session, &self.name, value).await {
                 Err(refusal) if self.session.is_outdated(&known, &refusal).await => {}
                 inserted => return inserted.map(Written::from),
@@ -176,7 +177,7 @@ impl<T> Collection<T> {
         let (values, mut reads) = (values.into_values(), 0);
         loop {
             match self.look_up(index, &values).await {
-                Err(error) => self.session.read_again_after(error, &mut reads).await?,
+                Err(error) => self.session.live.read_again_after(error, &mut reads).await?,
                 found => return found,
             }
         }
@@ -184,7 +185,7 @@ impl<T> Collection<T> {
 
     /// The keys that these fields give, each `None` where the caller may not read.
     async fn keys_of(&self, keys: &[Vec<Value>]) -> Result<(Arc<Declared>, Vec<Option<Bytes>>)> {
-        let decided = self.session.decide(|loaded| {
+        let decided = self.session.live.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
             let keys = keys.iter().map(|key| if_there(key_of(&self.session, declared, key)));
             Ok((declared.clone(), keys.collect::<Result<_>>()?))
@@ -193,7 +194,7 @@ impl<T> Collection<T> {
     }
 
     async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
-        let decided = self.session.decide(|loaded| {
+        let decided = self.session.live.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
             let (index, claim) = unique_key(&self.session, loaded, declared, index, values)?;
             Ok((loaded.clone(), declared.clone(), index.clone(), claim))
@@ -204,7 +205,7 @@ impl<T> Collection<T> {
         let retry = Retry::eager();
         for reads in 1.. {
             let claimed = std::slice::from_ref(&claim);
-            let cell = self.session.get_under(&loaded, claimed).await?.pop().flatten();
+            let cell = self.session.live.get_under(&loaded, claimed).await?.pop().flatten();
             let Some(cell) = cell else { return Ok(None) };
             let key =
                 cell.bytes().and_then(|value| followed_key_of(declared, index, &claim.key, value));
@@ -363,7 +364,7 @@ impl<T: Serialize + 'static> Collection<T> {
         match to_json(&self.name, record) {
             Ok(json) => Ok(json),
             Err(error) => {
-                let loaded = self.session.loaded().await?;
+                let loaded = self.session.live.loaded().await?;
                 Err(in_indexes(error, loaded.schema.collection(&self.name)?))
             }
         }

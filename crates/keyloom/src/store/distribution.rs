@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::Store;
 use super::stats::Amount;
-use crate::engine::{Direction, EngineExt, Range};
+use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::Counting;
 use crate::key::Template;
-use crate::schema::Live;
+use crate::space::Counting;
+use crate::space::Live;
 
 /// Which first values the entries of an index have, and how many have each.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +127,7 @@ async fn first_group(
     count: usize,
 ) -> Result<Option<(Vec<Value>, Range)>> {
     while !left.is_empty() {
-        let found = live.engine.scan_one(&live.space, left, 1, Direction::Forward).await?;
+        let found = live.scan_one(left, 1, Direction::Forward).await?;
         let Some(row) = found.rows.first() else { return Ok(None) };
         let Some(mut values) = template.decode(&row.key) else {
             *left = template.skip(left, &row.key, Direction::Forward);

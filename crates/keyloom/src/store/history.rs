@@ -8,10 +8,10 @@ use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::Result;
 use crate::history;
-use crate::purge::{PurgeOptions, Purged};
 use crate::query::{self, HistoryEntry, Page};
 use crate::record::Version;
 use crate::schema::Collection as Declared;
+use crate::space::{PurgeOptions, Purged};
 
 /// The past of records, in a collection that declares a `history`. All of it is reached by the
 /// key of a record, which need not be there any more.

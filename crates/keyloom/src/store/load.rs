@@ -94,9 +94,9 @@ impl<T: Serialize + 'static> Collection<T> {
 
     /// How many records fit into a batch if each makes one entry in each index.
     async fn records_at_once(&self) -> Result<usize> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let collection = loaded.schema.collection(&self.name)?;
-        let entries_max = self.session.engine.capabilities().batch_entries_max;
+        let entries_max = self.session.live.engine.capabilities().batch_entries_max;
         Ok((entries_max / collection.creation_entries()).clamp(1, RECORDS_MAX))
     }
 

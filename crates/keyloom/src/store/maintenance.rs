@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::index::{
     self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
 };
-use crate::purge::{PurgeOptions, Purged};
-use crate::schema::{Collection as Declared, IndexState, Loaded, Schema};
+use crate::schema::{Collection as Declared, IndexState, Schema};
+use crate::space::Loaded;
+use crate::space::{PurgeOptions, Purged};
 use crate::write::purge_idempotency_keys;
 
 /// A schema with what the store says of its indexes.

@@ -65,8 +65,9 @@ use crate::engine::{Engine, Space};
 use crate::error::{Error, Result};
 use crate::idempotency::Answer;
 use crate::index;
-use crate::schema::{Applied, Live, Schema, Warning};
-use crate::session::{Clock, Session};
+use crate::schema::{Schema, Warning};
+use crate::space::{Applied, Live};
+use crate::space::{Clock, Session};
 use crate::typed::Record;
 use crate::write::{self, Failed, Json, Origin, Replay, Request, Retry, Transaction, once};
 
@@ -129,7 +130,7 @@ impl Store {
 
     /// The name of the space.
     pub fn space_name(&self) -> &str {
-        self.session.space.name()
+        self.session.live.space.name()
     }
 
     /// The engine underneath.
@@ -150,7 +151,7 @@ impl Store {
 
     /// The schema in the store, as this process last saw it.
     pub async fn schema(&self) -> Result<Schema> {
-        Ok(self.session.loaded().await?.schema.clone())
+        Ok(self.session.live.loaded().await?.schema.clone())
     }
 
     /// The collection of a Rust type. Applies the schema that the type declares; from the second
@@ -161,13 +162,13 @@ impl Store {
     /// [`Collection::to_build`] tells which.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
         let of = TypeId::of::<T>();
-        if !self.session.knows_type(of) {
+        if !self.session.live.knows_type(of) {
             let schema = T::schema()?;
             match self.session.program() {
                 Ok(_) => drop(self.apply(&schema).await?),
-                Err(_) => self.session.expect(&schema).await?,
+                Err(_) => self.session.live.expect(&schema).await?,
             }
-            self.session.remember_type(of);
+            self.session.live.remember_type(of);
         }
         let session = self.session.with_members(T::members());
         Ok(Collection::new(session, T::COLLECTION, Origin::Type))
@@ -175,8 +176,8 @@ impl Store {
 
     /// A collection of the stored schema, as JSON.
     pub async fn documents(&self, name: &str) -> Result<Collection<Value>> {
-        if self.session.loaded().await?.schema.collection(name).is_err() {
-            self.session.reload().await?.schema.collection(name)?;
+        if self.session.live.loaded().await?.schema.collection(name).is_err() {
+            self.session.live.reload().await?.schema.collection(name)?;
         }
         Ok(Collection::new(self.session.clone(), name, Origin::Json))
     }

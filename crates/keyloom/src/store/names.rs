@@ -32,7 +32,7 @@ impl<T> Collection<T> {
     /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) for what is no key of the collection, or
     /// of no record of the acting user.
     pub async fn name_of(&self, key: &str) -> Result<String> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         Names::new(declared, self.namesake(declared))?.of(key)
     }
@@ -43,7 +43,7 @@ impl<T> Collection<T> {
     /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) if the name gives no key, and says what is
     /// wrong with it.
     pub async fn key_named(&self, name: &str) -> Result<Vec<Value>> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         Names::new(declared, self.namesake(declared))?.key(name)
     }
@@ -53,7 +53,7 @@ impl<T> Collection<T> {
     ///
     /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) where records have no owners.
     pub async fn key_of_owner_named(&self, owner: &str, name: &str) -> Result<Vec<Value>> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         if !has_owners(declared) {
             let message = "only records of owned and hybrid collections have owners";

@@ -4,11 +4,12 @@ use bytes::Bytes;
 
 use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
-use crate::engine::{Address, Area, Cell, Content, Direction, EngineExt, ShowKey};
+use crate::engine::{Address, Area, Cell, Content, Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::versions_of;
 use crate::lease;
-use crate::schema::{Collection as Declared, Index, Loaded, counter_address};
+use crate::schema::{Collection as Declared, Index, counter_address};
+use crate::space::Loaded;
 use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
 
 /// How many cells of a record's history are given, the newest.
@@ -78,7 +79,7 @@ impl<T> Collection<T> {
         let values = key.into_values();
         let retry = Retry::eager();
         for made in 1.. {
-            let loaded = self.session.loaded().await?;
+            let loaded = self.session.live.loaded().await?;
             let declared = loaded.schema.collection(&self.name)?;
             let Some(key) = if_there(key_of(&self.session, declared, &values))? else {
                 return Ok(None);
@@ -88,7 +89,7 @@ impl<T> Collection<T> {
             };
             let wanted = self.wanted(&loaded, declared, &key, &current)?;
             let addresses: Vec<Address> = wanted.iter().map(|it| it.address.clone()).collect();
-            let cells = self.session.engine.get(&self.session.space, &addresses).await?;
+            let cells = self.session.live.get(&addresses).await?;
             let record = cells.first().and_then(Option::as_ref);
             // Otherwise the entries are those of another version.
             if record.is_some_and(|cell| cell.stamp == current.version.stamp()) {
@@ -159,8 +160,8 @@ impl<T> Collection<T> {
             return Ok(Vec::new());
         }
         let range = versions_of(&declared.name, current.version, 1, u64::MAX);
-        let (engine, space) = (&self.session.engine, &self.session.space);
-        let found = engine.scan_one(space, &range, HISTORY_MAX, Direction::Backward).await?;
+        let live = &self.session.live;
+        let found = live.scan_one(&range, HISTORY_MAX, Direction::Backward).await?;
         let owned = found.rows.into_iter().filter_map(|row| {
             let address = Address::new(Area::own(), row.key);
             Wanted::beside(address, OwnedKind::History).found(Some(row.cell))

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{Shared, Store, live};
 use crate::error::Result;
-use crate::session::Clock;
+use crate::space::Clock;
 
 impl Store {
     /// The store as it is now, in all spaces: a store whose every answer is of this one moment,
@@ -24,7 +24,7 @@ impl Store {
         let engine = self.engine().pin().await?;
         let now = self.session().now();
         let shared = Arc::new(Shared { engine, spaces: Mutex::default() });
-        let live = live(&shared, self.session().space.clone());
+        let live = live(&shared, self.session().live.space.clone());
         let session = self.session().in_space(live).by_clock(Clock::new(move || now));
         Ok(Store { session, shared })
     }

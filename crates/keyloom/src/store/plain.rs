@@ -14,12 +14,14 @@ use crate::engine::{
     Address, Area, Batch, Cell, Direction, Effect, EngineExt, Range, ShowKey, successor,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{self, Keyspace, Place};
+use crate::index;
 use crate::json;
 use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
 use crate::record::Version;
-use crate::schema::{Collection, Holds, Index, Loaded, Schema};
-use crate::session::Session;
+use crate::schema::{Collection, Holds, Index, Schema};
+use crate::schema::{Keyspace, Place};
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::{self, Origin, Replay, Request, Whole, commit_claimed, once};
 
 /// How often a write is repeated when the schema changes under it.
@@ -72,7 +74,7 @@ struct Expired {
 
 impl Expired {
     async fn of(session: &Session) -> Result<Self> {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let expires = loaded.schema.collections.values().any(|found| found.expiry.is_some());
         let keyspace = expires.then(|| Keyspace::of(&loaded.schema)).transpose()?;
         Ok(Expired { keyspace, now: session.now() })
@@ -121,7 +123,7 @@ impl Plain {
     /// collections are not there, and keys of no template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
-        let decided = self.session.decide(|loaded| {
+        let decided = self.session.live.decide(|loaded| {
             let sight = Sight::new(&self.session, &loaded.schema, &self.area)?;
             let is_shown = sight.shows(&address.key);
             if !is_shown {
@@ -133,7 +135,7 @@ impl Plain {
             return Ok(None);
         }
         let expired = Expired::of(&self.session).await?;
-        let cell = self.session.engine.get_one(&self.session.space, &address).await?;
+        let cell = self.session.live.get_one(&address).await?;
         let Some(cell) = cell else { return Ok(None) };
         let value = bytes_of(&address.key, &cell)?;
         Ok((!expired.has(&self.area, &address.key, value)).then(|| value.clone()))
@@ -213,7 +215,7 @@ impl Plain {
                 }
                 Kind::Stray(_) | Kind::Free => {}
             }
-            let cell = self.session.engine.get_one(&self.session.space, address).await?;
+            let cell = self.session.live.get_one(address).await?;
             let there = cell.map(|cell| Version::from_stamp(cell.stamp));
             if there.is_none()
                 || self.commit(&loaded, address.clone(), Effect::Delete, &there).await?
@@ -237,7 +239,7 @@ impl Plain {
             return Err(Error::new(ErrorKind::InvalidArgument, "a listing has 1 to 10000 keys")
                 .with("limit", limit));
         }
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let binding = Arc::new(self.bind(&loaded, prefix.as_ref()));
         let mut left = Range::prefix(self.area.clone(), Bytes::copy_from_slice(prefix.as_ref()));
         if let Some(text) = cursor {
@@ -267,8 +269,9 @@ impl Plain {
             let wanted = limit - listing.entries.len() + 1;
             let stretch = self
                 .session
+                .live
                 .engine
-                .scan_one(&self.session.space, &part, wanted, Direction::Forward)
+                .scan_one(&self.session.live.space, &part, wanted, Direction::Forward)
                 .await?;
             for row in stretch.rows {
                 if !left.contains(&row.key) {
@@ -318,12 +321,12 @@ impl Plain {
     /// The schema of a space that has a catalog. A space that is written to for the first time
     /// gets one, so that this write and every later one is fenced, and cursors outlive the process.
     async fn catalogued(&self) -> Result<Arc<Loaded>> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         if loaded.fence().is_some() {
             return Ok(loaded);
         }
         self.session.apply(&Schema::default()).await?;
-        self.session.loaded().await
+        self.session.live.loaded().await
     }
 
     /// What an address is; an error for one of no template if a user is acting.
@@ -353,7 +356,7 @@ impl Plain {
         effect: Effect,
         answer: &impl Replay,
     ) -> Result<bool> {
-        let mut batch = Batch::new(self.session.space.clone());
+        let mut batch = Batch::new(self.session.live.space.clone());
         batch.push(address, None, Some(effect));
         commit_claimed(&self.session, loaded, batch, || answer.to_answer()).await
     }
@@ -372,7 +375,7 @@ impl Plain {
     fn bind(&self, loaded: &Loaded, prefix: &[u8]) -> Binding {
         Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: self.session.space.name().to_owned(),
+            space: self.session.live.space.name().to_owned(),
             actor: self.session.actor().map(str::to_owned),
             collection: String::new(),
             // A query is a JSON text, and never begins so.

@@ -7,12 +7,14 @@ use bytes::Bytes;
 
 use super::Store;
 use super::owned_keys::content_text;
-use crate::engine::{Address, Area, Cell, Direction, EngineExt, Range, ShowKey, successor};
+use crate::engine::{Address, Area, Cell, Direction, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Keyspace, Place, cell_bytes};
 use crate::query::{Asked, Binding, Cursor, IntoCursor, Position, TAKE_MAX};
-use crate::schema::{Loaded, Schema};
-use crate::session::Session;
+use crate::schema::Schema;
+use crate::schema::{Keyspace, Place};
+use crate::space::Loaded;
+use crate::space::Session;
+use crate::space::cell_bytes;
 
 /// The keys of a space as they lie, Keyloom's own included. For the program alone: it shows what
 /// every user has.
@@ -149,7 +151,7 @@ impl RawKeys {
     /// The areas of the space: the default one, those that the schema names, and Keyloom's own, in
     /// order. A program may have put keys into others, which only it knows.
     pub async fn areas(&self) -> Result<Vec<String>> {
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         Ok(areas(&loaded.schema).iter().map(|area| area.name().to_owned()).collect())
     }
 
@@ -159,7 +161,7 @@ impl RawKeys {
             let message = "a list has 1 to 10000 keys";
             return Err(Error::new(ErrorKind::InvalidArgument, message).with("take", list.take));
         }
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
         let binding = Arc::new(self.bind(&loaded, list));
         let cursor = list.cursor.as_deref();
@@ -181,8 +183,8 @@ impl RawKeys {
             loop {
                 // One key more than the page takes tells whether there is more.
                 let limit = list.take - keys.len() + 1;
-                let (engine, space) = (&self.session.engine, &self.session.space);
-                let stretch = engine.scan_one(space, &left, limit, Direction::Forward).await?;
+                let live = &self.session.live;
+                let stretch = live.scan_one(&left, limit, Direction::Forward).await?;
                 for row in stretch.rows {
                     if keys.len() == list.take {
                         let next = keys.last().map(|last| position(last, &binding));
@@ -202,9 +204,9 @@ impl RawKeys {
     /// One key, with what it holds.
     pub async fn get(&self, area: &str, key: impl AsRef<[u8]>) -> Result<Option<RawKey>> {
         let address = Address::new(Area::known(area)?, Bytes::copy_from_slice(key.as_ref()));
-        let loaded = self.session.loaded().await?;
+        let loaded = self.session.live.loaded().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
-        let cell = self.session.engine.get_one(&self.session.space, &address).await?;
+        let cell = self.session.live.get_one(&address).await?;
         let Address { area, key } = address;
         Ok(cell.map(|cell| raw(&keyspace, &area, key, &cell, true)))
     }
@@ -213,7 +215,7 @@ impl RawKeys {
         let RawList { area, prefix, .. } = list;
         Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: self.session.space.name().to_owned(),
+            space: self.session.live.space.name().to_owned(),
             actor: None,
             collection: String::new(),
             query: Asked::Words(format!("raw {area:?} {}", prefix.escape_ascii())),

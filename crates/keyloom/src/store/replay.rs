@@ -8,7 +8,7 @@ use crate::engine::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Entry;
 use crate::record::Version;
-use crate::schema::catalog_address;
+use crate::space::catalog_address;
 
 /// How much of the log is read at once.
 const SLICE_ENTRIES: usize = 512;
@@ -54,7 +54,7 @@ impl Store {
 
     async fn replay_before(&self, log: &Store, end: Position) -> Result<Replayed> {
         declared_log(log.session()).await?;
-        let schema = log.session().reload().await?.schema.clone();
+        let schema = log.session().live.reload().await?.schema.clone();
         schema.check_against(self.engine().capabilities())?;
         self.refuse_unless_empty().await?;
         let mut next = Position::FIRST;
@@ -66,8 +66,8 @@ impl Store {
                 self.redo(entry).await?;
             }
         }
-        self.session().reload().await?;
-        let bounds = self.engine().log_bounds(&self.session().space).await?;
+        self.session().live.reload().await?;
+        let bounds = self.engine().log_bounds(&self.session().live.space).await?;
         Ok(Replayed { commits: next.number() - 1, bounds })
     }
 
@@ -84,7 +84,8 @@ impl Store {
             .with("advice", "a replay needs a log that was declared with the first schema"));
         }
         let catalog = catalog_address();
-        let mut batch = Batch { append: Some(bytes), ..Batch::new(self.session().space.clone()) };
+        let mut batch =
+            Batch { append: Some(bytes), ..Batch::new(self.session().live.space.clone()) };
         for (address, effect) in cells {
             let condition = (is_first && address == catalog).then_some(Condition::Absent);
             batch.push(address, condition, Some(effect));
@@ -98,7 +99,7 @@ impl Store {
     }
 
     async fn refuse_unless_empty(&self) -> Result<()> {
-        let space = &self.session().space;
+        let space = &self.session().live.space;
         if self.engine().log_bounds(space).await? != LogBounds::EMPTY {
             return Err(not_empty(self).with("reason", "it has a log"));
         }

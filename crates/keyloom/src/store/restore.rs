@@ -15,9 +15,8 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Version;
-use crate::schema::{
-    catalog_address, check_catalog, epoch_address, restored_backup, restoring_mark,
-};
+use crate::schema::{restored_backup, restoring_mark};
+use crate::space::{catalog_address, check_catalog, epoch_address};
 
 /// How much one batch writes at most, where the engine allows it.
 const BATCH_ENTRIES: usize = 1_024;
@@ -86,7 +85,7 @@ impl Restorer {
         if let Some(begun) = begun {
             begun.unveil(&store).await?;
         }
-        store.session().reload().await?;
+        store.session().live.reload().await?;
         Ok(info)
     }
 
@@ -164,7 +163,7 @@ impl Begun {
     /// An empty batch that is committed only while the mark is there.
     fn batch(&self, store: &Store) -> Batch {
         let fence = Fence { address: catalog_address(), stamp: self.mark };
-        Batch { fence: Some(fence), ..Batch::new(store.session().space.clone()) }
+        Batch { fence: Some(fence), ..Batch::new(store.session().live.space.clone()) }
     }
 
     /// Commits what of a batch is not there yet.
@@ -177,7 +176,7 @@ impl Begun {
         // A restore that broke off, or a batch whose answer was lost, left some of it.
         let addresses: Vec<Address> =
             batch.entries.iter().map(|entry| entry.address.clone()).collect();
-        let found = store.engine().get(&store.session().space, &addresses).await?;
+        let found = store.engine().get(&store.session().live.space, &addresses).await?;
         let mut left = Vec::new();
         for (entry, found) in batch.entries.into_iter().zip(found) {
             match found {
@@ -202,7 +201,7 @@ impl Begun {
 
     /// Puts the catalog in the place of the mark: now everyone sees the space.
     async fn unveil(self, store: &Store) -> Result<()> {
-        let mut batch = Batch::new(store.session().space.clone());
+        let mut batch = Batch::new(store.session().live.space.clone());
         for address in [catalog_address(), epoch_address()] {
             let kept = self.catalog.iter().find(|(known, _)| *known == address);
             let effect = kept.map_or(Effect::Delete, |(_, cell)| effect(cell.clone()));
@@ -218,7 +217,7 @@ impl Begun {
 /// The mark in the space and the backup that it names; `None` in an empty space. Refuses a space
 /// that is in use.
 async fn marked(store: &Store) -> Result<Option<(Stamp, String)>> {
-    let space = &store.session().space;
+    let space = &store.session().live.space;
     let catalog = store.engine().get_one(space, &catalog_address()).await?;
     if let Some(cell) = catalog {
         let backup = cell.bytes().and_then(|bytes| restored_backup(bytes));
@@ -239,7 +238,7 @@ async fn marked(store: &Store) -> Result<Option<(Stamp, String)>> {
 
 async fn put_mark(store: &Store, backup: &str) -> Result<Stamp> {
     let stamp = Version::first().stamp();
-    let mut batch = Batch::new(store.session().space.clone());
+    let mut batch = Batch::new(store.session().live.space.clone());
     for address in [catalog_address(), epoch_address()] {
         let put = Effect::Put { stamp, bytes: restoring_mark(backup).into() };
         batch.push(address, Some(Condition::Absent), Some(put));
@@ -252,7 +251,7 @@ async fn put_mark(store: &Store, backup: &str) -> Result<Stamp> {
 
 /// Has the log begin where that of the backup does.
 async fn begin_log(store: &Store, log: Kept) -> Result<()> {
-    let space = &store.session().space;
+    let space = &store.session().live.space;
     let capabilities = store.engine().capabilities();
     if !capabilities.keeps_log {
         return Err(Error::new(
@@ -269,7 +268,7 @@ async fn begin_log(store: &Store, log: Kept) -> Result<()> {
 
 /// Adds entries that the log does not have yet.
 async fn extend_log(store: &Store, entries: Vec<LogEntry>) -> Result<()> {
-    let space = &store.session().space;
+    let space = &store.session().live.space;
     let bytes_max = BATCH_BYTES.min(store.engine().capabilities().batch_bytes_max);
     let next = store.engine().log_bounds(space).await?.next;
     let mut left = entries.into_iter().filter(|entry| entry.position >= next).peekable();

@@ -6,7 +6,7 @@ use crate::engine::{Area, Direction, Range};
 use crate::error::Result;
 use crate::key::Template;
 use crate::schema::Schema;
-use crate::session::Session;
+use crate::space::Session;
 
 /// The keys of an area that a caller may see.
 pub(super) enum Sight<'s> {

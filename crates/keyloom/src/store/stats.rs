@@ -3,8 +3,8 @@
 use super::Store;
 use crate::engine::Figure;
 use crate::error::Result;
-use crate::index::{Tally, tally_template};
 use crate::schema::IndexState;
+use crate::space::{Tally, tally_template};
 
 /// How much is counted at most.
 #[derive(Clone, Debug, PartialEq, Eq)]

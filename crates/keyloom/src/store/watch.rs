@@ -6,7 +6,7 @@ use super::Store;
 use super::changes::{Logged, LoggedChange, declared_log, logged, read};
 use crate::engine::{EngineExt, Position};
 use crate::error::Result;
-use crate::session::Session;
+use crate::space::Session;
 
 /// A watch holds at most so many commits, and about so many bytes, ahead of its reader. The rest
 /// waits in the log.
@@ -93,7 +93,7 @@ impl Store {
                 read(&session, from, 1, 1).await?;
                 from
             }
-            None => session.engine.log_bounds(&session.space).await?.next,
+            None => session.live.engine.log_bounds(&session.live.space).await?.next,
         };
         Ok(Watch { session, options, ahead: VecDeque::new(), next })
     }
@@ -110,7 +110,7 @@ impl Watch {
             if let Some(commit) = self.ahead.pop_front() {
                 return Ok(commit);
             }
-            self.session.engine.wait_log(&self.session.space, self.next).await?;
+            self.session.live.engine.wait_log(&self.session.live.space, self.next).await?;
             self.read_ahead().await?;
         }
     }

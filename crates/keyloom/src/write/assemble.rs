@@ -18,8 +18,9 @@ use crate::engine::places::Places;
 use crate::engine::{Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Version, check_size, shown};
-use crate::schema::{Aggregate, Collection, Index, Loaded, record_key_of};
-use crate::session::Session;
+use crate::schema::{Aggregate, Collection, Index, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// What is known of a record before it changes.
 #[derive(Clone, Debug)]
@@ -207,7 +208,7 @@ pub(crate) async fn assemble<'w>(
         session.check_write(&addend.collection, &addend.key)?;
     }
     let room = changes.iter().map(|change| change.collection.creation_entries()).sum();
-    let mut builder = Builder::new(&session.space, loaded.fence(), room);
+    let mut builder = Builder::new(&session.live.space, loaded.fence(), room);
     for (place, change) in changes.iter().enumerate() {
         builder.add_record(place, change);
     }

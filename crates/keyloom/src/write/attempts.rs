@@ -7,8 +7,8 @@ use super::retry::Retry;
 use crate::engine::Address;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Collection;
-use crate::session::Session;
-use crate::turns::Turn;
+use crate::space::Session;
+use crate::space::Turn;
 
 /// The attempts at one write.
 pub(super) struct Attempts<'s> {
@@ -33,7 +33,7 @@ impl<'s> Attempts<'s> {
             return;
         }
         self.turns.clear();
-        let turns = &self.session.turns;
+        let turns = &self.session.live.turns;
         let share = turns.share(&address);
         self.turns.push(match share {
             Some(share) => share,
@@ -51,7 +51,7 @@ impl<'s> Attempts<'s> {
         match refused {
             None => Ok(true),
             Some(Refused::StaleSchema) => {
-                self.session.reload().await?;
+                self.session.live.reload().await?;
                 Ok(false)
             }
             Some(Refused::Changed(error) | Refused::Counted(error, _)) => {
@@ -76,7 +76,7 @@ impl<'s> Attempts<'s> {
         }
         // Whoever waits holds nothing.
         self.turns.clear();
-        self.turns = self.session.turns.turns(records).await;
+        self.turns = self.session.live.turns.turns(records).await;
         true
     }
 }

@@ -13,8 +13,9 @@ use super::assemble::{Assembled, Change, Role};
 use super::entries::stored_keys_of;
 use crate::engine::{Address, Cell, Condition, Effect};
 use crate::error::Result;
-use crate::schema::{Index, IndexState, Loaded, record_key_of};
-use crate::session::Session;
+use crate::schema::{Index, IndexState, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// Makes every unconditional effect on a claim of a building index rest on what is there.
 pub(super) async fn guard(
@@ -31,7 +32,7 @@ pub(super) async fn guard(
     }
     let addresses: Vec<Address> =
         places.iter().map(|&place| assembled.batch.entries[place].address.clone()).collect();
-    let cells = session.engine.get(&session.space, &addresses).await?;
+    let cells = session.live.get(&addresses).await?;
     for (place, cell) in places.into_iter().zip(cells) {
         rest_on(changes, assembled, place, cell.as_ref());
     }

@@ -12,8 +12,8 @@ use crate::counted::{Fetched, fetch_one};
 use crate::engine::{Address, Integers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Key, shown_counters};
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// What is to be added to the counters of one record.
 ///
@@ -60,7 +60,7 @@ pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<
         return Ok(Vec::new());
     }
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let Gathered { addends, places } = gather(session, &loaded, asked)?;
         refuse_expired(session, &addends).await?;
         let counting = Counting { addends, moved: None };
@@ -70,7 +70,7 @@ pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<
                 let shown = |place: usize| Counters::of(&counting.addends[place], sums.get(place));
                 return Ok(places.into_iter().map(shown).collect());
             }
-            Err(Refused::StaleSchema) => drop(session.reload().await?),
+            Err(Refused::StaleSchema) => drop(session.live.reload().await?),
             Err(
                 Refused::Changed(error)
                 | Refused::Counted(error, _)
@@ -90,7 +90,7 @@ struct Gathered {
 
 /// All counters of each record, as they are now.
 pub(crate) async fn counters(session: &Session, asked: &[Increment]) -> Result<Vec<Counters>> {
-    let loaded = session.loaded().await?;
+    let loaded = session.live.loaded().await?;
     let Gathered { addends, places } = gather(session, &loaded, asked)?;
     let mut all = Vec::new();
     for addend in &addends {

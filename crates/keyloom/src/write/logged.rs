@@ -4,8 +4,8 @@ use super::assemble::{Before, Change, Work};
 use super::beside::Addend;
 use crate::engine::{Address, Committed};
 use crate::log::{Note, Told, trim_now_and_then};
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// Who makes a commit, and which records it changes. Its cells tell the rest.
 pub(super) fn note(session: &Session, work: &Work<'_>) -> Note {
@@ -54,6 +54,13 @@ fn told(work: &Work<'_>, change: &Change<'_>) -> Option<Told> {
 /// After a commit that was logged, removes some of what the log need not keep any more.
 pub(super) async fn keep_log_short(session: &Session, loaded: &Loaded, committed: &Committed) {
     if let (Some(position), Some(keep)) = (committed.position, loaded.schema.log) {
-        trim_now_and_then(&*session.engine, &session.space, keep, session.now(), position).await;
+        trim_now_and_then(
+            &*session.live.engine,
+            &session.live.space,
+            keep,
+            session.now(),
+            position,
+        )
+        .await;
     }
 }

@@ -15,8 +15,9 @@ use super::operations::Current;
 use crate::counted::{Fetched, fetch_one};
 use crate::engine::{Address, Batch, Cause, Cell, Reading, Rejection};
 use crate::error::{ErrorKind, Result};
-use crate::schema::{Collection, Index, Loaded, record_key_of};
-use crate::session::Session;
+use crate::schema::{Collection, Index, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How often a batch grows before it counts as contended. A record may hold some claims, and
 /// another expired record may be in the way of each.
@@ -90,7 +91,7 @@ pub(super) fn in_the_way<'v>(asked: &[Change<'_>], grown: &[Change<'v>]) -> Vec<
 
 /// Whether a batch that grew exceeds what the engine takes.
 pub(super) fn is_too_large(session: &Session, batch: &Batch) -> bool {
-    let checked = batch.check(session.engine.capabilities());
+    let checked = batch.check(session.live.engine.capabilities());
     checked.is_err_and(|error| error.kind() == ErrorKind::LimitExceeded)
 }
 
@@ -108,7 +109,7 @@ pub(super) async fn step_aside(
         let work = Work::of(changes);
         let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, changes, &mut assembled).await?;
-        session.commit(loaded, assembled.batch, || note(session, &work)).await?;
+        session.live.commit(loaded, assembled.batch, || note(session, &work)).await?;
     }
     Ok(())
 }
@@ -188,7 +189,7 @@ impl Claim<'_> {
             Address::new(index.area.clone(), (*key).clone()),
             Address::new(collection.area.clone(), holder.clone()),
         ];
-        let mut cells = session.engine.get(&session.space, &both).await?.into_iter();
+        let mut cells = session.live.get(&both).await?.into_iter();
         let claim = cells.next().flatten();
         // One that cannot be read is nobody's to remove.
         let record =
@@ -197,7 +198,7 @@ impl Claim<'_> {
             record.transpose().unwrap_or_default().filter(|record| self.is_of(record))
         else {
             let is_settled = claim.is_some_and(|claim| claim.stamp == found.stamp)
-                && session.engine.capabilities().reading == Reading::Snapshot;
+                && session.live.engine.capabilities().reading == Reading::Snapshot;
             return Ok(if is_settled { Holder::Stands } else { Holder::Unsettled });
         };
         let is_expired = collection.is_expired(&record.value, session.now());

@@ -24,8 +24,9 @@ use crate::record::{
     Document, Passage, Version, check_aside, check_new, check_over, check_transitions,
     fill_generated, forget_generated, set_aside, show, shown, write_whole_numbers,
 };
-use crate::schema::{Collection, Loaded};
-use crate::session::Session;
+use crate::schema::Collection;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
@@ -206,7 +207,7 @@ pub(super) async fn commit_counting(
             continue;
         }
         let adds = adds(&work, &batch);
-        let rejection = match session.commit(loaded, batch, || note(session, &work)).await? {
+        let rejection = match session.live.commit(loaded, batch, || note(session, &work)).await? {
             Outcome::Committed(committed) => {
                 session.claim().inspect(|claim| claim.settle());
                 keep_log_short(session, loaded, &committed).await;
@@ -253,7 +254,7 @@ pub(crate) async fn insert(
     let mut drawn = 0;
     let mut codes = Vec::new();
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         codes.extend(complete(session, collection, &mut value)?);
         let (change, document) = creation(collection, value)?;
@@ -261,7 +262,7 @@ pub(crate) async fn insert(
         value = change.after.map(|after| after.value).unwrap_or_default();
         match refused {
             None => return Ok(WrittenDocument { document, effect: Effect::Created }),
-            Some(Refused::StaleSchema) => drop(session.reload().await?),
+            Some(Refused::StaleSchema) => drop(session.live.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(value.to_mut(), &codes);
                 codes.clear();
@@ -343,7 +344,7 @@ async fn write_over(
     let mut attempts = Attempts::new(session, Retry::eager());
     let mut drawn = 0;
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = Cow::Borrowed(record.value);
         let aside = set_aside(collection, &mut value)?;
@@ -478,7 +479,7 @@ pub(crate) async fn delete(
 ) -> Result<Option<Version>> {
     let mut attempts = Attempts::new(session, Retry::eager());
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
         attempts.begin(collection, &key).await;

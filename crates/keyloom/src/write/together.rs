@@ -12,7 +12,7 @@ use super::assemble::{Change, Refused, Work};
 use super::operations::{commit, complete, creation};
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::schema::Collection;
-use crate::session::Session;
+use crate::space::Session;
 
 /// What became of records that were created together.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(crate) async fn insert_together<'v>(
     records: impl IntoIterator<Item = Result<Cow<'v, Value>>>,
     together: &mut Together,
 ) -> Result<()> {
-    let loaded = session.loaded().await?;
+    let loaded = session.live.loaded().await?;
     let collection = loaded.schema.collection(name)?;
     let Creations { changes, places } =
         Creations::of(session, collection, records, &mut together.left);

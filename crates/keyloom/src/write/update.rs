@@ -20,8 +20,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
     Version, check_aside, check_over, check_patch, merge, set_aside, write_whole_numbers,
 };
-use crate::schema::{Collection, Loaded};
-use crate::session::Session;
+use crate::schema::Collection;
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::Effect;
 
 /// How often a move is tried when only counters change meanwhile.
@@ -45,7 +46,7 @@ pub(crate) async fn update(
     match revise(session, name, &key, Retry::never(), change).await {
         // The record changed between our read and our write: tell what it is now.
         Err(error) if error.kind() == ErrorKind::Contention => {
-            let loaded = session.loaded().await?;
+            let loaded = session.live.loaded().await?;
             let collection = loaded.schema.collection(name)?;
             let key = key(collection)?;
             let current = read(session, collection, &key).await?;
@@ -86,7 +87,7 @@ pub(crate) async fn revise(
 ) -> Result<WrittenDocument> {
     let mut attempts = Attempts::new(session, retry);
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let key = key(collection)?;
         attempts.begin(collection, &key).await;
@@ -139,14 +140,14 @@ pub(crate) async fn upsert_with(
 ) -> Result<WrittenDocument> {
     let (mut ended, mut drawn) = (0, 0);
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let mut value = Cow::Borrowed(record);
         let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
         match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
             None => return Ok(WrittenDocument { document, effect: Effect::Created }),
-            Some(Refused::StaleSchema) => drop(session.reload().await?),
+            Some(Refused::StaleSchema) => drop(session.live.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
                 let key = creation.key;
@@ -181,7 +182,7 @@ pub(crate) async fn rename(
 ) -> Result<WrittenDocument> {
     let mut attempts = Attempts::new(session, retry);
     loop {
-        let loaded = session.loaded().await?;
+        let loaded = session.live.loaded().await?;
         let collection = loaded.schema.collection(name)?;
         let old_key = key(collection)?;
         let address = Address::new(collection.area.clone(), old_key.clone());

@@ -11,7 +11,8 @@ use super::super::obstacle;
 use super::clean::clean;
 use super::count::{Count, End};
 use crate::error::{ErrorKind, Result};
-use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState, Live, Loaded};
+use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState};
+use crate::space::{Live, Loaded};
 
 /// How often a pass is made anew because the schema changed meanwhile.
 const PASSES: usize = 16;

@@ -1,9 +1,10 @@
 //! Removes the keys of generations and marks of one aggregate that are over.
 
-use crate::engine::{Address, Area, Batch, Direction, Effect, EngineExt, Outcome, Range, Row};
+use crate::engine::{Address, Area, Batch, Direction, Effect, Outcome, Range, Row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Note;
-use crate::schema::{Aggregate, CELLS, Live, Loaded, MARKS};
+use crate::schema::{Aggregate, CELLS, MARKS};
+use crate::space::{Live, Loaded};
 
 /// How many keys are read, and at most removed, at once.
 const CHUNK_KEYS: usize = 128;
@@ -23,8 +24,7 @@ pub(crate) async fn clean(live: &Live, collection: &str, aggregate: &str) -> Res
         for kind in [CELLS, MARKS] {
             let mut left = aggregate.all(kind);
             loop {
-                let stretch =
-                    live.engine.scan_one(&live.space, &left, chunk, Direction::Forward).await?;
+                let stretch = live.scan_one(&left, chunk, Direction::Forward).await?;
                 let (over, next) = over(&loaded, aggregate, kind, &stretch.rows, &left);
                 let count = over.len() as u64;
                 if !remove(live, &loaded, over).await? {

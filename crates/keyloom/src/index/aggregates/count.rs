@@ -7,12 +7,13 @@ use bytes::Bytes;
 use super::super::build::{Built, HearBuilt};
 use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
-use super::super::rows::Rows;
 use super::SHOWN_WITHIN;
 use crate::engine::{Address, Cause, Cell, Condition, Effect, Outcome, Reading, ShowKey, Stamp};
 use crate::error::{ErrorKind, Result};
 use crate::record::Version;
-use crate::schema::{Aggregate, Collection, Generation, Live, Loaded};
+use crate::schema::{Aggregate, Collection, Generation};
+use crate::space::Rows;
+use crate::space::{Live, Loaded};
 use crate::write::{Additions, Retry, Share, read_record, share};
 
 /// How many records are read at once.
@@ -119,7 +120,7 @@ impl<'p> Count<'p> {
     /// through that way; `false` when the schema changed.
     async fn count_chunk(&mut self, keys: Vec<Bytes>, records: Vec<Option<Cell>>) -> Result<bool> {
         let marks: Vec<Address> = keys.iter().map(|key| self.mark(key)).collect();
-        let marked = self.mender.live.engine.get(&self.mender.live.space, &marks).await?;
+        let marked = self.mender.live.get(&marks).await?;
         let mut uncounted = Vec::new();
         for ((key, record), mark) in keys.into_iter().zip(records).zip(marked) {
             if let (Some(record), None) = (record, mark) {
@@ -153,7 +154,7 @@ impl<'p> Count<'p> {
             let mut made = 0;
             loop {
                 let live = self.mender.live;
-                let mut cells = live.engine.get(&live.space, &addresses).await?.into_iter();
+                let mut cells = live.get(&addresses).await?.into_iter();
                 let (record, mark) = (cells.next().flatten(), cells.next().flatten());
                 let (Some(record), None) = (record, mark) else { return Ok(true) };
                 let Some(one) = self.uncounted(key.clone(), &record) else { return Ok(true) };

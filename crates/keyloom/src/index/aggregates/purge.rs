@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::clean::is_used;
 use crate::engine::{Address, Area, Condition, Range, Row};
 use crate::error::Result;
-use crate::purge::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 use crate::query::Total;
-use crate::schema::{Aggregate, CELLS, Loaded, MARKS};
-use crate::session::Session;
+use crate::schema::{Aggregate, CELLS, MARKS};
+use crate::space::Loaded;
+use crate::space::Session;
+use crate::space::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 
 pub(crate) async fn purge_groups(
     session: &Session,

@@ -13,14 +13,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::super::finding::{Finding, FindingKind};
-use super::super::rows::Rows;
 use super::SHOWN_WITHIN;
-use crate::engine::{
-    Address, Area, Direction, EngineExt, Range, Reading, ShowKey, Stamp, successor,
-};
+use crate::engine::{Address, Area, Direction, Range, Reading, ShowKey, Stamp, successor};
 use crate::error::Result;
 use crate::query::Total;
-use crate::schema::{Aggregate, CELLS, Collection, Generation, Live, Loaded, MARKS};
+use crate::schema::{Aggregate, CELLS, Collection, Generation, MARKS};
+use crate::space::Rows;
+use crate::space::{Live, Loaded};
 use crate::write::{Retry, read_record, share};
 
 /// How many keys are read at once.
@@ -167,8 +166,7 @@ impl Comparison<'_> {
         let mut cells = Cells::default();
         loop {
             let live = self.live;
-            let stretch =
-                live.engine.scan_one(&live.space, &left, CHUNK_KEYS, Direction::Forward).await?;
+            let stretch = live.scan_one(&left, CHUNK_KEYS, Direction::Forward).await?;
             for row in &stretch.rows {
                 let group = self.aggregate.read_cell(self.generation, &row.key);
                 let (Some((group, _)), Some(total)) = (group, Total::of(&row.cell)) else {
@@ -264,8 +262,7 @@ pub(crate) async fn litter(live: &Live, loaded: &Arc<Loaded>) -> Result<Option<V
     // Marks sort right before cells, so that one range holds both.
     let mut left = Range { start: MARKS.into(), ..Range::prefix(Area::own(), CELLS) };
     loop {
-        let stretch =
-            live.engine.scan_one(&live.space, &left, CHUNK_KEYS, Direction::Forward).await?;
+        let stretch = live.scan_one(&left, CHUNK_KEYS, Direction::Forward).await?;
         let more = stretch.more;
         for row in stretch.rows {
             if !left.contains(&row.key) {

@@ -14,8 +14,9 @@ use crate::query::cursor::{self, Binding, Cursor, IntoCursor};
 use crate::query::page::Page;
 use crate::query::predicate::TAKE_MAX;
 use crate::record::Document;
-use crate::schema::{Collection, Index, IndexKind, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, Index, IndexKind};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// What is asked for around a place.
 ///
@@ -150,14 +151,14 @@ pub(crate) async fn near(
     let mut reads = 0;
     loop {
         match near_once(session, name, near).await {
-            Err(error) => session.read_again_after(error, &mut reads).await?,
+            Err(error) => session.live.read_again_after(error, &mut reads).await?,
             page => return page,
         }
     }
 }
 
 async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Nearby<Document>>> {
-    let decided = session.decide(|loaded| {
+    let decided = session.live.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
         let mut asked = Asked::equalities(session, collection, &near.equal)?;
@@ -167,7 +168,7 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
         let index = geo_index(session, loaded, collection, near.index.as_deref(), &asked)?;
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: session.space.name().to_owned(),
+            space: session.live.space.name().to_owned(),
             actor: session.actor().map(str::to_owned),
             collection: collection.name.clone(),
             query: cursor::Asked::Words(near.canonical()),

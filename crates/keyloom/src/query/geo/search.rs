@@ -27,8 +27,9 @@ use crate::query::plan::{Branch, Plan, nothing_of};
 use crate::query::reader::{Reader, Resolved, unreadable};
 use crate::query::walk::{Found, Walk, Want};
 use crate::record::Document;
-use crate::schema::{Collection, Index, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, Index};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// Where the cells of a ring hold more than this, it is tried with fewer or smaller ones.
 const PLACES_MAX: usize = 2_000;

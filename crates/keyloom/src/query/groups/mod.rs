@@ -18,8 +18,9 @@ use super::swept::swept;
 use crate::engine::{Address, Cell, Row, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
-use crate::schema::{Aggregate, Collection, Loaded, catalog_address};
-use crate::session::Session;
+use crate::schema::{Aggregate, Collection};
+use crate::space::Session;
+use crate::space::{Loaded, catalog_address};
 use walk::{Next, Walk};
 
 /// How often a question is asked again because the schema changed meanwhile.
@@ -92,7 +93,7 @@ pub(crate) async fn group(
     values: &[Value],
 ) -> Result<(i64, Option<i64>)> {
     for _ in 0..RELOADS {
-        let decided = session.decide(|loaded| {
+        let decided = session.live.decide(|loaded| {
             let (declared, aggregate) = declared(loaded, collection, aggregate)?;
             check_values(declared, aggregate, values)?;
             session.check_group(declared, aggregate, values)?;
@@ -109,10 +110,10 @@ pub(crate) async fn group(
         let cells = 0..generation.cells;
         let cells = cells.map(|number| aggregate.cell(generation.number, &group, number));
         let addresses: Vec<Address> = cells.chain([catalog_address()]).collect();
-        let mut found = session.engine.get(&session.space, &addresses).await?;
+        let mut found = session.live.get(&addresses).await?;
         // The cells may be of a generation that was replaced, and removed since.
         if stamp_of(found.pop().flatten()) != fence.map(|fence| fence.stamp) {
-            session.reload().await?;
+            session.live.reload().await?;
             continue;
         }
         let mut total = Total::default();
@@ -143,7 +144,7 @@ pub(crate) async fn groups(
         if let Some((groups, next)) = page(walk, binding, query).await? {
             return Ok(GroupPage { groups, next, swept_until });
         }
-        session.reload().await?;
+        session.live.reload().await?;
     }
     Err(stale(collection, &query.aggregate))
 }
@@ -194,7 +195,7 @@ pub(crate) async fn top_groups(
         if let Some(groups) = top(walk, query, count).await? {
             return Ok(TopGroups { groups, swept_until });
         }
-        session.reload().await?;
+        session.live.reload().await?;
     }
     Err(stale(collection, &query.aggregate))
 }
@@ -231,7 +232,7 @@ async fn start<'s>(
     collection: &str,
     query: &GroupQuery,
 ) -> Result<(Walk<'s>, Binding)> {
-    let decided = session.decide(|loaded| {
+    let decided = session.live.decide(|loaded| {
         let (declared, aggregate) = declared(loaded, collection, &query.aggregate)?;
         check_values(declared, aggregate, &query.within)?;
         session.check_group(declared, aggregate, &query.within)?;
@@ -239,7 +240,7 @@ async fn start<'s>(
         let mut range = aggregate.cells(generation.number, &groups_with(aggregate, &query.within)?);
         let binding = Binding {
             secret: loaded.catalog.cursor_secret.0.to_vec(),
-            space: session.space.name().to_owned(),
+            space: session.live.space.name().to_owned(),
             collection: declared.name.clone(),
             actor: session.actor().map(str::to_owned),
             query: Asked::Words(json!(["groups", query.aggregate, query.within]).to_string()),

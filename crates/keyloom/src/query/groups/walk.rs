@@ -9,8 +9,9 @@ use super::Group;
 use super::total::{Total, unreadable};
 use crate::engine::{Address, Direction, Fence, Range, Row, successor};
 use crate::error::Result;
-use crate::schema::{Aggregate, Generation, catalog_address};
-use crate::session::Session;
+use crate::schema::{Aggregate, Generation};
+use crate::space::Session;
+use crate::space::catalog_address;
 
 /// How many cells are read at once, at most.
 const CHUNK_CELLS: usize = 1_000;
@@ -79,12 +80,12 @@ impl<'s> Walk<'s> {
         if !self.rows.is_empty() || !self.more || self.left.is_empty() {
             return Ok(true);
         }
-        let (engine, space) = (&self.session.engine, &self.session.space);
+        let live = &self.session.live;
         let Address { area, key } = catalog_address();
         let catalog = Range { area, end: Some(successor(&key)), start: key };
         let ranges = [self.left.clone(), catalog];
         let limit = ahead.saturating_add(1).min(CHUNK_CELLS);
-        let mut stretches = engine.scan(space, &ranges, limit, Direction::Forward).await?;
+        let mut stretches = live.scan(&ranges, limit, Direction::Forward).await?;
         let catalog = stretches.pop().and_then(|mut stretch| stretch.rows.pop());
         let stamp = catalog.map(|row| row.cell.stamp);
         if stamp != self.fence.as_ref().map(|fence| fence.stamp) {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::history::{HistoryKind, Past, versions_of};
 use crate::record::{Document, Version};
 use crate::schema::Collection;
-use crate::session::Session;
+use crate::space::Session;
 
 /// Into how many parts a search divides the versions with each round trip.
 const PARTS: u64 = 16;
@@ -204,8 +204,8 @@ async fn latest_until(
             .iter()
             .map(|start| versions_of(subject.name(), last, *start, (start + width).min(end) - 1))
             .collect();
-        let (engine, space) = (&subject.session.engine, &subject.session.space);
-        let stretches = engine.scan(space, &ranges, 1, Direction::Forward).await?;
+        let live = &subject.session.live;
+        let stretches = live.scan(&ranges, 1, Direction::Forward).await?;
         let firsts = stretches.iter().map(|stretch| stretch.rows.first().and_then(read));
         let known = firsts.enumerate().filter_map(|(part, first)| Some((part, first?)));
         let Some((part, later)) = known.take_while(|(_, (_, past))| past.at <= time).last() else {

@@ -14,7 +14,7 @@ use crate::query::page::{Page, Problem, ProblemKind, Stopped};
 use crate::query::predicate::TAKE_MAX;
 use crate::record::{Document, Version};
 use crate::schema::Collection;
-use crate::session::Session;
+use crate::space::Session;
 
 /// One version of a record, as its history has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -243,7 +243,7 @@ fn entry(version: Version, past: Past, after: Option<Bytes>) -> HistoryEntry<Doc
 fn bind(subject: &Subject<'_>) -> Binding {
     Binding {
         secret: subject.loaded.catalog.cursor_secret.0.to_vec(),
-        space: subject.session.space.name().to_owned(),
+        space: subject.session.live.space.name().to_owned(),
         collection: subject.name().to_owned(),
         actor: subject.session.actor().map(str::to_owned),
         // A query is a JSON text, and never begins so.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::engine::{Address, Cell, Direction, EngineExt, Reading, Row};
+use crate::engine::{Address, Cell, Direction, Reading, Row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{Past, Trace, trace_of, traces_of, version_address, version_of, versions_of};
 use crate::record::Version;
-use crate::schema::{Collection, HistoryDeclaration, Loaded};
-use crate::session::Session;
+use crate::schema::{Collection, HistoryDeclaration};
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::Retry;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -35,7 +36,7 @@ impl<'s> Subject<'s> {
         name: &str,
         key: impl Fn(&Collection) -> Result<Bytes>,
     ) -> Result<Self> {
-        let decided = session.decide(|loaded| {
+        let decided = session.live.decide(|loaded| {
             let collection = loaded.schema.collection(name)?.clone();
             let bounds = collection.history.ok_or_else(|| {
                 let message = "the collection keeps no history; declare it in the schema";
@@ -70,7 +71,7 @@ impl<'s> Subject<'s> {
     }
 
     pub(super) async fn get(&self, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        self.session.engine.get(&self.session.space, addresses).await
+        self.session.live.get(addresses).await
     }
 
     /// Some versions of an incarnation from one revision to another, and whether there are more.
@@ -82,28 +83,28 @@ impl<'s> Subject<'s> {
         direction: Direction,
     ) -> Result<(Vec<Row>, bool)> {
         let range = versions_of(self.name(), of, revisions.0, revisions.1);
-        let (engine, space) = (&self.session.engine, &self.session.space);
-        let stretch = engine.scan_one(space, &range, limit, direction).await?;
+        let live = &self.session.live;
+        let stretch = live.scan_one(&range, limit, direction).await?;
         Ok((stretch.rows, stretch.more))
     }
 
     /// The first trace under the key that was left after this time.
     pub(super) async fn trace_after(&self, time: u64) -> Result<Option<Trace>> {
         let range = traces_of(self.name(), &self.key, Some(time));
-        let (engine, space) = (&self.session.engine, &self.session.space);
-        let stretch = engine.scan_one(space, &range, 1, Direction::Forward).await?;
+        let live = &self.session.live;
+        let stretch = live.scan_one(&range, 1, Direction::Forward).await?;
         Ok(stretch.rows.first().and_then(|row| trace_of(&row.key)).map(|(_, trace)| trace))
     }
 
     /// The last trace under the key before another, or of all.
     pub(super) async fn trace_before(&self, later: Option<&Address>) -> Result<Option<Trace>> {
         let mut range = traces_of(self.name(), &self.key, None);
-        let (engine, space) = (&self.session.engine, &self.session.space);
+        let live = &self.session.live;
         if let Some(later) = later {
             range = range.after(&later.key, Direction::Backward);
         }
         loop {
-            let stretch = engine.scan_one(space, &range, 1, Direction::Backward).await?;
+            let stretch = live.scan_one(&range, 1, Direction::Backward).await?;
             let Some(row) = stretch.rows.first() else { return Ok(None) };
             if let Some((_, trace)) = trace_of(&row.key) {
                 return Ok(Some(trace));
@@ -125,7 +126,7 @@ impl<'s> Subject<'s> {
     /// How often a read is repeated that may have met a batch half-way: on engines that read one
     /// moment, never.
     pub(super) fn patience(&self) -> Retry {
-        match self.session.engine.capabilities().reading {
+        match self.session.live.engine.capabilities().reading {
             Reading::Snapshot => Retry::never(),
             Reading::Validated => Retry { attempts: 6, ..Retry::eager() },
         }

@@ -32,8 +32,9 @@ use crate::engine::{Addition, Address, Cause, Condition, Effect, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{shortened, whole_of};
 use crate::record::Version;
-use crate::schema::{Aggregate, COUNT, Collection, Generation, Loaded, SUM, SUMMED_MAX};
-use crate::session::Session;
+use crate::schema::{Aggregate, COUNT, Collection, Generation, SUM, SUMMED_MAX};
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// What a record gives to one aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,7 +259,7 @@ async fn marked(session: &Session, jobs: &[Job<'_>]) -> Result<Vec<bool>> {
     if addresses.is_empty() {
         return Ok(vec![false; jobs.len()]);
     }
-    let mut cells = session.engine.get(&session.space, &addresses).await?.into_iter();
+    let mut cells = session.live.get(&addresses).await?.into_iter();
     let is_marked = |job| wanted(job).is_some() && cells.next().flatten().is_some();
     Ok(jobs.iter().map(is_marked).collect())
 }

@@ -9,7 +9,7 @@ use crate::engine::{Address, Effect};
 use crate::history::{HistoryKind, Past, Trace, trace_address, version_address};
 use crate::record::Version;
 use crate::schema::HistoryDeclaration;
-use crate::session::Session;
+use crate::space::Session;
 use crate::write::assemble::{Before, Change};
 
 pub(super) fn cells(session: &Session, changes: &[Change<'_>]) -> Vec<Beside> {

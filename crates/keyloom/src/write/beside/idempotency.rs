@@ -7,7 +7,7 @@ use crate::engine::{Condition, Effect};
 use crate::error::Result;
 use crate::idempotency::{Answer, Claim, Kept};
 use crate::record::Version;
-use crate::session::Session;
+use crate::space::Session;
 use crate::write::assemble::{Before, Change};
 use crate::write::once::of_record;
 use crate::write::operations;

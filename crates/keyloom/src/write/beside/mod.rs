@@ -14,8 +14,8 @@ pub(crate) use leases::LeaseHold;
 use super::assemble::{Role, Work};
 use crate::engine::{Address, Condition, Effect};
 use crate::error::Result;
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 pub(super) use counters::explain as explain_counters;
 pub(crate) use counters::{Addend, Counting, Moved, NO_COUNTING, Start};

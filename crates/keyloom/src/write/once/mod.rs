@@ -21,11 +21,11 @@ use bytes::Bytes;
 
 use super::beside::claim_entry;
 use super::retry::Retry;
-use crate::engine::{Batch, Cause, Condition, EngineExt, Outcome, Stamp};
+use crate::engine::{Batch, Cause, Condition, Outcome, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::idempotency::{Answer, Claim, Kept};
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How a write is repeated whose outcome is not known.
 const RETRY: Retry = Retry {
@@ -113,7 +113,7 @@ impl<'s, E: Failure> Sending<'s, E> {
     /// Looks the key up, unless that is known, and begins an attempt.
     pub(crate) async fn begin<A: Replay>(&mut self) -> Result<Begun<A>, E> {
         // If it cannot be read, the write itself will say so.
-        self.schema = self.session.loaded().await.ok();
+        self.schema = self.session.live.loaded().await.ok();
         let Some(key) = self.session.key() else {
             return Ok(Begun::Write(self.session.clone()));
         };
@@ -183,7 +183,7 @@ impl<'s, E: Failure> Sending<'s, E> {
                 None => false,
             },
             Ok(answer) if answer.is_passed_over() => {
-                self.session.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &known))
+                self.session.live.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &known))
             }
             Ok(_) => false,
         };
@@ -221,8 +221,8 @@ async fn keep(session: &Session, answer: &impl Replay) -> Result<bool> {
     if session.claim().is_none_or(|claim| claim.is_settled()) {
         return Ok(true);
     }
-    let loaded = session.loaded().await?;
-    let batch = Batch::new(session.space.clone());
+    let loaded = session.live.loaded().await?;
+    let batch = Batch::new(session.live.space.clone());
     commit_claimed(session, &loaded, batch, || answer.to_answer()).await
 }
 
@@ -240,13 +240,13 @@ pub(crate) async fn commit_claimed(
         let (condition, effect) = claim_entry(session, claim, answer, text)?;
         batch.push(claim.address.clone(), Some(condition), Some(effect));
     }
-    match session.commit(loaded, batch, || session.note()).await? {
+    match session.live.commit(loaded, batch, || session.note()).await? {
         Outcome::Committed(_) => {
             session.claim().inspect(|claim| claim.settle());
             Ok(true)
         }
         Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-            session.reload().await?;
+            session.live.reload().await?;
             Ok(false)
         }
         Outcome::Rejected(_) => Err(came_first()),
@@ -263,14 +263,14 @@ pub(super) fn came_first() -> Error {
 async fn look_up(session: &Session) -> Result<Known> {
     let Some(key) = session.key() else { return Ok(Known::Free(None)) };
     let address = key.address(session.actor());
-    let Some(cell) = session.engine.get_one(&session.space, &address).await? else {
+    let Some(cell) = session.live.get_one(&address).await? else {
         return Ok(Known::Free(None));
     };
     let kept = Kept::from_cell(&cell).ok_or_else(|| {
         Error::new(ErrorKind::Corrupt, "the answer to an idempotency key cannot be read")
             .with("key", crate::engine::ShowKey(&address.key))
     })?;
-    let keep_ms = session.loaded().await?.schema.idempotency_keep_ms;
+    let keep_ms = session.live.loaded().await?.schema.idempotency_keep_ms;
     Ok(match is_over(&kept, keep_ms, session.now()) {
         true => Known::Free(Some(cell.stamp)),
         false => Known::Answered(Box::new(kept)),

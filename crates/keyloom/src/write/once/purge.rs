@@ -4,9 +4,9 @@ use super::is_over;
 use crate::engine::{Address, Area, Condition, Row};
 use crate::error::Result;
 use crate::idempotency::{Kept, own_range};
-use crate::purge::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
+use crate::space::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
 
 pub(crate) async fn purge_idempotency_keys(
     session: &Session,

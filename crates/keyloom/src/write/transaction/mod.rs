@@ -18,8 +18,9 @@ use crate::key::Path;
 use crate::record::{
     Document, Version, check_aside, check_new, draws_key, set_aside, write_whole_numbers,
 };
-use crate::schema::{Collection, Index, IndexKind, Loaded, record_key_of};
-use crate::session::Session;
+use crate::schema::{Collection, Index, IndexKind, record_key_of};
+use crate::space::Loaded;
+use crate::space::Session;
 use crate::write::assemble::{After, Refused, Work};
 use crate::write::attempts::Attempts;
 use crate::write::beside::{Addend, LeaseHold};
@@ -64,7 +65,7 @@ where
         let turns = std::mem::take(&mut attempts.turns);
         let transaction = Transaction {
             session: session.clone(),
-            loaded: session.loaded().await?,
+            loaded: session.live.loaded().await?,
             now: session.now(),
             state: Arc::new(Mutex::new(State::holding(turns))),
         };
@@ -148,7 +149,12 @@ impl Transaction {
     async fn is_outdated(&self) -> bool {
         let rests_on_schema = self.state().rests_on_schema;
         rests_on_schema
-            && self.session.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, &self.loaded))
+            && self
+                .session
+                .live
+                .reload()
+                .await
+                .is_ok_and(|latest| !Arc::ptr_eq(&latest, &self.loaded))
     }
 
     /// Has the commit rest on a lease.
@@ -180,8 +186,9 @@ impl Transaction {
         let address = Address::new(index.area.clone(), claim);
         let cell = self
             .session
+            .live
             .engine
-            .get(&self.session.space, std::slice::from_ref(&address))
+            .get(&self.session.live.space, std::slice::from_ref(&address))
             .await?
             .pop()
             .flatten();

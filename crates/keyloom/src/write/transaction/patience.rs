@@ -27,7 +27,7 @@ impl Transaction {
     /// turn know of this attempt. Where others wait already, the transaction waits too, if it
     /// holds nothing; otherwise it goes on without, and the commit decides.
     pub(super) async fn join_writers(&self, address: &Address) {
-        let turns = &self.session.turns;
+        let turns = &self.session.live.turns;
         let may_wait = {
             let mut state = self.state();
             if state.has_joined(address) {

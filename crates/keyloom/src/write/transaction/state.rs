@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::Version;
 use crate::schema::{Collection, Index};
-use crate::turns::Turn;
+use crate::space::Turn;
 use crate::write::assemble::{After, Before, Change};
 use crate::write::beside::{Addend, Counting, LeaseHold, Start};
 use crate::write::entries::stored_keys_of;

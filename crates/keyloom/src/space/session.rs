@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -12,7 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
 use crate::record::now_ms;
-use crate::schema::{Applied, Collection, Live, Loaded, Schema, Warning, lookalikes};
+use crate::schema::{Collection, Schema, Warning, lookalikes};
+use crate::space::{Applied, Live, Loaded};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
@@ -20,10 +20,10 @@ const ACTOR_BYTES_MAX: usize = 255;
 /// How often a write is tried again because the schema changed meanwhile.
 const SCHEMA_ATTEMPTS: usize = 16;
 
-/// A space with its schema, as one caller sees it. It derefs to the space.
+/// A space with its schema, as one caller sees it.
 #[derive(Clone)]
 pub(crate) struct Session {
-    live: Arc<Live>,
+    pub(crate) live: Arc<Live>,
     actor: Option<Arc<str>>,
     clock: Clock,
     /// The key that the next write carries.
@@ -101,11 +101,6 @@ impl Session {
         self.claim.as_ref()
     }
 
-    /// The space and its schema, for those who look at nothing but whether they changed.
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
-    }
-
     /// Milliseconds since 1970, by the store's clock.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
@@ -135,11 +130,11 @@ impl Session {
     /// log.
     pub(crate) async fn commit_under_any_schema(&self, batch: Batch) -> Result<Outcome> {
         for _ in 0..SCHEMA_ATTEMPTS {
-            let loaded = self.loaded().await?;
+            let loaded = self.live.loaded().await?;
             let fenced = Batch { fence: loaded.fence(), ..batch.clone() };
             match self.live.commit(&loaded, fenced, || self.note()).await? {
                 Outcome::Rejected(Rejection { cause: Cause::Fence, .. }) => {
-                    self.reload().await?;
+                    self.live.reload().await?;
                 }
                 outcome => return Ok(outcome),
             }
@@ -151,7 +146,7 @@ impl Session {
     /// told by its fence; a refusal makes none, and so asks before it is pronounced.
     pub(crate) async fn is_outdated(&self, known: &Arc<Loaded>, refusal: &Error) -> bool {
         judges_by_schema(refusal)
-            && self.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, known))
+            && self.live.reload().await.is_ok_and(|latest| !Arc::ptr_eq(&latest, known))
     }
 
     /// The space as it is, for what only the program itself may do.
@@ -214,14 +209,6 @@ impl Listener {
         if is_new {
             (self.hear)(warning);
         }
-    }
-}
-
-impl Deref for Session {
-    type Target = Live;
-
-    fn deref(&self) -> &Live {
-        &self.live
     }
 }
 

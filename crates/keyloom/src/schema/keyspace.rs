@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::counter_cell::counter_range;
+use super::model::{Collection, Index, Schema};
 use crate::engine::{Area, Range};
 use crate::error::Result;
 use crate::key::Template;
-use crate::schema::{Collection, Index, Schema, counter_range};
 
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
@@ -71,7 +72,7 @@ impl Keyspace {
     }
 
     /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
-    pub(super) fn ranges(&self) -> Vec<Range> {
+    pub(crate) fn ranges(&self) -> Vec<Range> {
         let counters = self.counts.then(counter_range);
         let rooms = self.rooms.iter().map(|room| room.range.clone());
         let mut ranges: Vec<Range> = rooms.chain(counters).collect();

@@ -4,11 +4,11 @@
 use bytes::Bytes;
 
 use crate::engine::{
-    Address, Batch, Cause, Condition, Direction, Effect, EngineExt, Outcome, Range, Row, successor,
+    Address, Batch, Cause, Condition, Direction, Effect, Outcome, Range, Row, successor,
 };
 use crate::error::Result;
-use crate::schema::Loaded;
-use crate::session::Session;
+use crate::space::Loaded;
+use crate::space::Session;
 
 /// How many cells are read at once; a batch removes no more.
 const CHUNK_CELLS: usize = 64;
@@ -79,9 +79,9 @@ pub(crate) async fn purge(
                 purged.next = Some(left.start);
                 return Ok(purged);
             }
-            let loaded = session.loaded().await?;
-            let (engine, space) = (&session.engine, &session.space);
-            let stretch = engine.scan_one(space, &left, CHUNK_CELLS, Direction::Forward).await?;
+            let loaded = session.live.loaded().await?;
+            let live = &session.live;
+            let stretch = live.scan_one(&left, CHUNK_CELLS, Direction::Forward).await?;
             let Some(last) = stretch.rows.last() else { break };
             let removals = judge.removals(session, &loaded, place, &stretch.rows).await?;
             let Some(removed) = remove(session, &loaded, removals).await? else { continue };
@@ -110,7 +110,7 @@ fn left_of(range: &Range, from: Option<&Bytes>) -> Option<Range> {
 async fn remove(session: &Session, loaded: &Loaded, removals: Vec<Removal>) -> Result<Option<u64>> {
     let mut removed = 0;
     // Not every engine takes a whole chunk at once.
-    let most = session.engine.capabilities().batch_entries_max.max(1);
+    let most = session.live.engine.capabilities().batch_entries_max.max(1);
     for part in removals.chunks(most) {
         match commit(session, loaded, part).await? {
             Done::Yes => removed += part.len() as u64,
@@ -138,14 +138,14 @@ enum Done {
 }
 
 async fn commit(session: &Session, loaded: &Loaded, removals: &[Removal]) -> Result<Done> {
-    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.space.clone()) };
+    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.live.space.clone()) };
     for (address, condition) in removals {
         batch.push(address.clone(), *condition, Some(Effect::Delete));
     }
-    match session.commit(loaded, batch, || session.note()).await? {
+    match session.live.commit(loaded, batch, || session.note()).await? {
         Outcome::Committed(_) => Ok(Done::Yes),
         Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-            session.reload().await?;
+            session.live.reload().await?;
             Ok(Done::StaleSchema)
         }
         Outcome::Rejected(_) => Ok(Done::No),

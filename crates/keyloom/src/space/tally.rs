@@ -1,10 +1,10 @@
 //! How many keys there are and how many bytes they take, counted within a budget.
 
 use super::rows::Rows;
-use crate::engine::{Cell, Content, Direction, EngineExt, Range, Row};
+use crate::engine::{Cell, Content, Direction, Range, Row};
 use crate::error::Result;
 use crate::key::Template;
-use crate::schema::Live;
+use crate::space::Live;
 
 /// How many keys are read at once.
 const CHUNK_KEYS: usize = 1_000;
@@ -42,7 +42,7 @@ pub(crate) async fn tally_range(live: &Live, range: Range, budget: usize) -> Res
     loop {
         // One key more than the budget tells whether there is more.
         let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
-        let stretch = live.engine.scan_one(&live.space, &left, limit, Direction::Forward).await?;
+        let stretch = live.scan_one(&left, limit, Direction::Forward).await?;
         for row in stretch.rows {
             if wanted == 0 {
                 return Ok(tally);

@@ -1,27 +1,26 @@
 //! The keys of one template, chunk by chunk.
 
-use crate::engine::{Direction, EngineExt, Range, Row};
+use crate::engine::{Direction, Range, Row};
 use crate::error::Result;
 use crate::key::Template;
-use crate::schema::Live;
+use crate::space::Live;
 
 /// Reads a range chunk by chunk, and jumps over keys of other templates.
-pub(super) struct Rows<'t> {
+pub(crate) struct Rows<'t> {
     template: &'t Template,
     left: Range,
     more: bool,
 }
 
 impl<'t> Rows<'t> {
-    pub(super) fn new(template: &'t Template, range: Range) -> Self {
+    pub(crate) fn new(template: &'t Template, range: Range) -> Self {
         Rows { template, left: range, more: true }
     }
 
     /// The next keys of the template, at most as many as asked for; `None` when there are none.
-    pub(super) async fn next(&mut self, live: &Live, count: usize) -> Result<Option<Vec<Row>>> {
+    pub(crate) async fn next(&mut self, live: &Live, count: usize) -> Result<Option<Vec<Row>>> {
         while self.more && !self.left.is_empty() {
-            let stretch =
-                live.engine.scan_one(&live.space, &self.left, count, Direction::Forward).await?;
+            let stretch = live.scan_one(&self.left, count, Direction::Forward).await?;
             self.more = stretch.more;
             let mut rows = Vec::with_capacity(stretch.rows.len());
             for row in stretch.rows {

@@ -21,8 +21,9 @@ use crate::engine::{Range, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, Template, shortened};
 use crate::record::set;
-use crate::schema::{Access, Aggregate, Collection, Index, Loaded};
-use crate::session::Session;
+use crate::schema::{Access, Aggregate, Collection, Index};
+use crate::space::Loaded;
+use crate::space::Session;
 
 impl Session {
     /// The acting user as the owner of records, and the field that names the owner, in a
@@ -201,7 +202,8 @@ mod tests {
 
     use super::*;
     use crate::engine::{Area, Memory, Space};
-    use crate::schema::{Live, Schema};
+    use crate::schema::Schema;
+    use crate::space::Live;
 
     const SCHEMA: &str = r#"
         [collection.note]

@@ -1,0 +1,30 @@
+//! What is known of one open space, and what goes over all of it.
+//!
+//! A [`Live`] is a space of an engine with its schema; a [`Session`] is one caller of it. Whatever
+//! is done under one state of the schema is done again when the schema changed meanwhile.
+
+mod access;
+mod applied;
+mod apply;
+mod live;
+mod loaded;
+mod purge;
+mod reads;
+mod rows;
+mod session;
+mod tally;
+mod turns;
+
+pub use applied::{Applied, Misfit, Misfits};
+pub use purge::{PurgeOptions, Purged};
+pub use session::Clock;
+pub(crate) use {
+    live::Live,
+    loaded::{Loaded, catalog_address, check_catalog},
+    purge::{GoesOn, Judge, Removal, purge},
+    reads::epoch_address,
+    rows::Rows,
+    session::Session,
+    tally::{Counting, Tally, cell_bytes, tally_range, tally_template},
+    turns::Turn,
+};
