@@ -12,6 +12,7 @@ mod key;
 mod keyspace;
 mod lease;
 mod log;
+mod own;
 mod query;
 #[cfg(doctest)]
 mod readme;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use aggregate_support::{
     Clients, Dice, TEXTS, adding, assert_clean, assert_exact, engines, own, plant, schema,
 };
-use keyloom::engine::{Effect, Engine, Memory, Metered, Space, Stamp};
+use keyloom::engine::{Effect, Engine, Memory, Metered, Reading, Space, Stamp};
 use keyloom::{ErrorKind, GroupQuery, IndexState, Order, PurgeOptions, Query, Store};
 use serde_json::{Value, json};
 
@@ -71,6 +71,12 @@ async fn sixteen_writers_leave_every_aggregate_exact() {
 #[tokio::test]
 async fn one_group_costs_one_round_trip() {
     for (engine, _folder) in engines() {
+        // Where answers mix moments, the schema is looked at once more after the cells: those of a
+        // generation that was replaced meanwhile may be gone.
+        let trips = match engine.capabilities().reading {
+            Reading::Snapshot => 1,
+            Reading::Validated => 2,
+        };
         let metered = Arc::new(Metered::new(engine));
         let store = Store::on(metered.clone());
         store.apply(&schema()).await.unwrap();
@@ -80,10 +86,10 @@ async fn one_group_costs_one_round_trip() {
         }
         metered.take();
         assert_eq!(runs.counted("by_status", "done").await.unwrap(), 20);
-        assert_eq!(metered.take().round_trips(), 1);
+        assert_eq!(metered.take().round_trips(), trips);
         metered.take();
         assert_eq!(runs.summed("seconds_by_flow", ("nightly", "done")).await.unwrap(), 190);
-        assert_eq!(metered.take().round_trips(), 1);
+        assert_eq!(metered.take().round_trips(), trips);
     }
 }
 

@@ -337,7 +337,7 @@ async fn a_record_that_is_counted_under_a_writer_is_counted_once() {
         let (meddled, first, second) = meddled().await;
         let runs = first.documents("run").await.unwrap();
         let version = runs.get(("f", "1")).await.unwrap().unwrap().version;
-        let mortal = Mortal { inner: second.engine().clone(), commits_left: 1.into() };
+        let mortal = Mortal { inner: second.engine().clone(), commits_left: 2.into() };
         meddled.before_next_commit(async move {
             let mortal = Arc::new(mortal);
             let builder = Store::on(mortal.clone());

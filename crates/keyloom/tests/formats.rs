@@ -144,12 +144,13 @@ async fn the_catalog_is_a_document() {
     assert_eq!(epoch.stamp, catalog.stamp);
     let catalog: Value = serde_json::from_slice(catalog.bytes().unwrap()).unwrap();
     let members: Vec<&str> = catalog.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, ["format", "epoch", "cursor_secret", "schema", "states"]);
+    assert_eq!(members, ["format", "epoch", "cursor_secret", "schema", "states", "buildings"]);
     assert_eq!(catalog["format"], 1);
     assert_eq!(epoch.bytes().unwrap()[..], *catalog["epoch"].to_string().as_bytes());
     assert_eq!(catalog["cursor_secret"].as_str().unwrap().len(), 64);
     assert_eq!(catalog["schema"]["collection"]["post"]["key"], "user:{userId}:posts:{postId}");
     assert_eq!(catalog["states"]["post"]["object"], json!({ "state": "ready" }));
+    assert_eq!(catalog["buildings"]["post"]["object"], 1);
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ const LAYERS: &[(&str, &str)] = &[
     // What is declared; it knows no store.
     ("schema",   "schema"),
     ("record",   "record"),
+    // The words of Keyloom's own keys.
+    ("own",      "own"),
     // What the change log tells, and how long it is kept.
     ("log",      "log"),
     // A space as the bytes of one file.
@@ -95,11 +97,11 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("sha2",        &[
         "backup/reader.rs", "backup/writer.rs",
         "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
-        "lease.rs", "schema/aggregate.rs",
+        "lease.rs", "schema/aggregate.rs", "index/subject.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
-        "engine/", "space/turns.rs", "space/live.rs", "write/retry.rs", "write/transaction/patience.rs",
+        "engine/", "space/turns.rs", "space/live.rs", "space/task.rs", "write/retry.rs", "write/transaction/patience.rs",
         "query/reader.rs", "due/maintainer.rs", "store/backup.rs", "store/restore.rs", "blocking",
     ]),
 ];

@@ -15,8 +15,7 @@ use crate::engine::{Address, Direction, Range, Row};
 use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
 use crate::schema::{Collection, EXPIRY_INDEX, Index, record_key_of};
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::space::{Interrupted, Loaded, Session, Under};
 use crate::write::{self, Change, Current, Refused, stored_keys_of};
 
 /// How a store is swept.
@@ -99,6 +98,8 @@ impl Pass<'_> {
     async fn collection(&mut self, name: &str) -> Result<u64> {
         let mut removed = 0;
         let mut after: Option<Bytes> = None;
+        let message = "the schema kept changing while expired records were removed";
+        let mut attempts = self.session.live.attempts(message);
         while !self.is_over() {
             let loaded = self.session.live.loaded().await?;
             let collection = loaded.schema.collection(name)?;
@@ -111,10 +112,9 @@ impl Pass<'_> {
             let stretch = live.scan_one(&range, size, Direction::Forward).await?;
             let Some(last) = stretch.rows.last().map(|row| row.key.clone()) else { break };
             let changes = self.expired(collection, &index, &stretch.rows).await?;
-            let Some(gone) = self.remove(&loaded, &changes).await? else {
-                self.session.live.reload().await?;
-                continue;
-            };
+            let gone = self.remove(&loaded, &changes).await;
+            let Some(gone) = attempts.settle(gone).await? else { continue };
+            attempts.begin_anew();
             removed += gone;
             self.left = self.left.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX));
             after = Some(last);
@@ -174,44 +174,29 @@ impl Pass<'_> {
     }
 
     /// Removes records together, or each by itself if one of them changed meanwhile. Gives how
-    /// many; `None` when the schema changed.
-    async fn remove(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Result<Option<u64>> {
-        if changes.is_empty() {
-            return Ok(Some(0));
-        }
-        match self.commit(loaded, changes).await? {
-            Removal::Done => return Ok(Some(changes.len().try_into().unwrap_or(u64::MAX))),
-            Removal::StaleSchema => return Ok(None),
-            Removal::Refused => {}
+    /// many.
+    async fn remove(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Under<u64> {
+        if changes.is_empty() || self.is_removed(loaded, changes).await? {
+            return Ok(changes.len() as u64);
         }
         let mut removed = 0;
         for change in changes {
-            match self.commit(loaded, std::slice::from_ref(change)).await? {
-                Removal::Done => removed += 1,
-                Removal::StaleSchema => return Ok(None),
-                // Somebody prolonged, replaced or removed it.
-                Removal::Refused => {}
-            }
+            // Somebody may have prolonged, replaced or removed it.
+            let is_removed = self.is_removed(loaded, std::slice::from_ref(change)).await?;
+            removed += u64::from(is_removed);
         }
-        Ok(Some(removed))
+        Ok(removed)
     }
 
-    async fn commit(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Result<Removal> {
+    async fn is_removed(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Under<bool> {
         match write::commit(self.session, loaded, write::Work::of(changes)).await {
-            Ok(None) => Ok(Removal::Done),
-            Ok(Some(Refused::StaleSchema)) => Ok(Removal::StaleSchema),
-            Ok(Some(_)) => Ok(Removal::Refused),
+            Ok(None) => Ok(true),
+            Ok(Some(Refused::StaleSchema)) => Err(Interrupted::SchemaChanged),
+            Ok(Some(_)) => Ok(false),
             Err(error) if error.kind() == ErrorKind::LimitExceeded && changes.len() > 1 => {
-                Ok(Removal::Refused)
+                Ok(false)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
-}
-
-/// What became of a batch of removals.
-enum Removal {
-    Done,
-    Refused,
-    StaleSchema,
 }

@@ -310,6 +310,7 @@ mod tests {
         batch_entries_max: 3,
         batch_bytes_max: 100,
         adds_spread: 1,
+        is_shared: false,
         persistent: false,
         keeps_log: true,
         pins: false,

@@ -24,6 +24,8 @@ pub struct Capabilities {
     /// Over how many cells additions to one number are spread, so that writers do not wait for
     /// one another: 1 where additions do not contend.
     pub adds_spread: usize,
+    /// Whether other processes may have the same store open at the same time.
+    pub is_shared: bool,
     /// Whether acknowledged batches survive the end of the process.
     pub persistent: bool,
     /// Whether batches may append to a log, whose positions follow the order of commits.

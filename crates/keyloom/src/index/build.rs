@@ -5,24 +5,27 @@
 //! from before. One pass removes entries that no record has (an index that was disabled or failed
 //! has such), a second puts those that records lack.
 //!
-//! The pass counts only if the catalog did not change from its start to its end. Otherwise somebody
-//! may have disabled the index in between, and writers may have passed it by; the pass is made
-//! again, and finds little to do.
+//! The pass goes on after a crash, in another process, and when the schema changes, as long as the
+//! catalog's number of the building and what is declared of the index are the same: then writers
+//! have maintained it all the time. Otherwise somebody may have disabled it in between, and writers
+//! may have passed it by, so that the pass begins anew.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use super::aggregates::{self, Purpose};
+use super::mend::Mended;
 use super::obstacle;
-use super::pass::{End, Pass};
-use crate::error::{Error, ErrorKind, Result};
+use super::pass::{CHUNK_KEYS, Pass};
+use super::subject::subject;
+use crate::error::{Error, Result};
 use crate::schema::IndexState;
-use crate::space::{Live, Loaded};
-
-/// How often a pass is made anew because the schema changed meanwhile.
-const PASSES: usize = 16;
+use crate::space::{Interrupted, Live, Loaded, Position, Subject, Task, Under, Visitor};
 
 /// What a build did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Built {
     /// How many records the last pass went over; none when the index was ready already.
     pub records: u64,
@@ -34,10 +37,22 @@ pub struct Built {
     pub removed: u64,
 }
 
+impl Built {
+    /// The same, after one pair was mended.
+    pub(super) fn with(self, mended: &Mended) -> Self {
+        match mended {
+            Mended::Put | Mended::Rewritten => Built { put: self.put + 1, ..self },
+            Mended::Removed => Built { removed: self.removed + 1, ..self },
+            _ => self,
+        }
+    }
+}
+
 /// Hears what a build has done so far, after each chunk of keys.
 pub(crate) type HearBuilt<'h> = &'h (dyn Fn(Built) + Send + Sync);
 
-/// Builds an index, or an aggregate. Safe to run twice, also at the same time, and after a crash.
+/// Builds an index, or an aggregate. Safe to run twice, also at the same time, and after a crash:
+/// one does the work, from where the last one came to, and the others wait for it.
 pub(crate) async fn build(
     live: &Live,
     collection: &str,
@@ -47,30 +62,99 @@ pub(crate) async fn build(
     if is_aggregate(live, collection, index).await? {
         return aggregates::build(live, collection, index, Purpose::Complete, hear).await;
     }
-    let mut built = Built::default();
-    let mut started = false;
-    for _ in 0..PASSES {
+    let (mut built, mut started, mut task) = (Built::default(), false, None);
+    let message = "the schema kept changing while the index was built";
+    let mut attempts = live.attempts(message);
+    loop {
         let Some(loaded) = start(live, collection, index, &mut started).await? else {
             return Ok(built);
         };
-        let declared = loaded.schema.collection(collection)?;
-        let pass = Pass::new(live, &loaded, declared, declared.index(index)?, &mut built, hear);
-        match pass.run().await? {
-            End::Complete => {
-                if live.replace_state(&loaded, collection, index, IndexState::Ready).await? {
-                    return Ok(built);
-                }
-            }
-            End::StaleSchema => {}
-            End::Obstructed(obstacles) => {
-                fail(live, collection, index, obstacle::reason(&obstacles)).await?;
-                return Err(obstacle::error(collection, "index", index, &obstacles));
-            }
+        let before = position_of(&task);
+        let once = build_once(live, &loaded, (collection, index), &mut task, hear).await;
+        if position_of(&task) != before {
+            attempts.begin_anew();
+        }
+        let about = |error: Error| match error.message() == message {
+            true => error.with("collection", collection).with("index", index),
+            false => error,
+        };
+        if let Some(done) = attempts.settle(once).await.map_err(about)? {
+            built = done;
         }
     }
-    Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing while the index was built")
-        .with("collection", collection)
-        .with("index", index))
+}
+
+/// How far a task is, if it is at hand.
+pub(super) fn position_of(task: &Option<Task<'_, Built>>) -> Option<Position> {
+    task.as_ref().map(|task| task.position().clone())
+}
+
+/// Goes over what is left while the schema stays as it is, or waits while somebody else does.
+/// Whoever calls looks again what is left to do.
+async fn build_once<'l>(
+    live: &'l Live,
+    loaded: &Loaded,
+    (collection, name): (&str, &str),
+    task: &mut Option<Task<'l, Built>>,
+    hear: HearBuilt<'_>,
+) -> Under<Built> {
+    let declared = loaded.schema.collection(collection)?;
+    let index = declared.index(name)?;
+    let number = loaded.catalog.building_number(collection, name);
+    let subject = subject(loaded, "build", declared, name, number)?;
+    let mut owned = match take(live, loaded, &subject, task.take(), hear).await? {
+        Taken::Owned(owned) => owned,
+        Taken::Ended(built) => return Ok(built),
+    };
+    let from = (owned.position().stage, *owned.progress());
+    let mut pass = Pass::new(live, loaded, declared, index, from, hear);
+    let gone = owned.go_on(loaded, pass.stages()?, CHUNK_KEYS, &mut pass).await;
+    let ended = Some(owned.ending());
+    if !matches!(gone, Err(Interrupted::TakenOver)) {
+        *task = Some(owned);
+    }
+    gone?;
+    let (state, failure) = match &pass.obstacles[..] {
+        [] => (IndexState::Ready, None),
+        obstacles => {
+            let reason = obstacle::reason(obstacles);
+            let error = obstacle::error(collection, "index", name, obstacles);
+            (IndexState::Failed { reason }, Some(error))
+        }
+    };
+    if !live.replace_state(loaded, collection, name, state, ended).await? {
+        *task = None;
+        return Err(Interrupted::SchemaChanged);
+    }
+    failure.map_or(Ok(pass.progress()), |error| Err(error.into()))
+}
+
+/// What became of the wish to work on a task.
+pub(super) enum Taken<'l> {
+    Owned(Task<'l, Built>),
+    /// Somebody else has ended it, after so much was done.
+    Ended(Built),
+}
+
+/// Goes on with the task that is at hand if it is this one, or takes this one over.
+pub(super) async fn take<'l>(
+    live: &'l Live,
+    loaded: &Loaded,
+    subject: &Subject,
+    at_hand: Option<Task<'l, Built>>,
+    hear: HearBuilt<'_>,
+) -> Under<Taken<'l>> {
+    if let Some(task) = at_hand.filter(|task| task.subject() == subject) {
+        return Ok(Taken::Owned(task));
+    }
+    let heard = Mutex::new(Built::default());
+    let hear_other = |so_far: &Built| {
+        *heard.lock().unwrap_or_else(PoisonError::into_inner) = *so_far;
+        hear(*so_far);
+    };
+    let taken = Task::take(live, loaded, subject, hear_other).await?;
+    let built = *heard.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(taken.map_or(Taken::Ended(built), Taken::Owned))
 }
 
 /// Whether a name is that of an aggregate. The schema is read again only if it may be a new one.
@@ -111,21 +195,9 @@ async fn start(
                 loaded.check_readable(declared, entries)?;
             }
             IndexState::Disabled | IndexState::Failed { .. } => {
-                live.replace_state(&loaded, collection, index, IndexState::Building).await?;
+                let building = IndexState::Building;
+                live.replace_state(&loaded, collection, index, building, None).await?;
             }
-        }
-    }
-}
-
-/// Remembers why the build failed, unless somebody else settled the index meanwhile.
-async fn fail(live: &Live, collection: &str, index: &str, reason: String) -> Result<()> {
-    loop {
-        let loaded = live.reload().await?;
-        let state = IndexState::Failed { reason: reason.clone() };
-        if *loaded.state(collection, index) != IndexState::Building
-            || live.replace_state(&loaded, collection, index, state).await?
-        {
-            return Ok(());
         }
     }
 }

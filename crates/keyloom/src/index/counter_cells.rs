@@ -16,12 +16,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
-use super::mend::{Hand, Held, Mended, Mender, condition, stamp_of};
+use super::mend::{Hand, Mended, Mender, condition, stamp_of};
 use crate::engine::{Addition, Address, Area, Cell, Content, Effect, ShowKey};
-use crate::error::Result;
 use crate::record::Version;
 use crate::schema::{Collection, counted_record};
 use crate::schema::{Keyspace, Place};
+use crate::space::Under;
 use crate::write::Retry;
 
 /// The counters at one key of Keyloom's own area, and the record that they should belong to.
@@ -114,7 +114,7 @@ impl CounterCell {
     }
 
     /// Puts the counters right, whatever is wrong with them now.
-    pub(super) async fn mend(&self, mender: &Mender<'_>, hand: Hand) -> Result<Mended> {
+    pub(super) async fn mend(&self, mender: &Mender<'_>, hand: Hand) -> Under<Mended> {
         let retry = Retry::eager();
         let addresses = self.addresses();
         let mut made = 0;
@@ -132,11 +132,11 @@ impl CounterCell {
                 batch.push(address.clone(), Some(seen), effect);
             }
             made += 1;
-            match mender.commit(batch).await? {
-                Held::Yes => return Ok(mended),
-                Held::StaleSchema => return Ok(Mended::StaleSchema),
-                Held::No if !retry.pause(made).await => return Ok(Mended::Contended),
-                Held::No => {}
+            if mender.commit(batch).await? {
+                return Ok(mended);
+            }
+            if !retry.pause(made).await {
+                return Ok(Mended::Contended);
             }
         }
     }

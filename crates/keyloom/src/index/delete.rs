@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::mend::{Held, Mender, condition};
+use super::mend::{Mender, condition};
 use super::pair::owner;
 use crate::engine::{Address, Cell, Effect, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Version;
 use crate::schema::Collection;
-use crate::space::Loaded;
-use crate::space::Rows;
-use crate::space::Session;
+use crate::space::{Loaded, Session, Under, Walk};
 use crate::write;
 
 /// How often it is tried while the record or the schema changes.
@@ -36,6 +34,7 @@ pub(crate) async fn delete(
     key: impl Fn(&Collection) -> Result<Bytes>,
     expected: Option<Version>,
 ) -> Result<Option<Version>> {
+    let mut attempts = session.live.attempts("what is at the record's key kept changing");
     for _ in 0..ATTEMPTS {
         let unreadable = match write::delete(session, name, &key, expected).await {
             Err(error) if error.kind() == ErrorKind::Corrupt => error,
@@ -58,7 +57,8 @@ pub(crate) async fn delete(
             return Err(conflict(name, &key, expected, version));
         }
         session.check_write(collection, &key)?;
-        if release(session, &loaded, collection, &address, cell.stamp).await?
+        let released = release(session, &loaded, collection, &address, cell.stamp).await;
+        if attempts.settle(released).await? == Some(true)
             && write::discard(session, &loaded, collection, &key, &cell).await?
         {
             return Ok(Some(version));
@@ -70,23 +70,24 @@ pub(crate) async fn delete(
 }
 
 /// Deletes every entry that names the record, as long as that is in this state. `false` when it is
-/// not, or when the schema changed.
+/// not.
 async fn release(
     session: &Session,
     loaded: &Loaded,
     collection: &Arc<Collection>,
     record: &Address,
     stamp: Stamp,
-) -> Result<bool> {
+) -> Under<bool> {
     let mender = Mender { live: &session.live, loaded };
     let maintained = collection.indexes.values().filter(|i| loaded.is_maintained(collection, i));
     for index in maintained {
-        let mut rows = Rows::new(&index.key, index.entry_range()?);
-        while let Some(chunk) = rows.next(&session.live, CHUNK_KEYS).await? {
+        let mut walk = Walk::of(&index.key, index.entry_range()?, CHUNK_KEYS);
+        while let Some(chunk) = walk.next(&session.live).await? {
             let own = |key: &Bytes, cell: &Cell| {
                 owner(collection, index, key, cell).is_some_and(|owner| owner == record.key)
             };
-            let own: Vec<_> = chunk.into_iter().filter(|row| own(&row.key, &row.cell)).collect();
+            let own: Vec<_> =
+                chunk.rows.into_iter().filter(|row| own(&row.key, &row.cell)).collect();
             for group in own.chunks(GROUP_ENTRIES) {
                 let mut batch = mender.batch();
                 batch.push(record.clone(), Some(condition(Some(stamp))), None);
@@ -95,7 +96,7 @@ async fn release(
                     let unchanged = condition(Some(row.cell.stamp));
                     batch.push(entry, Some(unchanged), Some(Effect::Delete));
                 }
-                if mender.commit(batch).await? != Held::Yes {
+                if !mender.commit(batch).await? {
                     return Ok(false);
                 }
             }

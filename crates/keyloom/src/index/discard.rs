@@ -1,15 +1,15 @@
 //! Deletes cells of Keyloom's own area that cannot be read or belong to nothing: of histories, of
 //! idempotency keys, of leases. Nobody can make anything of them, and no record is lost with them.
 
-use super::mend::{Hand, Held, Mended, Mender, condition, stamp_of};
+use super::mend::{Hand, Mended, Mender, condition, stamp_of};
 use super::suspect::Suspect;
 use crate::engine::Effect;
-use crate::error::Result;
+use crate::space::Under;
 use crate::write::Retry;
 
 /// Deletes the cell that the suspect is about, the first of its addresses, if it is still wrong and
 /// everything by which it was judged is as it was seen.
-pub(super) async fn discard(mender: &Mender<'_>, suspect: &Suspect, hand: Hand) -> Result<Mended> {
+pub(super) async fn discard(mender: &Mender<'_>, suspect: &Suspect, hand: Hand) -> Under<Mended> {
     let retry = Retry::eager();
     let addresses = suspect.addresses();
     let mut made = 0;
@@ -24,11 +24,11 @@ pub(super) async fn discard(mender: &Mender<'_>, suspect: &Suspect, hand: Hand) 
             batch.push(address.clone(), Some(condition(stamp_of(cell.as_ref()))), effect);
         }
         made += 1;
-        match mender.commit(batch).await? {
-            Held::Yes => return Ok(Mended::Removed),
-            Held::StaleSchema => return Ok(Mended::StaleSchema),
-            Held::No if !retry.pause(made).await => return Ok(Mended::Contended),
-            Held::No => {}
+        if mender.commit(batch).await? {
+            return Ok(Mended::Removed);
+        }
+        if !retry.pause(made).await {
+            return Ok(Mended::Contended);
         }
     }
 }

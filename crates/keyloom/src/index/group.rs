@@ -15,6 +15,9 @@ const ENTRIES_MAX: usize = 128;
 /// A group has at most about so many bytes.
 const BYTES_MAX: usize = 1 << 20;
 
+/// What the cell of a task takes of a batch.
+const TASK_ENTRIES: usize = 1;
+
 /// No step has more entries.
 const STEP_ENTRIES_MAX: usize = 3;
 
@@ -61,8 +64,13 @@ impl<T> Group<T> {
 
     /// Whether another step might not have room.
     pub(super) fn is_full(&self, allowed: &Capabilities) -> bool {
-        self.batch.entries.len() + STEP_ENTRIES_MAX > ENTRIES_MAX.min(allowed.batch_entries_max)
+        self.batch.entries.len() + STEP_ENTRIES_MAX
+            > ENTRIES_MAX.min(allowed.batch_entries_max.saturating_sub(TASK_ENTRIES))
             || self.bytes > BYTES_MAX.min(allowed.batch_bytes_max / 2)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
     }
 
     pub(super) fn into_parts(self) -> (Batch, Vec<T>) {

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::pair::{Pair, Sight, Verdict};
-use crate::engine::{Address, Batch, Cause, Cell, Condition, Effect, Outcome, Stamp};
+use crate::engine::{Address, Batch, Cell, Condition, Effect, Outcome, Stamp};
 use crate::error::Result;
 use crate::log::Note;
 use crate::record::Version;
-use crate::space::{Live, Loaded};
+use crate::space::{Live, Loaded, Under, past_fence};
 use crate::write::Retry;
 
 /// What mends pairs, under one state of the schema.
@@ -15,15 +15,6 @@ use crate::write::Retry;
 pub(super) struct Mender<'l> {
     pub(super) live: &'l Live,
     pub(super) loaded: &'l Loaded,
-}
-
-/// Whether something holds at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    Yes,
-    No,
-    /// The schema changed.
-    StaleSchema,
 }
 
 /// What became of a pair.
@@ -43,8 +34,6 @@ pub(super) enum Mended {
     Unreadable,
     /// Other writers won every attempt.
     Contended,
-    /// The schema changed; nothing was done.
-    StaleSchema,
 }
 
 /// Whether mends are carried out.
@@ -79,7 +68,7 @@ pub(super) enum Sighted {
 
 impl Mender<'_> {
     /// Puts a pair right, whatever is wrong with it now. Tries again when something moves.
-    pub(super) async fn mend(&self, pair: &Pair, hand: Hand) -> Result<Mended> {
+    pub(super) async fn mend(&self, pair: &Pair, hand: Hand) -> Under<Mended> {
         let retry = Retry::eager();
         let mut made = 0;
         loop {
@@ -89,17 +78,17 @@ impl Mender<'_> {
                 Err(nothing_to_do) => return Ok(nothing_to_do),
             };
             made += 1;
-            match self.commit(step.batch(self, hand)).await? {
-                Held::Yes => return Ok(step.mended),
-                Held::StaleSchema => return Ok(Mended::StaleSchema),
-                Held::No if !retry.pause(made).await => return Ok(Mended::Contended),
-                Held::No => {}
+            if self.commit(step.batch(self, hand)).await? {
+                return Ok(step.mended);
+            }
+            if !retry.pause(made).await {
+                return Ok(Mended::Contended);
             }
         }
     }
 
     /// Whether the cells still are as they were seen, all at one moment.
-    pub(super) async fn hold(&self, addresses: &[Address], seen: &[Option<Cell>]) -> Result<Held> {
+    pub(super) async fn hold(&self, addresses: &[Address], seen: &[Option<Cell>]) -> Under<bool> {
         let mut batch = self.batch();
         for (address, cell) in addresses.iter().zip(seen) {
             batch.push(address.clone(), Some(condition(stamp_of(cell.as_ref()))), None);
@@ -112,16 +101,13 @@ impl Mender<'_> {
         Batch { fence: self.loaded.fence(), ..Batch::new(self.live.space.clone()) }
     }
 
-    pub(super) async fn commit_logged(&self, batch: Batch) -> Result<Outcome> {
-        self.live.commit(self.loaded, batch, Note::of_program).await
+    /// Commits a batch; `false` when something that it rests on is no longer so.
+    pub(super) async fn commit(&self, batch: Batch) -> Under<bool> {
+        Ok(matches!(self.outcome(batch).await?, Outcome::Committed(_)))
     }
 
-    pub(super) async fn commit(&self, batch: Batch) -> Result<Held> {
-        Ok(match self.commit_logged(batch).await? {
-            Outcome::Committed(_) => Held::Yes,
-            Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => Held::StaleSchema,
-            Outcome::Rejected(_) => Held::No,
-        })
+    pub(super) async fn outcome(&self, batch: Batch) -> Under<Outcome> {
+        past_fence(self.live.commit(self.loaded, batch, Note::of_program).await?)
     }
 
     async fn look(&self, pair: &Pair) -> Result<Sight> {

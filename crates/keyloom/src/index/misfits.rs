@@ -6,8 +6,7 @@ use crate::engine::ShowKey;
 use crate::error::Result;
 use crate::record::misfits as misfits_of;
 use crate::schema::{Change, Collection};
-use crate::space::Rows;
-use crate::space::{Live, Misfit, Misfits};
+use crate::space::{Live, Misfit, Misfits, Walk};
 use crate::write::read_record;
 
 /// How many records of a collection are looked at: a change of the schema must not take longer, the
@@ -35,10 +34,10 @@ pub(crate) async fn misfits(live: &Live, changes: &[Change]) -> Result<Vec<Misfi
 
 async fn look(live: &Live, collection: &Collection) -> Result<Misfits> {
     let mut found = Misfits::none(&collection.name);
-    let mut rows = Rows::new(&collection.key, collection.record_range()?);
     // One more than is looked at tells whether there are more.
-    while let Some(chunk) = rows.next(live, RECORDS_MAX + 1).await? {
-        for row in chunk {
+    let mut walk = Walk::of(&collection.key, collection.record_range()?, RECORDS_MAX + 1);
+    while let Some(chunk) = walk.next(live).await? {
+        for row in chunk.rows {
             if found.looked_at == RECORDS_MAX as u64 {
                 found.is_exact = false;
                 return Ok(found);

@@ -24,6 +24,7 @@ mod pair;
 mod pass;
 mod repair;
 mod sorted;
+mod subject;
 mod suspect;
 mod verification;
 mod verify;

@@ -6,133 +6,98 @@ use bytes::Bytes;
 
 use super::build::{Built, HearBuilt};
 use super::group::Group;
-use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
+use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, owner};
-use crate::engine::{Address, Cell, Row, ShowKey};
+use crate::engine::{Address, Outcome, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Collection, Index};
-use crate::space::Rows;
-use crate::space::{Live, Loaded};
+use crate::space::{Chunk, Live, Loaded, Stage, Step, Under, Visitor};
 use crate::write::{entry_keys_of, read_record};
 
 /// How many keys are read at once.
-const CHUNK_KEYS: usize = 256;
+pub(super) const CHUNK_KEYS: usize = 256;
 
 /// How often the attempts at one record are repeated while other writers win.
 const ROUNDS: usize = 16;
 
-/// How a pass ended.
-pub(super) enum End {
-    Complete,
-    /// The schema changed.
-    StaleSchema,
-    /// There is something that the index cannot hold.
-    Obstructed(Vec<Obstacle>),
-}
+/// The stage of entries. It comes first, so that entries that no record has do not obstruct
+/// records that claim their keys.
+const ENTRIES: usize = 0;
 
 /// A pass under one state of the schema.
 pub(super) struct Pass<'p> {
-    live: &'p Live,
     mender: Mender<'p>,
     collection: &'p Arc<Collection>,
     index: &'p Arc<Index>,
-    built: &'p mut Built,
+    built: Built,
+    /// The stage that was visited last.
+    stage: usize,
     hear: HearBuilt<'p>,
-    obstacles: Vec<Obstacle>,
+    pub(super) obstacles: Vec<Obstacle>,
 }
 
-/// Whether a pass goes on.
-#[derive(PartialEq, Eq)]
-enum Go {
-    On,
-    StaleSchema,
-}
+/// Pairs that are mended together, each with what becomes of it.
+type Members = Group<(Pair, Mended)>;
 
 impl<'p> Pass<'p> {
+    /// A pass that goes on from this stage, after so much was done.
     pub(super) fn new(
         live: &'p Live,
         loaded: &'p Loaded,
         collection: &'p Arc<Collection>,
         index: &'p Arc<Index>,
-        built: &'p mut Built,
+        (stage, built): (usize, Built),
         hear: HearBuilt<'p>,
     ) -> Self {
         let mender = Mender { live, loaded };
-        Pass { live, mender, collection, index, built, hear, obstacles: Vec::new() }
+        Pass { mender, collection, index, built, stage, hear, obstacles: Vec::new() }
     }
 
-    pub(super) async fn run(mut self) -> Result<End> {
-        if self.sweep_entries().await? == Go::StaleSchema {
-            return Ok(End::StaleSchema);
+    /// The entries, and then the records, as often as it takes to see all of them.
+    pub(super) fn stages(&self) -> Result<Vec<Stage<'p>>> {
+        let mut stages = vec![Stage::of(&self.index.key, self.index.entry_range()?)];
+        for _ in 0..self.mender.live.looks() {
+            stages.push(Stage::of(&self.collection.key, self.collection.record_range()?));
         }
-        for _ in 0..self.live.looks() {
-            if self.fill_records().await? == Go::StaleSchema {
-                return Ok(End::StaleSchema);
-            }
-            if !self.obstacles.is_empty() {
-                return Ok(End::Obstructed(self.obstacles));
-            }
-        }
-        Ok(End::Complete)
+        Ok(stages)
     }
 
-    /// Removes entries that no record has. It comes first, so that they do not obstruct records
-    /// that claim their keys.
-    async fn sweep_entries(&mut self) -> Result<Go> {
-        let mut rows = Rows::new(&self.index.key, self.index.entry_range()?);
-        while let Some(chunk) = rows.next(self.live, CHUNK_KEYS).await? {
-            let pairs: Vec<(Pair, Row)> = chunk
-                .into_iter()
-                .filter_map(|row| {
-                    let record = owner(self.collection, self.index, &row.key, &row.cell)?;
-                    Some((self.pair(record, row.key.clone()), row))
-                })
-                .collect();
-            let records = self.get(pairs.iter().map(|(pair, _)| pair.record_address())).await?;
-            let seen = pairs.into_iter().zip(records).map(|((pair, row), record)| {
-                let sight = Sight { record, entry: Some(row.cell) };
-                (pair, sight)
-            });
-            if self.mend_chunk(seen.collect()).await? != Go::On {
-                return Ok(Go::StaleSchema);
-            }
-            (self.hear)(*self.built);
-        }
-        Ok(Go::On)
+    /// Entries as they are, each with the record that it names.
+    async fn pairs_of_entries(&self, rows: Vec<Row>) -> Result<Vec<(Pair, Sight)>> {
+        let pairs: Vec<(Pair, Row)> = rows
+            .into_iter()
+            .filter_map(|row| {
+                let record = owner(self.collection, self.index, &row.key, &row.cell)?;
+                Some((self.pair(record, row.key.clone()), row))
+            })
+            .collect();
+        let records = self.get(pairs.iter().map(|(pair, _)| pair.record_address())).await?;
+        let seen = pairs
+            .into_iter()
+            .zip(records)
+            .map(|((pair, row), record)| (pair, Sight { record, entry: Some(row.cell) }));
+        Ok(seen.collect())
     }
 
-    /// Puts the entries that records lack.
-    async fn fill_records(&mut self) -> Result<Go> {
-        self.built.records = 0;
-        let mut rows = Rows::new(&self.collection.key, self.collection.record_range()?);
-        while let Some(chunk) = rows.next(self.live, CHUNK_KEYS).await? {
-            let mut pairs = Vec::new();
-            for row in chunk {
-                self.built.records += 1;
-                match self.keys_of(&row) {
-                    Ok(keys) => pairs.extend(
-                        keys.into_iter()
-                            .map(|key| (self.pair(row.key.clone(), key), row.cell.clone())),
-                    ),
-                    Err(obstacle) => self.obstacles.push(obstacle),
-                }
-            }
-            let entries = self.get(pairs.iter().map(|(pair, _)| pair.entry_address())).await?;
-            let seen = pairs
-                .into_iter()
-                .zip(entries)
-                .map(|((pair, record), entry)| (pair, Sight { record: Some(record), entry }));
-            if self.mend_chunk(seen.collect()).await? != Go::On {
-                return Ok(Go::StaleSchema);
-            }
-            (self.hear)(*self.built);
-            if self.obstacles.len() >= OBSTACLES_MAX {
-                self.obstacles.truncate(OBSTACLES_MAX);
-                break;
+    /// Records as they are, each with every entry that it should have.
+    async fn pairs_of_records(&mut self, rows: Vec<Row>) -> Result<Vec<(Pair, Sight)>> {
+        let mut pairs = Vec::new();
+        for row in rows {
+            self.built.records += 1;
+            match self.keys_of(&row) {
+                Ok(keys) => pairs.extend(
+                    keys.into_iter().map(|key| (self.pair(row.key.clone(), key), row.cell.clone())),
+                ),
+                Err(obstacle) => self.obstacles.push(obstacle),
             }
         }
-        Ok(Go::On)
+        let entries = self.get(pairs.iter().map(|(pair, _)| pair.entry_address())).await?;
+        let seen = pairs
+            .into_iter()
+            .zip(entries)
+            .map(|((pair, record), entry)| (pair, Sight { record: Some(record), entry }));
+        Ok(seen.collect())
     }
 
     /// The keys that the index holds for a record, or why it cannot hold the record.
@@ -145,10 +110,9 @@ impl<'p> Pass<'p> {
             .map_err(|error| unfit(error.kind(), error.to_string()))
     }
 
-    /// Mends what is wrong in as few batches as possible. What does not go through that way is
-    /// mended pair by pair.
-    async fn mend_chunk(&mut self, seen: Vec<(Pair, Sight)>) -> Result<Go> {
-        let mut alone = Vec::new();
+    /// What can be mended in few batches, and what has to be mended by itself.
+    fn grouped(&self, seen: Vec<(Pair, Sight)>) -> (Vec<Members>, Vec<Pair>) {
+        let (mut groups, mut alone) = (Vec::new(), Vec::new());
         let mut group = Group::new(&self.mender);
         for (pair, sight) in seen {
             match at_sight(&pair, &sight) {
@@ -159,53 +123,51 @@ impl<'p> Pass<'p> {
                 }
                 Sighted::Settled(_) | Sighted::Step(_) | Sighted::Held { .. } => alone.push(pair),
             }
-            if group.is_full(self.live.engine.capabilities()) {
-                let full = std::mem::replace(&mut group, Group::new(&self.mender));
-                if self.flush(full, &mut alone).await? != Go::On {
-                    return Ok(Go::StaleSchema);
-                }
+            if group.is_full(self.mender.live.engine.capabilities()) {
+                groups.push(std::mem::replace(&mut group, Group::new(&self.mender)));
             }
         }
-        if self.flush(group, &mut alone).await? != Go::On {
-            return Ok(Go::StaleSchema);
+        if !group.is_empty() {
+            groups.push(group);
+        }
+        (groups, alone)
+    }
+
+    /// Mends what is wrong in as few batches as possible. What does not go through that way is
+    /// mended pair by pair.
+    async fn mend_chunk(
+        &mut self,
+        step: &mut Step<'_, '_, Built>,
+        seen: Vec<(Pair, Sight)>,
+    ) -> Under<()> {
+        let (groups, mut alone) = self.grouped(seen);
+        let count = groups.len();
+        for (place, group) in groups.into_iter().enumerate() {
+            let (batch, members) = group.into_parts();
+            let after = members.iter().fold(self.built, |built, (_, mended)| built.with(mended));
+            let is_last = place + 1 == count && alone.is_empty();
+            let is_committed = match is_last {
+                true => {
+                    let outcome = step.commit_last(batch, after).await?;
+                    matches!(outcome, Outcome::Committed(_))
+                }
+                false => self.mender.commit(batch).await?,
+            };
+            match is_committed {
+                true => self.built = after,
+                false => alone.extend(members.into_iter().map(|(pair, _)| pair)),
+            }
         }
         for pair in alone {
-            if self.mend(&pair).await? != Go::On {
-                return Ok(Go::StaleSchema);
-            }
+            self.mend(&pair).await?;
         }
-        Ok(Go::On)
+        Ok(())
     }
 
-    async fn flush(&mut self, group: Group<(Pair, Mended)>, alone: &mut Vec<Pair>) -> Result<Go> {
-        let (batch, members) = group.into_parts();
-        if members.is_empty() {
-            return Ok(Go::On);
-        }
-        match self.mender.commit(batch).await? {
-            Held::Yes => members.iter().for_each(|(_, mended)| self.count(mended)),
-            Held::No => alone.extend(members.into_iter().map(|(pair, _)| pair)),
-            Held::StaleSchema => return Ok(Go::StaleSchema),
-        }
-        Ok(Go::On)
-    }
-
-    fn count(&mut self, mended: &Mended) {
-        match mended {
-            Mended::Put | Mended::Rewritten => self.built.put += 1,
-            Mended::Removed => self.built.removed += 1,
-            _ => {}
-        }
-    }
-
-    async fn mend(&mut self, pair: &Pair) -> Result<Go> {
+    async fn mend(&mut self, pair: &Pair) -> Under<()> {
         for _ in 0..ROUNDS {
             match self.mender.mend(pair, Hand::Real).await? {
                 Mended::Contended => continue,
-                Mended::StaleSchema => return Ok(Go::StaleSchema),
-                mended @ (Mended::Sound | Mended::Put | Mended::Rewritten | Mended::Removed) => {
-                    self.count(&mended);
-                }
                 Mended::Clash { holder } => {
                     self.obstacles.push(Obstacle::duplicate(pair, &holder));
                 }
@@ -214,24 +176,55 @@ impl<'p> Pass<'p> {
                     record: ShowKey(&pair.record).to_string(),
                     reason: format!("what is at its key {} names no record", ShowKey(&pair.entry)),
                 }),
+                mended => self.built = self.built.with(&mended),
             }
-            return Ok(Go::On);
+            return Ok(());
         }
-        Err(Error::new(ErrorKind::Contention, "other writers won every attempt")
+        let error = Error::new(ErrorKind::Contention, "other writers won every attempt")
             .with("collection", &self.collection.name)
             .with("index", &self.index.name)
-            .with("key", ShowKey(&pair.record)))
+            .with("key", ShowKey(&pair.record));
+        Err(error.into())
     }
 
     fn pair(&self, record: Bytes, entry: Bytes) -> Pair {
         Pair { collection: self.collection.clone(), index: self.index.clone(), record, entry }
     }
 
-    async fn get(&self, addresses: impl Iterator<Item = Address>) -> Result<Vec<Option<Cell>>> {
-        let addresses: Vec<Address> = addresses.collect();
-        if addresses.is_empty() {
-            return Ok(Vec::new());
+    async fn get(
+        &self,
+        addresses: impl Iterator<Item = Address>,
+    ) -> Result<Vec<Option<crate::engine::Cell>>> {
+        self.mender.live.get(&addresses.collect::<Vec<_>>()).await
+    }
+}
+
+impl Visitor<Built> for Pass<'_> {
+    async fn visit(&mut self, step: &mut Step<'_, '_, Built>, chunk: Chunk) -> Under<bool> {
+        if chunk.stage != self.stage {
+            // Records are counted as the last look found them.
+            (self.stage, self.built.records) = (chunk.stage, 0);
+            if !self.obstacles.is_empty() {
+                return Ok(false);
+            }
         }
-        self.live.get(&addresses).await
+        let seen = match chunk.stage {
+            ENTRIES => self.pairs_of_entries(chunk.rows).await?,
+            _ => self.pairs_of_records(chunk.rows).await?,
+        };
+        if !self.obstacles.is_empty() {
+            step.hold();
+        }
+        self.mend_chunk(step, seen).await?;
+        if !self.obstacles.is_empty() {
+            step.hold();
+        }
+        (self.hear)(self.built);
+        self.obstacles.truncate(OBSTACLES_MAX);
+        Ok(self.obstacles.len() < OBSTACLES_MAX)
+    }
+
+    fn progress(&self) -> Built {
+        self.built
     }
 }

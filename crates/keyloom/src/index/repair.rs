@@ -4,7 +4,7 @@ use super::aggregates::{self, Purpose};
 use super::discard::discard;
 use super::finding::{Finding, FindingCounts, Tally};
 use super::group::Group;
-use super::mend::{Hand, Held, Mended, Mender, Sighted, at_sight};
+use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::not_ready::NotReady;
 use super::pair::Pair;
 use super::suspect::Suspect;
@@ -13,8 +13,7 @@ use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::Aggregate;
-use crate::space::Live;
-use crate::space::Session;
+use crate::space::{Interrupted, Live, Session, Under};
 
 /// How a store is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +70,6 @@ enum Fate {
     Left(String),
     /// Somebody else mended it.
     Gone,
-    StaleSchema,
 }
 
 pub(crate) async fn repair(
@@ -101,9 +99,10 @@ pub(crate) async fn repair(
                     let unchanged = Some(Condition::Unchanged(*stamp));
                     let effect = (hand == Hand::Real).then_some(Effect::Delete);
                     batch.push(address.clone(), unchanged, effect);
-                    match verifier.mender().commit(batch).await? {
-                        Held::Yes => Fate::Mended,
-                        Held::No | Held::StaleSchema => Fate::Gone,
+                    match verifier.mender().commit(batch).await {
+                        Ok(true) => Fate::Mended,
+                        Err(Interrupted::Failed(error)) => return Err(error),
+                        Ok(false) | Err(_) => Fate::Gone,
                     }
                 }
                 (None, Subject::Aggregate(aggregate)) => {
@@ -122,7 +121,7 @@ pub(crate) async fn repair(
                     finding.reason.push_str(&reason);
                     left.add(finding, findings_max);
                 }
-                Fate::Gone | Fate::StaleSchema => {}
+                Fate::Gone => {}
             }
         }
         let (mended, left) = (mended.counts.total(), left.counts.total());
@@ -184,8 +183,14 @@ async fn commit(
     fates: &mut [Option<Fate>],
 ) -> Result<()> {
     let (batch, places) = group.into_parts();
-    if !places.is_empty() && mender.commit(batch).await? == Held::Yes {
-        places.into_iter().for_each(|place| fates[place] = Some(Fate::Mended));
+    if places.is_empty() {
+        return Ok(());
+    }
+    match mender.commit(batch).await {
+        Ok(true) => places.into_iter().for_each(|place| fates[place] = Some(Fate::Mended)),
+        Err(Interrupted::Failed(error)) => return Err(error),
+        // Each is tried by itself, under the schema as it is then.
+        Ok(false) | Err(_) => {}
     }
     Ok(())
 }
@@ -222,15 +227,16 @@ async fn tidy_up(live: &Live) -> Result<()> {
 /// index is still maintained.
 async fn settle(verifier: &mut Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
     for _ in 0..2 {
-        match attempt(verifier, suspect, hand).await? {
-            Fate::StaleSchema => verifier.reload().await?,
-            fate => return Ok(fate),
+        match attempt(verifier, suspect, hand).await {
+            Ok(fate) => return Ok(fate),
+            Err(Interrupted::Failed(error)) => return Err(error),
+            Err(_) => verifier.reload().await?,
         }
     }
     Ok(Fate::Left("; the schema kept changing".to_owned()))
 }
 
-async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<Fate> {
+async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Under<Fate> {
     let mender = verifier.mender();
     let mended = match suspect {
         Suspect::Unmatched(pair) | Suspect::Stale(pair) => {
@@ -253,6 +259,5 @@ async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Result<F
         // The finding names the holder already.
         Mended::Clash { .. } | Mended::Unreadable => Fate::Left(String::new()),
         Mended::Contended => Fate::Left("; other writers won every attempt to mend it".to_owned()),
-        Mended::StaleSchema => Fate::StaleSchema,
     })
 }

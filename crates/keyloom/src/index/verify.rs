@@ -6,53 +6,36 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
 use super::finding::{Finding, Tally};
-use super::mend::{Held, Mender};
+use super::mend::Mender;
 use super::not_ready::{NotReady, not_ready};
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};
 use super::{history, idempotency, lease};
-use crate::engine::{
-    Address, Area, Cell, Direction, EngineExt, Range, Reading, Row, Stamp, successor,
-};
-use crate::error::{Error, ErrorKind, Result};
+use crate::engine::{Address, Area, Cell, Range, Reading, Row, Stamp};
+use crate::error::Result;
 use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
 use crate::lease::range as lease_range;
-use crate::schema::Aggregate;
-use crate::schema::{Keyspace, Place};
-use crate::space::Session;
-use crate::space::{Live, Loaded};
+use crate::schema::{Aggregate, Keyspace, Place};
+use crate::space::{Interrupted, Live, Loaded, Position, Session, Stage, Under, Walk};
 use crate::write::Retry;
-
-/// How often a chunk is read again because the schema changed meanwhile.
-const RESTARTS: usize = 16;
 
 /// Verifies a store chunk by chunk, in bounded memory.
 pub struct Verifier {
     live: Arc<Live>,
     loaded: Arc<Loaded>,
     keyspace: Keyspace,
-    /// Everything before this is done; nothing is at the start.
-    done: Option<Milestone>,
+    /// How far the walk over all keys is.
+    position: Position,
     /// How far the aggregates are done, once all keys of templates are.
     tallied: Tallied,
     chunk_keys: usize,
     /// When it began, by the store's clock.
     now: u64,
-}
-
-/// How far a walk over areas and keys has come.
-#[derive(Clone, Debug)]
-struct Milestone {
-    area: Area,
-    /// The first key that is not done; `None` when the whole area is.
-    next: Option<Bytes>,
 }
 
 /// How far a walk over aggregates has come.
@@ -99,7 +82,7 @@ impl Verifier {
             live: live.clone(),
             loaded,
             keyspace,
-            done: None,
+            position: Position::default(),
             tallied: Tallied::Nothing,
             chunk_keys,
             now: session.now(),
@@ -145,47 +128,39 @@ impl Verifier {
     }
 
     pub(super) async fn next_examined(&mut self) -> Result<Option<Examined>> {
-        for _ in 0..RESTARTS {
-            let Some(range) = self.left() else {
-                match self.next_tallied().await? {
-                    Step::Examined(examined) => return Ok(Some(examined)),
-                    Step::StaleSchema => self.reload().await?,
-                    Step::End => return Ok(None),
-                }
-                continue;
-            };
-            let stretch = self
-                .live
-                .engine
-                .scan_one(&self.live.space, &range, self.chunk_keys, Direction::Forward)
-                .await?;
-            let next = match stretch.rows.last() {
-                Some(last) if stretch.more => Some(successor(&last.key)),
-                _ => range.end.clone(),
-            };
-            match self.examine(&range.area, stretch.rows).await? {
-                Some(examined) => {
-                    self.done = Some(Milestone { area: range.area, next });
-                    return Ok(Some(examined));
-                }
+        let live = self.live.clone();
+        let mut attempts = live.attempts("the schema kept changing during the verification");
+        loop {
+            let examined = self.examine_next().await;
+            match attempts.settle(examined).await? {
+                Some(examined) => return Ok(examined),
                 None => self.reload().await?,
             }
         }
-        Err(Error::new(ErrorKind::StaleSchema, "the schema kept changing during the verification"))
+    }
+
+    /// Looks at the next keys, and then at one aggregate after the other. What is done stays done.
+    async fn examine_next(&mut self) -> Under<Option<Examined>> {
+        let mut walk = Walk::new(vec![self.stage()], self.chunk_keys).from(self.position.clone());
+        let Some(chunk) = walk.next(&self.live).await? else {
+            self.position = walk.position().clone();
+            return self.next_tallied().await;
+        };
+        let examined = self.examine(&chunk.area, chunk.rows).await?;
+        self.position = walk.position().clone();
+        Ok(Some(examined))
     }
 
     /// Looks at the keys that belong to no aggregate, then at one aggregate after the other.
-    async fn next_tallied(&mut self) -> Result<Step> {
+    async fn next_tallied(&mut self) -> Under<Option<Examined>> {
         let mut examined = Examined::default();
         if self.tallied == Tallied::Nothing {
-            let Some(found) = aggregates::litter(&self.live, &self.loaded).await? else {
-                return Ok(Step::StaleSchema);
-            };
+            let found = aggregates::litter(&self.live, &self.loaded).await?;
             examined.faults.extend(found.into_iter().map(|Litter { address, stamp, finding }| {
                 Fault { subject: Subject::Litter(address, stamp), finding }
             }));
             self.tallied = Tallied::Litter;
-            return Ok(Step::Examined(examined));
+            return Ok(Some(examined));
         }
         let next = self.loaded.schema.collections.values().find_map(|collection| {
             let names = |name: &String| Tallied::UpTo(collection.name.clone(), name.clone());
@@ -193,16 +168,16 @@ impl Verifier {
                 collection.aggregates.iter().find(|(name, _)| names(name) > self.tallied)?;
             Some((collection.clone(), aggregate.clone(), names(name)))
         });
-        let Some((collection, aggregate, tallied)) = next else { return Ok(Step::End) };
-        let compared = aggregates::verify(&self.live, &self.loaded, &collection, &aggregate);
-        let Some(compared) = compared.await? else { return Ok(Step::StaleSchema) };
+        let Some((collection, aggregate, tallied)) = next else { return Ok(None) };
+        let compared =
+            aggregates::verify(&self.live, &self.loaded, &collection, &aggregate).await?;
         examined.unsettled = compared.unsettled;
         let subject = || Subject::Aggregate(aggregate.clone());
         let faults =
             compared.findings.into_iter().map(|finding| Fault { subject: subject(), finding });
         examined.faults.extend(faults);
         self.tallied = tallied;
-        Ok(Step::Examined(examined))
+        Ok(Some(examined))
     }
 
     /// Takes over a schema that changed; what is done stays done.
@@ -217,25 +192,15 @@ impl Verifier {
         CounterCell::new(&self.keyspace, counters.key.clone())
     }
 
-    /// The first declared range that is not done, without its part that is.
-    fn left(&self) -> Option<Range> {
+    /// Every range of keys that is declared, and what Keyloom keeps beside records.
+    fn stage(&self) -> Stage<'static> {
         let mut ranges = self.keyspace.ranges();
-        // No declared area sorts after Keyloom's own, and of its words `expiry` is before these.
         ranges.extend([history_range(), idempotency_range(), lease_range()]);
-        let Some(done) = &self.done else { return ranges.into_iter().next() };
-        ranges.into_iter().find_map(|range| match range.area.cmp(&done.area) {
-            std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Greater => Some(range),
-            std::cmp::Ordering::Equal => {
-                let start = range.start.clone().max(done.next.clone()?);
-                let left = Range { start, ..range };
-                (!left.is_empty()).then_some(left)
-            }
-        })
+        Stage::all(ranges)
     }
 
-    /// What is wrong with these keys; `None` when the schema changed meanwhile.
-    async fn examine(&self, area: &Area, rows: Vec<Row>) -> Result<Option<Examined>> {
+    /// What is wrong with these keys.
+    async fn examine(&self, area: &Area, rows: Vec<Row>) -> Under<Examined> {
         let mut sorted = Sorted::default();
         for row in rows {
             self.sort(area, row, &mut sorted);
@@ -244,7 +209,7 @@ impl Verifier {
         let mut addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
         let records = |counters: &CounterCell| counters.addresses().into_iter().skip(1);
         addresses.extend(counters.iter().flat_map(|(counters, _)| records(counters)));
-        let mut others = self.get(&addresses).await?;
+        let mut others = self.live.get(&addresses).await?;
         let mut records_now = others.split_off(halves.len().min(others.len())).into_iter();
         for (cell, own) in counters {
             let count = cell.addresses().len() - 1;
@@ -308,7 +273,7 @@ impl Verifier {
         let asked: Vec<Vec<Address>> =
             rows.iter().map(|row| history::witnesses(&self.loaded, row)).collect();
         let others = asked.iter().flat_map(|witnesses| witnesses.iter().skip(1).cloned());
-        let mut others = self.get(&others.collect::<Vec<_>>()).await?.into_iter();
+        let mut others = self.live.get(&others.collect::<Vec<_>>()).await?.into_iter();
         let mut suspects = Vec::new();
         for (row, witnesses) in rows.into_iter().zip(asked) {
             let own = std::iter::once(Some(row.cell.clone()));
@@ -322,25 +287,20 @@ impl Verifier {
         Ok(suspects)
     }
 
-    /// Looks at the suspects again; `None` when the schema changed, so that they may have been
-    /// judged by rules that no longer hold.
-    async fn confirm(
-        &self,
-        suspects: Vec<Suspect>,
-        mut examined: Examined,
-    ) -> Result<Option<Examined>> {
+    /// Looks at the suspects again, under the schema that they were judged by.
+    async fn confirm(&self, suspects: Vec<Suspect>, mut examined: Examined) -> Under<Examined> {
         if suspects.is_empty() {
-            return Ok(Some(examined));
+            return Ok(examined);
         }
         let mender = self.mender();
         let mut addresses: Vec<Address> =
             self.loaded.fence().map(|f| f.address).into_iter().collect();
         let fences = addresses.len();
         addresses.extend(suspects.iter().flat_map(Suspect::addresses));
-        let mut cells = self.get(&addresses).await?.into_iter();
+        let mut cells = self.live.get(&addresses).await?.into_iter();
         let fence = cells.by_ref().take(fences).flatten().next().map(|cell| cell.stamp);
         if fence != self.loaded.fence().map(|fence| fence.stamp) {
-            return Ok(None);
+            return Err(Interrupted::SchemaChanged);
         }
         let together = self.live.engine.capabilities().reading == Reading::Snapshot;
         for suspect in suspects {
@@ -357,10 +317,9 @@ impl Verifier {
                     examined.faults.push(Fault { subject: Subject::Keys(suspect), finding });
                 }
                 Settled::Moving => examined.unsettled += 1,
-                Settled::StaleSchema => return Ok(None),
             }
         }
-        Ok(Some(examined))
+        Ok(examined)
     }
 
     /// Judges a suspect on an engine whose answers may mix moments. Conditions do not: a batch
@@ -370,7 +329,7 @@ impl Verifier {
         mender: &Mender<'_>,
         suspect: &Suspect,
         mut seen: Vec<Option<Cell>>,
-    ) -> Result<Settled> {
+    ) -> Under<Settled> {
         let retry = Retry::eager();
         let addresses = suspect.addresses();
         let mut made = 0;
@@ -379,28 +338,15 @@ impl Verifier {
                 return Ok(Settled::Sound);
             };
             made += 1;
-            match mender.hold(&addresses, &seen).await? {
-                Held::Yes => return Ok(Settled::Wrong(finding)),
-                Held::StaleSchema => return Ok(Settled::StaleSchema),
-                Held::No if !retry.pause(made).await => return Ok(Settled::Moving),
-                Held::No => seen = self.get(&addresses).await?,
+            if mender.hold(&addresses, &seen).await? {
+                return Ok(Settled::Wrong(finding));
             }
+            if !retry.pause(made).await {
+                return Ok(Settled::Moving);
+            }
+            seen = self.live.get(&addresses).await?;
         }
     }
-
-    async fn get(&self, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        if addresses.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.live.get(addresses).await
-    }
-}
-
-/// What looking at aggregates came to.
-enum Step {
-    Examined(Examined),
-    StaleSchema,
-    End,
 }
 
 /// What became of a suspect.
@@ -408,5 +354,4 @@ enum Settled {
     Sound,
     Wrong(Finding),
     Moving,
-    StaleSchema,
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::entry::{ADDED, DELETED, FORMAT, Note, PUT, Told};
 use super::wire::Out;
 use crate::engine::{Address, Batch, Effect, Stamp};
+use crate::own::is_of_this_store;
 use crate::record::Version;
 
 /// The entry for a batch.
@@ -14,6 +15,7 @@ pub(crate) fn encode(note: &Note, batch: &Batch) -> Bytes {
     let written: Vec<(&Address, &Effect)> = batch
         .entries
         .iter()
+        .filter(|entry| !is_of_this_store(&entry.address))
         .filter_map(|entry| Some((&entry.address, entry.effect.as_ref()?)))
         .collect();
     let stamps = Stamps::of(&written, &note.changes);

@@ -26,11 +26,10 @@ pub struct Counted {
 
 /// How many records answer the query; an error if its limit does not allow to count them all.
 pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<usize> {
-    let mut reads = 0;
+    let mut attempts = session.live.reads();
     loop {
-        match count_once(session, name, query).await {
-            Err(error) => session.live.read_again_after(error, &mut reads).await?,
-            counted => return counted,
+        if let Some(counted) = attempts.settle(count_once(session, name, query).await).await? {
+            return Ok(counted);
         }
     }
 }
@@ -69,11 +68,11 @@ async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usiz
 /// As [`count`], from the entries alone, so that records which have expired and are not yet swept
 /// count too.
 pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) -> Result<Counted> {
-    let mut reads = 0;
+    let mut attempts = session.live.reads();
     loop {
-        match count_entries_once(session, name, query).await {
-            Err(error) => session.live.read_again_after(error, &mut reads).await?,
-            counted => return counted,
+        let counted = count_entries_once(session, name, query).await;
+        if let Some(counted) = attempts.settle(counted).await? {
+            return Ok(counted);
         }
     }
 }

@@ -192,11 +192,10 @@ pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Res
 
 async fn run(session: &Session, name: &str, query: &Query, want: Want) -> Result<Page<Document>> {
     check_size(name, query)?;
-    let mut reads = 0;
+    let mut attempts = session.live.reads();
     loop {
-        match run_once(session, name, query, want).await {
-            Err(error) => session.live.read_again_after(error, &mut reads).await?,
-            page => return page,
+        if let Some(page) = attempts.settle(run_once(session, name, query, want).await).await? {
+            return Ok(page);
         }
     }
 }

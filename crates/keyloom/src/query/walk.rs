@@ -82,10 +82,19 @@ impl<'p> Walk<'p> {
                     None => branch.range.clone(),
                 };
                 session.check_range(&plan.collection, branch.index.as_deref(), &range)?;
-                Ok(Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() })
+                Ok(Lane::new(branch, range))
             })
             .collect::<Result<_>>()?;
         Ok(Walk { session, plan, want, direction, lanes, witnesses: Some(Vec::new()) })
+    }
+
+    /// A walk to entries by their whole keys, and to their records. Nothing says whose these are:
+    /// whoever asks has to look.
+    pub(super) fn to_entries(session: &'p Session, plan: &'p Plan) -> Self {
+        let lanes = plan.branches.iter().map(|branch| Lane::new(branch, branch.range.clone()));
+        let (want, direction) = (Want::Records, plan.direction);
+        let lanes = lanes.collect();
+        Walk { session, plan, want, direction, lanes, witnesses: Some(Vec::new()) }
     }
 
     /// The next entry in order, each position once. `chunk` says how many may be read ahead.
@@ -184,6 +193,12 @@ fn note(witnesses: &mut Option<Vec<Witness>>, witness: Option<Witness>) {
     match (witnesses.as_mut(), witness) {
         (Some(witnesses), Some(witness)) => witnesses.push(witness),
         _ => *witnesses = None,
+    }
+}
+
+impl<'p> Lane<'p> {
+    fn new(branch: &'p Branch, range: Range) -> Self {
+        Lane { branch, more: !range.is_empty(), range, waiting: VecDeque::new() }
     }
 }
 

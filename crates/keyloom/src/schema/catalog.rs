@@ -8,6 +8,7 @@
 //! | `schema` | the declaration, spelt as in a schema file | `{"collection": {…}}` |
 //! | `history_since` | by collection, since when its history is kept by its present bounds | `{"note": 1700000000000}` |
 //! | `states` | the state of each index and aggregate, by collection and name | `{"approval": {"code": {"state": "ready"}}}` |
+//! | `buildings` | how often each index began to be built, by collection and name | `{"approval": {"code": 1}}` |
 //! | `generations` | which cells each aggregate has, unless it is the first generation, of one cell for each group | `{"approval": {"by_status": {"current": {"number": 2, "cells": 1}, "last": 2}}}` |
 //!
 //! While a space is being restored from a backup, a mark lies in the catalog's place, with the id
@@ -41,6 +42,10 @@ pub(crate) struct Catalog {
     /// By collection, since when its history is kept by its present bounds, in milliseconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) history_since: BTreeMap<String, u64>,
+    /// How often each index and aggregate began to be built. While a number stays, every writer has
+    /// maintained the index since it was given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    buildings: BTreeMap<String, BTreeMap<String, u64>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) generations: BTreeMap<String, BTreeMap<String, Generations>>,
 }
@@ -110,6 +115,7 @@ impl Catalog {
             schema: SchemaDeclaration::default(),
             states: BTreeMap::new(),
             history_since: BTreeMap::new(),
+            buildings: BTreeMap::new(),
             generations: BTreeMap::new(),
         }
     }
@@ -162,9 +168,21 @@ impl Catalog {
             .collect()
     }
 
-    /// Remembers the state of an index.
+    /// Remembers the state of an index, and numbers its building if one begins.
     pub(crate) fn set_state(&mut self, collection: &str, index: &str, state: IndexState) {
-        self.states.entry(collection.to_owned()).or_default().insert(index.to_owned(), state);
+        let begins = state == IndexState::Building;
+        let states = self.states.entry(collection.to_owned()).or_default();
+        let before = states.insert(index.to_owned(), state);
+        if begins && before != Some(IndexState::Building) {
+            let numbers = self.buildings.entry(collection.to_owned()).or_default();
+            *numbers.entry(index.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The number of the index's last building, from 1 on.
+    pub(crate) fn building_number(&self, collection: &str, index: &str) -> u64 {
+        let numbers = self.buildings.get(collection).and_then(|numbers| numbers.get(index));
+        numbers.copied().unwrap_or_default()
     }
 
     /// The generations of an aggregate.

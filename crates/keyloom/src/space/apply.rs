@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::applied::Applied;
 use super::live::Live;
 use super::loaded::{Loaded, catalog_address};
-use crate::engine::{Batch, Condition, Direction, Effect, EngineExt, Outcome, Range};
+use crate::engine::{Batch, Condition, Direction, Effect, Entry, Outcome, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
 use crate::log::{Author, Note};
@@ -48,7 +48,7 @@ impl Live {
             for collection in new_histories(&loaded.schema, &schema) {
                 catalog.history_since.insert(collection.to_owned(), author.at);
             }
-            if self.put_catalog(&loaded, catalog, author.clone()).await? {
+            if self.put_catalog(&loaded, catalog, author.clone(), None).await? {
                 self.remember(declared);
                 let to_build = self.settle_empty(author).await?;
                 return Ok(Applied { changes, to_build, misfits: Vec::new() });
@@ -90,7 +90,7 @@ impl Live {
             }
             let mut catalog = loaded.catalog.clone();
             catalog.set_state(collection, index, state.clone());
-            if self.put_catalog(&loaded, catalog, Author::program()).await? {
+            if self.put_catalog(&loaded, catalog, Author::program(), None).await? {
                 return Ok(());
             }
         }
@@ -100,34 +100,36 @@ impl Live {
         ))
     }
 
-    /// Sets the state of an index if nothing of the schema changed since it was loaded; `false`
-    /// when something did.
+    /// Sets the state of an index if nothing of the schema changed since it was loaded, and ends
+    /// the task that came to it; `false` when something did.
     pub(crate) async fn replace_state(
         &self,
         loaded: &Loaded,
         collection: &str,
         index: &str,
         state: IndexState,
+        ended: Option<Entry>,
     ) -> Result<bool> {
         let mut catalog = loaded.catalog.clone();
         catalog.set_state(collection, index, state);
-        self.put_catalog(loaded, catalog, Author::program()).await
+        self.put_catalog(loaded, catalog, Author::program(), ended).await
     }
 
     /// Sets the state and the generations of an aggregate if nothing of the schema changed since
-    /// it was loaded; `false` when something did.
+    /// it was loaded, and ends the task that came to it; `false` when something did.
     pub(crate) async fn replace_generations(
         &self,
         loaded: &Loaded,
         aggregate: &Aggregate,
         state: IndexState,
         generations: Generations,
+        ended: Option<Entry>,
     ) -> Result<bool> {
         let Aggregate { collection, name, .. } = aggregate;
         let mut catalog = loaded.catalog.clone();
         catalog.set_state(collection, name, state);
         catalog.set_generations(collection, name, generations);
-        self.put_catalog(loaded, catalog, Author::program()).await
+        self.put_catalog(loaded, catalog, Author::program(), ended).await
     }
 
     /// Building indexes of collections without records, and without entries from earlier times,
@@ -145,7 +147,7 @@ impl Live {
             }
             let left = catalog.building();
             if catalog == loaded.catalog
-                || self.put_catalog(&loaded, catalog, author.clone()).await?
+                || self.put_catalog(&loaded, catalog, author.clone(), None).await?
             {
                 return Ok(left);
             }
@@ -176,7 +178,7 @@ impl Live {
     /// Whether a range holds a key of the template, maybe among others.
     async fn has_key(&self, template: &Template, mut range: Range) -> Result<bool> {
         while !range.is_empty() {
-            let stretch = self.engine.scan_one(&self.space, &range, 1, Direction::Forward).await?;
+            let stretch = self.scan_one(&range, 1, Direction::Forward).await?;
             let Some(row) = stretch.rows.first() else { break };
             if template.decode(&row.key).is_some() {
                 return Ok(true);
@@ -186,12 +188,14 @@ impl Live {
         Ok(false)
     }
 
-    /// Replaces the catalog unless it changed meanwhile; `false` when it did.
+    /// Replaces the catalog unless it changed meanwhile, or what is to go with it is no longer so;
+    /// `false` when it did.
     async fn put_catalog(
         &self,
         loaded: &Loaded,
         mut catalog: Catalog,
         author: Author,
+        with: Option<Entry>,
     ) -> Result<bool> {
         catalog.epoch += 1;
         let version = loaded.version.map_or_else(Version::first, Version::next);
@@ -205,6 +209,7 @@ impl Live {
         let epoch = catalog.epoch.to_string();
         let put = Effect::Put { stamp: version.stamp(), bytes: epoch.into() };
         batch.push(self.epoch.address.clone(), None, Some(put));
+        batch.entries.extend(with);
         // The change that declares a log is its first entry.
         let keeps_log = catalog.schema.log.is_some();
         let note = || Note { author, changes: Vec::new() };

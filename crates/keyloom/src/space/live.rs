@@ -11,11 +11,12 @@ use super::loaded::{Loaded, catalog_address, from_cell};
 use super::reads::Epoch;
 use super::turns::Turns;
 use crate::engine::{
-    Address, Batch, Cell, Direction, Engine, EngineExt, Outcome, Range, Reading, Row, Space,
+    Address, Batch, Cell, Direction, Engine, EngineExt, Entry, Outcome, Range, Reading, Row, Space,
     Stretch,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Note, encode};
+use crate::own::is_of_this_store;
 use crate::schema::{Schema, evolve};
 
 /// How often the catalog is read until it shows as a whole, where batches show cell by cell.
@@ -166,7 +167,8 @@ impl Live {
         mut batch: Batch,
         note: impl FnOnce() -> Note,
     ) -> Result<Outcome> {
-        if keeps_log && batch.entries.iter().any(|entry| entry.effect.is_some()) {
+        let is_told = |entry: &Entry| entry.effect.is_some() && !is_of_this_store(&entry.address);
+        if keeps_log && batch.entries.iter().any(is_told) {
             batch.append = Some(encode(&note(), &batch));
         }
         self.engine.commit(batch).await

@@ -6,25 +6,29 @@
 mod access;
 mod applied;
 mod apply;
+mod attempt;
 mod live;
 mod loaded;
 mod purge;
 mod reads;
-mod rows;
 mod session;
 mod tally;
+mod task;
 mod turns;
+mod walk;
 
 pub use applied::{Applied, Misfit, Misfits};
 pub use purge::{PurgeOptions, Purged};
 pub use session::Clock;
 pub(crate) use {
+    attempt::{Attempts, Interrupted, Under, past_fence},
     live::Live,
     loaded::{Loaded, catalog_address, check_catalog},
     purge::{GoesOn, Judge, Removal, purge},
     reads::epoch_address,
-    rows::Rows,
     session::Session,
     tally::{Counting, Tally, cell_bytes, tally_range, tally_template},
+    task::{Step, Subject, Task, Visitor},
     turns::Turn,
+    walk::{Chunk, Position, Stage, Walk},
 };

@@ -3,12 +3,12 @@
 
 use bytes::Bytes;
 
-use crate::engine::{
-    Address, Batch, Cause, Condition, Direction, Effect, Outcome, Range, Row, successor,
-};
+use super::attempt::{Under, past_fence};
+use super::loaded::Loaded;
+use super::session::Session;
+use super::walk::{Position, Stage, Walk};
+use crate::engine::{Address, Batch, Condition, Effect, Outcome, Range, Row};
 use crate::error::Result;
-use crate::space::Loaded;
-use crate::space::Session;
 
 /// How many cells are read at once; a batch removes no more.
 const CHUNK_CELLS: usize = 64;
@@ -68,86 +68,75 @@ pub(crate) async fn purge(
     ranges: &[Range],
     judge: &impl Judge,
 ) -> Result<Purged> {
+    let live = &session.live;
+    let mut attempts = live.attempts("the schema kept changing while cells were removed");
     let mut purged = Purged::default();
-    let mut from = options.from.clone();
-    for (place, range) in ranges.iter().enumerate() {
-        let Some(mut left) = left_of(range, from.as_ref()) else { continue };
-        from = None;
-        loop {
-            let most = u64::try_from(options.cells_max).unwrap_or(u64::MAX);
-            if purged.read >= most || !goes_on() {
-                purged.next = Some(left.start);
-                return Ok(purged);
-            }
-            let loaded = session.live.loaded().await?;
-            let live = &session.live;
-            let stretch = live.scan_one(&left, CHUNK_CELLS, Direction::Forward).await?;
-            let Some(last) = stretch.rows.last() else { break };
-            let removals = judge.removals(session, &loaded, place, &stretch.rows).await?;
-            let Some(removed) = remove(session, &loaded, removals).await? else { continue };
-            purged.read += stretch.rows.len() as u64;
-            purged.removed += removed;
-            left.start = successor(&last.key);
-            if !stretch.more {
-                break;
-            }
+    let mut position = begin(options.from.as_ref(), ranges);
+    let most = u64::try_from(options.cells_max).unwrap_or(u64::MAX);
+    loop {
+        if purged.read >= most || !goes_on() {
+            purged.next = next_key(&position, ranges);
+            return Ok(purged);
         }
+        let stages = ranges.iter().map(|range| Stage::all(vec![range.clone()])).collect();
+        let mut walk = Walk::new(stages, CHUNK_CELLS).from(position.clone());
+        let Some(chunk) = walk.next(live).await? else { return Ok(purged) };
+        let loaded = live.loaded().await?;
+        let removals = judge.removals(session, &loaded, chunk.stage, &chunk.rows).await?;
+        let removed = remove(session, &loaded, removals).await;
+        let Some(removed) = attempts.settle(removed).await? else { continue };
+        attempts.begin_anew();
+        purged.read += chunk.rows.len() as u64;
+        purged.removed += removed;
+        position = walk.position().clone();
     }
-    Ok(purged)
 }
 
-/// What is left of a range when a purge goes on from here; `None` when it is done.
-fn left_of(range: &Range, from: Option<&Bytes>) -> Option<Range> {
-    match from {
-        None => Some(range.clone()),
-        Some(from) if range.contains(from) => Some(Range { start: from.clone(), ..range.clone() }),
-        Some(_) => None,
+/// Where a purge begins that goes on from a key: after everything, if the key is in no range.
+fn begin(from: Option<&Bytes>, ranges: &[Range]) -> Position {
+    let Some(from) = from else { return Position::default() };
+    match ranges.iter().position(|range| range.contains(from)) {
+        Some(stage) => Position::before(stage, ranges[stage].area.clone(), from.clone()),
+        None => Position { stage: ranges.len(), done: None },
     }
 }
 
-/// Removes cells under the schema that they were judged by, and tells how many; `None` when that
-/// changed, so that they must be judged again. A cell that changed is in use, and stays.
-async fn remove(session: &Session, loaded: &Loaded, removals: Vec<Removal>) -> Result<Option<u64>> {
+/// The key that the next purge goes on from; `None` when nothing is left.
+fn next_key(position: &Position, ranges: &[Range]) -> Option<Bytes> {
+    let range = ranges.get(position.stage)?;
+    let next = position.next_key().filter(|next| range.contains(next));
+    match (next, &position.done) {
+        (Some(next), _) => Some(next.clone()),
+        (None, None) => Some(range.start.clone()),
+        (None, Some(_)) => Some(ranges.get(position.stage + 1)?.start.clone()),
+    }
+}
+
+/// Removes cells under the schema that they were judged by, and tells how many. A cell that changed
+/// is in use, and stays.
+async fn remove(session: &Session, loaded: &Loaded, removals: Vec<Removal>) -> Under<u64> {
     let mut removed = 0;
     // Not every engine takes a whole chunk at once.
     let most = session.live.engine.capabilities().batch_entries_max.max(1);
     for part in removals.chunks(most) {
-        match commit(session, loaded, part).await? {
-            Done::Yes => removed += part.len() as u64,
-            Done::StaleSchema => return Ok(None),
-            // One of them changed, which says nothing of the others.
-            Done::No => {
-                for one in part {
-                    match commit(session, loaded, std::slice::from_ref(one)).await? {
-                        Done::Yes => removed += 1,
-                        Done::StaleSchema => return Ok(None),
-                        Done::No => {}
-                    }
-                }
-            }
+        if is_committed(session, loaded, part).await? {
+            removed += part.len() as u64;
+            continue;
+        }
+        // One of them changed, which says nothing of the others.
+        for one in part {
+            removed += u64::from(is_committed(session, loaded, std::slice::from_ref(one)).await?);
         }
     }
-    Ok(Some(removed))
+    Ok(removed)
 }
 
-/// What became of a batch of removals.
-enum Done {
-    Yes,
-    No,
-    StaleSchema,
-}
-
-async fn commit(session: &Session, loaded: &Loaded, removals: &[Removal]) -> Result<Done> {
-    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(session.live.space.clone()) };
+async fn is_committed(session: &Session, loaded: &Loaded, removals: &[Removal]) -> Under<bool> {
+    let live = &session.live;
+    let mut batch = Batch { fence: loaded.fence(), ..Batch::new(live.space.clone()) };
     for (address, condition) in removals {
         batch.push(address.clone(), *condition, Some(Effect::Delete));
     }
-    match session.live.commit(loaded, batch, || session.note()).await? {
-        Outcome::Committed(_) => Ok(Done::Yes),
-        Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-            session.live.reload().await?;
-            Ok(Done::StaleSchema)
-        }
-        Outcome::Rejected(_) => Ok(Done::No),
-    }
+    let outcome = live.commit(loaded, batch, || session.note()).await?;
+    Ok(matches!(past_fence(outcome)?, Outcome::Committed(_)))
 }

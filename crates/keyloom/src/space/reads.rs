@@ -12,9 +12,6 @@ use crate::engine::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// How often a read is made again because the schema changed under it.
-const READS: usize = 16;
-
 /// The epoch's key in Keyloom's own area.
 const EPOCH_KEY: &[u8] = b"epoch";
 
@@ -95,16 +92,6 @@ impl Live {
         let epoch = stretches.pop().and_then(|mut epoch| epoch.rows.pop());
         loaded.check_current(epoch.map(|link| link.entry.cell).as_ref())?;
         Ok(stretches)
-    }
-
-    /// Makes ready for another read after this error, if the schema changed under the last one:
-    /// loads the new schema. Otherwise, and after too many, gives the error back.
-    pub(crate) async fn read_again_after(&self, error: Error, reads: &mut usize) -> Result<()> {
-        *reads += 1;
-        if error.kind() != ErrorKind::StaleSchema || *reads >= READS {
-            return Err(error);
-        }
-        self.reload().await.map(drop)
     }
 
     /// Whether this state of the schema is the one in the store.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::engine::{Batch, Cause, Outcome, Rejection};
+use super::attempt::past_fence;
+use crate::engine::{Batch, Outcome};
 use crate::error::{Error, ErrorKind, Result};
 use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
@@ -16,9 +17,6 @@ use crate::space::{Applied, Live, Loaded};
 
 /// The longest name of an acting user, in bytes. It has to leave room in a key.
 const ACTOR_BYTES_MAX: usize = 255;
-
-/// How often a write is tried again because the schema changed meanwhile.
-const SCHEMA_ATTEMPTS: usize = 16;
 
 /// A space with its schema, as one caller sees it.
 #[derive(Clone)]
@@ -129,17 +127,15 @@ impl Session {
     /// Commits a batch that means the same under every schema, and logs it where the space keeps a
     /// log.
     pub(crate) async fn commit_under_any_schema(&self, batch: Batch) -> Result<Outcome> {
-        for _ in 0..SCHEMA_ATTEMPTS {
+        let mut attempts = self.live.attempts("the schema kept changing during a write");
+        loop {
             let loaded = self.live.loaded().await?;
             let fenced = Batch { fence: loaded.fence(), ..batch.clone() };
-            match self.live.commit(&loaded, fenced, || self.note()).await? {
-                Outcome::Rejected(Rejection { cause: Cause::Fence, .. }) => {
-                    self.live.reload().await?;
-                }
-                outcome => return Ok(outcome),
+            let outcome = self.live.commit(&loaded, fenced, || self.note()).await?;
+            if let Some(outcome) = attempts.settle(past_fence(outcome)).await? {
+                return Ok(outcome);
             }
         }
-        Err(Error::new(ErrorKind::Contention, "the schema kept changing during a write"))
     }
 
     /// Whether a write was refused by a schema that another process has changed since. A commit is

@@ -1,6 +1,6 @@
 //! How many keys there are and how many bytes they take, counted within a budget.
 
-use super::rows::Rows;
+use super::walk::Walk;
 use crate::engine::{Cell, Content, Direction, Range, Row};
 use crate::error::Result;
 use crate::key::Template;
@@ -71,7 +71,7 @@ pub(crate) async fn tally_template(
 
 /// Counts the keys of a template in a range, part by part. Keys of others are jumped over.
 pub(crate) struct Counting<'t> {
-    rows: Rows<'t>,
+    walk: Walk<'t>,
     /// Was read to tell that there is more, and is not counted yet.
     ahead: Option<Row>,
     pub(crate) tally: Tally,
@@ -79,7 +79,11 @@ pub(crate) struct Counting<'t> {
 
 impl<'t> Counting<'t> {
     pub(crate) fn new(template: &'t Template, range: Range) -> Self {
-        Counting { rows: Rows::new(template, range), ahead: None, tally: Tally::default() }
+        Counting {
+            walk: Walk::of(template, range, CHUNK_KEYS),
+            ahead: None,
+            tally: Tally::default(),
+        }
     }
 
     /// Counts `budget` keys more at most, and whether that is all.
@@ -90,8 +94,8 @@ impl<'t> Counting<'t> {
             let limit = wanted.saturating_add(1).min(CHUNK_KEYS);
             let chunk = match self.ahead.take() {
                 Some(row) => vec![row],
-                None => match self.rows.next(live, limit).await? {
-                    Some(chunk) => chunk,
+                None => match self.walk.next_of(live, limit).await? {
+                    Some(chunk) => chunk.rows,
                     None => {
                         self.tally.is_exact = true;
                         return Ok(());

@@ -12,6 +12,7 @@ use crate::engine::{
     Address, Area, Cell, Direction, Engine, EngineExt, LogBounds, Position, Range, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::own::is_of_this_store;
 use crate::record::random_bytes;
 use crate::space::{catalog_address, epoch_address};
 
@@ -183,7 +184,9 @@ impl Source {
             .rows
             .into_iter()
             .map(|row| (Address { area: range.area.clone(), key: row.key }, row.cell));
-        let cells: Vec<Taken> = addressed.filter(|(address, _)| !own.contains(address)).collect();
+        let cells: Vec<Taken> = addressed
+            .filter(|(address, _)| !own.contains(address) && !is_of_this_store(address))
+            .collect();
         self.rows_max = rows_for(&cells);
         Ok(cells)
     }

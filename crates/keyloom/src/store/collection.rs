@@ -14,16 +14,14 @@ use super::fields::KeyFields;
 use super::finite::not_finite;
 use super::stored::Stored;
 use super::written::Written;
-use crate::counted::{Fetched, fetch, fetch_one};
-use crate::engine::{Address, ShowKey};
+use crate::counted::{Fetched, fetch};
+use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::json::read_json;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
 use crate::record::{Document, Key, Version, shown, with_indexes_of};
-use crate::schema::{
-    Collection as Declared, CollectionDeclaration, Index, IndexKind, followed_key_of,
-};
+use crate::schema::{Collection as Declared, CollectionDeclaration, Index, IndexKind};
 use crate::space::Loaded;
 use crate::space::Session;
 use crate::write::{self, Origin, Request, Retry, Whole, key_of_values, once};
@@ -168,17 +166,18 @@ impl<T> Collection<T> {
         Ok(self.fetch(&declared, &keys).await?.pop().flatten())
     }
 
-    /// A record as it lies in the store, by a unique index. Two reads.
+    /// A record as it lies in the store, by a unique index. One read, and one more for counters.
     pub async fn get_document_by(
         &self,
         index: &str,
         values: impl KeyFields,
     ) -> Result<Option<Document>> {
-        let (values, mut reads) = (values.into_values(), 0);
+        let values = values.into_values();
+        let mut attempts = self.session.live.reads();
         loop {
-            match self.look_up(index, &values).await {
-                Err(error) => self.session.live.read_again_after(error, &mut reads).await?,
-                found => return found,
+            let found = self.look_up(index, &values).await;
+            if let Some(found) = attempts.settle(found).await? {
+                return Ok(found);
             }
         }
     }
@@ -196,51 +195,11 @@ impl<T> Collection<T> {
     async fn look_up(&self, index: &str, values: &[Value]) -> Result<Option<Document>> {
         let decided = self.session.live.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
-            let (index, claim) = unique_key(&self.session, loaded, declared, index, values)?;
-            Ok((loaded.clone(), declared.clone(), index.clone(), claim))
+            let (index, entry) = unique_key(&self.session, loaded, declared, index, values)?;
+            Ok((loaded.clone(), declared.clone(), index.clone(), entry))
         });
-        let (loaded, declared, index, claim) = decided.await?;
-        let (declared, index) = (&*declared, &*index);
-        let claim = Address::new(index.area.clone(), claim);
-        let retry = Retry::eager();
-        for reads in 1.. {
-            let claimed = std::slice::from_ref(&claim);
-            let cell = self.session.live.get_under(&loaded, claimed).await?.pop().flatten();
-            let Some(cell) = cell else { return Ok(None) };
-            let key =
-                cell.bytes().and_then(|value| followed_key_of(declared, index, &claim.key, value));
-            let key = key.ok_or_else(|| {
-                Error::new(ErrorKind::Corrupt, "a unique entry does not name a record")
-                    .with("key", ShowKey(&claim.key))
-            })?;
-            if !self.session.may_read(declared, &key) {
-                return Ok(None);
-            }
-            let Fetched { cell: found, counted } = fetch_one(&self.session, declared, &key).await?;
-            // Between the two reads the value may have passed to another record. The common
-            // case, a record that was not written since, is told by the stamps alone.
-            if let Some(found) = found
-                && (found.stamp == cell.stamp
-                    || query::has_entry(declared, index, &claim.key, &found))
-                && let Some(text) = found.bytes()
-            {
-                let version = Version::from_stamp(found.stamp);
-                let document = Document::new(key, version, text.clone());
-                let counted = counted.as_ref().map(|counted| &counted.values);
-                let document = self.unless_expired(declared, document);
-                return Ok(document.map(|found| shown(&declared.counters, found, counted)));
-            }
-            if !retry.pause(reads).await {
-                break;
-            }
-        }
-        Err(Error::new(
-            ErrorKind::Corrupt,
-            "a unique entry leads to a record that does not have it; run verify",
-        )
-        .with("collection", &declared.name)
-        .with("index", &index.name)
-        .with("key", ShowKey(&claim.key)))
+        let (loaded, declared, index, entry) = decided.await?;
+        query::look_up(&self.session, loaded, declared, index, entry).await
     }
 
     /// A page of records as they lie in the store: the JSON text, not looked at.

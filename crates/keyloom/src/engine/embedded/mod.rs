@@ -109,6 +109,7 @@ impl Embedded {
                 batch_entries_max: 10_000,
                 batch_bytes_max: 16 * 1024 * 1024,
                 adds_spread: 1,
+                is_shared: false,
                 persistent: true,
                 keeps_log: true,
                 pins: true,

@@ -59,6 +59,7 @@ impl Memory {
             batch_entries_max: 10_000,
             batch_bytes_max: 64 * 1024 * 1024,
             adds_spread: 1,
+            is_shared: false,
             persistent: false,
             keeps_log: true,
             pins: true,

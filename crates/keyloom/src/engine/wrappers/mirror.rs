@@ -41,6 +41,7 @@ impl Mirror {
             batch_entries_max: a.batch_entries_max.min(b.batch_entries_max),
             batch_bytes_max: a.batch_bytes_max.min(b.batch_bytes_max),
             adds_spread: a.adds_spread.max(b.adds_spread),
+            is_shared: a.is_shared || b.is_shared,
             persistent: a.persistent && b.persistent,
             keeps_log: a.keeps_log && b.keeps_log,
             pins: a.pins && b.pins,

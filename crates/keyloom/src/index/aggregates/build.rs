@@ -6,16 +6,14 @@
 
 use std::sync::Arc;
 
-use super::super::build::{Built, HearBuilt};
+use super::super::build::{Built, HearBuilt, Taken, position_of, take};
 use super::super::obstacle;
+use super::super::subject::subject;
 use super::clean::clean;
-use super::count::{Count, End};
-use crate::error::{ErrorKind, Result};
+use super::count::Count;
+use crate::error::{Error, Result};
 use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState};
-use crate::space::{Live, Loaded};
-
-/// How often a pass is made anew because the schema changed meanwhile.
-const PASSES: usize = 16;
+use crate::space::{Interrupted, Live, Loaded, Task, Under, Visitor};
 
 /// What is wanted of an aggregate that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub(crate) enum Purpose {
 }
 
 /// A generation that is to be counted, under one state of the schema.
-struct Task {
+struct Uncounted {
     loaded: Arc<Loaded>,
     collection: Arc<Collection>,
     aggregate: Arc<Aggregate>,
@@ -35,7 +33,7 @@ struct Task {
 }
 
 /// Counts every record of the collection. Safe to run twice, also at the same time, and after a
-/// crash.
+/// crash: one does the work, from where the last one came to, and the others wait for it.
 pub(crate) async fn build(
     live: &Live,
     collection: &str,
@@ -43,33 +41,94 @@ pub(crate) async fn build(
     purpose: Purpose,
     hear: HearBuilt<'_>,
 ) -> Result<Built> {
-    let mut built = Built::default();
-    let mut target = None;
-    for _ in 0..PASSES {
-        let Some(task) = start(live, collection, aggregate, purpose, &mut target).await? else {
+    let (mut built, mut target, mut task) = (Built::default(), None, None);
+    let mut is_ended_by_another = false;
+    let message = "the schema kept changing while the records were counted";
+    let mut attempts = live.attempts(message);
+    loop {
+        let begun = start(live, collection, aggregate, purpose, &mut target).await?;
+        let Some(uncounted) = begun else {
+            // Whoever has counted cleans up.
+            if is_ended_by_another {
+                return Ok(built);
+            }
             built.removed += clean(live, collection, aggregate).await?;
             return Ok(built);
         };
-        let Task { loaded, collection: declared, aggregate: counted, generation } = &task;
-        let count = Count::new(live, loaded, declared, counted, *generation, &mut built, hear);
-        match count.run().await? {
-            End::Complete => {
-                let last = generations(loaded, counted).last;
-                let complete = Generations { current: *generation, next: None, last };
-                live.replace_generations(loaded, counted, IndexState::Ready, complete).await?;
-            }
-            End::StaleSchema => {}
-            End::Obstructed(obstacles) => {
-                fail(live, &task, obstacle::reason(&obstacles)).await?;
+        let before = position_of(&task);
+        let once = count_once(live, &uncounted, &mut task, hear).await;
+        if position_of(&task) != before {
+            attempts.begin_anew();
+        }
+        let about = |error: Error| match error.message() == message {
+            true => error.with("collection", collection).with("aggregate", aggregate),
+            false => error,
+        };
+        match attempts.settle(once).await.map_err(about)? {
+            Some(Counted::ByAnother(done)) => (built, is_ended_by_another) = (done, true),
+            Some(Counted::All(done)) => (built, is_ended_by_another) = (done, false),
+            Some(Counted::Obstructed(obstructed)) => {
                 clean(live, collection, aggregate).await?;
-                return Err(obstacle::error(collection, "aggregate", aggregate, &obstacles));
+                return Err(obstructed);
             }
+            None => {}
         }
     }
-    let message = "the schema kept changing while the records were counted";
-    Err(crate::error::Error::new(ErrorKind::StaleSchema, message)
-        .with("collection", collection)
-        .with("aggregate", aggregate))
+}
+
+/// What counting came to.
+enum Counted {
+    All(Built),
+    ByAnother(Built),
+    /// Something stands in the way.
+    Obstructed(Error),
+}
+
+/// Counts what is left while the schema stays as it is, or waits while somebody else does. Whoever
+/// calls looks again what is left to do.
+async fn count_once<'l>(
+    live: &'l Live,
+    uncounted: &Uncounted,
+    task: &mut Option<Task<'l, Built>>,
+    hear: HearBuilt<'_>,
+) -> Under<Counted> {
+    let Uncounted { loaded, collection, aggregate, generation } = uncounted;
+    let number = u64::from(generation.number);
+    let subject = subject(loaded, "count", collection, &aggregate.name, number)?;
+    let mut owned = match take(live, loaded, &subject, task.take(), hear).await? {
+        Taken::Owned(owned) => owned,
+        Taken::Ended(built) => return Ok(Counted::ByAnother(built)),
+    };
+    let from = (owned.position().stage, *owned.progress());
+    let mut count = Count::new(live, loaded, collection, aggregate, *generation, from, hear);
+    let gone = count.run(&mut owned).await;
+    let ended = Some(owned.ending());
+    if !matches!(gone, Err(Interrupted::TakenOver)) {
+        *task = Some(owned);
+    }
+    gone?;
+    let known = generations(loaded, aggregate);
+    let (state, left, counted) = match &count.obstacles[..] {
+        [] => {
+            let last = known.last;
+            let complete = Generations { current: *generation, next: None, last };
+            (IndexState::Ready, complete, Counted::All(count.progress()))
+        }
+        // What is in use beside a generation that cannot be completed stays so.
+        obstacles => {
+            let state = match loaded.state(&collection.name, &aggregate.name) {
+                IndexState::Ready => IndexState::Ready,
+                _ => IndexState::Failed { reason: obstacle::reason(obstacles) },
+            };
+            let error = obstacle::error(&collection.name, "aggregate", &aggregate.name, obstacles);
+            (state, Generations { next: None, ..known }, Counted::Obstructed(error))
+        }
+    };
+    if !live.replace_generations(loaded, aggregate, state, left, ended).await? {
+        *task = None;
+        return Err(Interrupted::SchemaChanged);
+    }
+    Ok(counted)
 }
 
 /// Finds, or begins, the generation that is to be counted; `None` when there is nothing to do.
@@ -79,7 +138,7 @@ async fn start(
     aggregate: &str,
     purpose: Purpose,
     target: &mut Option<u32>,
-) -> Result<Option<Task>> {
+) -> Result<Option<Uncounted>> {
     loop {
         let loaded = live.reload().await?;
         let declared = loaded.schema.collection(collection)?.clone();
@@ -90,7 +149,7 @@ async fn start(
             (IndexState::Building, _) => {
                 *target = Some(known.current.number);
                 let generation = known.current;
-                return Ok(Some(Task {
+                return Ok(Some(Uncounted {
                     loaded,
                     collection: declared,
                     aggregate: counted,
@@ -99,7 +158,7 @@ async fn start(
             }
             (IndexState::Ready, Some(generation)) => {
                 *target = Some(generation.number);
-                return Ok(Some(Task {
+                return Ok(Some(Uncounted {
                     loaded,
                     collection: declared,
                     aggregate: counted,
@@ -125,31 +184,10 @@ async fn start(
                 (IndexState::Building, begun)
             }
         };
-        live.replace_generations(&loaded, &counted, state, begun).await?;
+        live.replace_generations(&loaded, &counted, state, begun, None).await?;
     }
 }
 
 fn generations(loaded: &Loaded, aggregate: &Aggregate) -> Generations {
     loaded.catalog.generations(&aggregate.collection, &aggregate.name)
-}
-
-/// Gives up a generation that cannot be completed. What is in use beside it stays so.
-async fn fail(live: &Live, task: &Task, reason: String) -> Result<()> {
-    let Task { aggregate, generation, .. } = task;
-    loop {
-        let loaded = live.reload().await?;
-        let known = generations(&loaded, aggregate);
-        let state = match loaded.state(&aggregate.collection, &aggregate.name) {
-            IndexState::Ready if known.next == Some(*generation) => IndexState::Ready,
-            IndexState::Building if known.current == *generation => {
-                IndexState::Failed { reason: reason.clone() }
-            }
-            // Somebody else settled it meanwhile.
-            _ => return Ok(()),
-        };
-        let left = Generations { next: None, ..known };
-        if live.replace_generations(&loaded, aggregate, state, left).await? {
-            return Ok(());
-        }
-    }
 }

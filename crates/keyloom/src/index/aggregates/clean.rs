@@ -1,48 +1,58 @@
 //! Removes the keys of generations and marks of one aggregate that are over.
 
-use crate::engine::{Address, Area, Batch, Direction, Effect, Outcome, Range, Row};
-use crate::error::{Error, ErrorKind, Result};
+use crate::engine::{Address, Area, Batch, Direction, Effect, Range, Row};
+use crate::error::{Error, Result};
 use crate::log::Note;
 use crate::schema::{Aggregate, CELLS, MARKS};
-use crate::space::{Live, Loaded};
+use crate::space::{Live, Loaded, Under, past_fence};
 
 /// How many keys are read, and at most removed, at once.
 const CHUNK_KEYS: usize = 128;
-
-/// How often a sweep starts anew because the schema changed meanwhile.
-const RESTARTS: usize = 16;
 
 /// Removes the cells of generations that are neither read nor written, and the marks of those that
 /// are complete. Nobody else touches such keys any more, so that it needs no condition but the
 /// schema's.
 pub(crate) async fn clean(live: &Live, collection: &str, aggregate: &str) -> Result<u64> {
     let mut removed = 0;
-    let chunk = chunk_keys(live);
-    'anew: for _ in 0..RESTARTS {
+    let message = "the schema kept changing while an aggregate was cleaned";
+    let mut attempts = live.attempts(message);
+    loop {
         let loaded = live.reload().await?;
-        let aggregate = loaded.schema.collection(collection)?.aggregate(aggregate)?;
-        for kind in [CELLS, MARKS] {
-            let mut left = aggregate.all(kind);
-            loop {
-                let stretch = live.scan_one(&left, chunk, Direction::Forward).await?;
-                let (over, next) = over(&loaded, aggregate, kind, &stretch.rows, &left);
-                let count = over.len() as u64;
-                if !remove(live, &loaded, over).await? {
-                    continue 'anew;
-                }
-                removed += count;
-                match next {
-                    Some(next) if stretch.more || !stretch.rows.is_empty() => left = next,
-                    _ => break,
-                }
+        let declared = loaded.schema.collection(collection)?.aggregate(aggregate)?;
+        let cleaned = clean_under(live, &loaded, declared, &mut removed).await;
+        let about = |error: Error| match error.message() == message {
+            true => error.with("collection", collection).with("aggregate", aggregate),
+            false => error,
+        };
+        if let Some(()) = attempts.settle(cleaned).await.map_err(about)? {
+            return Ok(removed);
+        }
+    }
+}
+
+/// A walk would read every cell of the generations in use. This one jumps over them.
+async fn clean_under(
+    live: &Live,
+    loaded: &Loaded,
+    aggregate: &Aggregate,
+    removed: &mut u64,
+) -> Under<()> {
+    let chunk = chunk_keys(live);
+    for kind in [CELLS, MARKS] {
+        let mut left = aggregate.all(kind);
+        loop {
+            let stretch = live.scan_one(&left, chunk, Direction::Forward).await?;
+            let (over, next) = over(loaded, aggregate, kind, &stretch.rows, &left);
+            let count = over.len() as u64;
+            remove(live, loaded, over).await?;
+            *removed += count;
+            match next {
+                Some(next) if stretch.more || !stretch.rows.is_empty() => left = next,
+                _ => break,
             }
         }
-        return Ok(removed);
     }
-    let message = "the schema kept changing while an aggregate was cleaned";
-    Err(Error::new(ErrorKind::StaleSchema, message)
-        .with("collection", collection)
-        .with("aggregate", aggregate))
+    Ok(())
 }
 
 /// The rows that are over, up to the first that is in use; and what is left of the range, without
@@ -82,15 +92,14 @@ fn chunk_keys(live: &Live) -> usize {
     CHUNK_KEYS.min(live.engine.capabilities().batch_entries_max)
 }
 
-/// Removes keys under this state of the schema; `false` when it changed.
-async fn remove(live: &Live, loaded: &Loaded, rows: Vec<&Row>) -> Result<bool> {
+/// Removes keys under this state of the schema. Nothing but that can keep them from going.
+async fn remove(live: &Live, loaded: &Loaded, rows: Vec<&Row>) -> Under<()> {
     let mut batch = Batch { fence: loaded.fence(), ..Batch::new(live.space.clone()) };
     for row in rows {
         batch.push(Address::new(Area::own(), row.key.clone()), None, Some(Effect::Delete));
     }
-    if batch.entries.is_empty() {
-        return Ok(true);
+    if !batch.entries.is_empty() {
+        past_fence(live.commit(loaded, batch, Note::of_program).await?)?;
     }
-    let outcome = live.commit(loaded, batch, Note::of_program).await?;
-    Ok(matches!(outcome, Outcome::Committed(_)))
+    Ok(())
 }

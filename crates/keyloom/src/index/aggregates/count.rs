@@ -8,12 +8,13 @@ use super::super::build::{Built, HearBuilt};
 use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::SHOWN_WITHIN;
-use crate::engine::{Address, Cause, Cell, Condition, Effect, Outcome, Reading, ShowKey, Stamp};
+use crate::engine::{
+    Address, Cause, Cell, Condition, Effect, Outcome, Rejection, Row, ShowKey, Stamp,
+};
 use crate::error::{ErrorKind, Result};
 use crate::record::Version;
 use crate::schema::{Aggregate, Collection, Generation};
-use crate::space::Rows;
-use crate::space::{Live, Loaded};
+use crate::space::{Chunk, Live, Loaded, Stage, Step, Task, Under, Visitor};
 use crate::write::{Additions, Retry, Share, read_record, share};
 
 /// How many records are read at once.
@@ -31,24 +32,17 @@ async fn until_all_show() {
     Retry { attempts: 2, first_pause: pause, longest_pause: pause, jitter: 0.0 }.pause(1).await;
 }
 
-/// How a pass ended.
-pub(super) enum End {
-    Complete,
-    /// The schema changed.
-    StaleSchema,
-    /// There are records that cannot be counted.
-    Obstructed(Vec<Obstacle>),
-}
-
 /// A pass under one state of the schema.
 pub(super) struct Count<'p> {
     mender: Mender<'p>,
     collection: &'p Collection,
     aggregate: &'p Arc<Aggregate>,
     generation: Generation,
-    built: &'p mut Built,
+    built: Built,
+    /// The look that records were visited in last.
+    look: usize,
     hear: HearBuilt<'p>,
-    obstacles: Vec<Obstacle>,
+    pub(super) obstacles: Vec<Obstacle>,
 }
 
 /// A record that is to be counted.
@@ -65,88 +59,84 @@ enum Done {
     Moved,
     /// A sum would not fit.
     Overflow,
-    StaleSchema,
 }
 
 impl<'p> Count<'p> {
+    /// A pass that goes on in this look, after so much was done.
     pub(super) fn new(
         live: &'p Live,
         loaded: &'p Loaded,
         collection: &'p Collection,
         aggregate: &'p Arc<Aggregate>,
         generation: Generation,
-        built: &'p mut Built,
+        (look, built): (usize, Built),
         hear: HearBuilt<'p>,
     ) -> Self {
         let mender = Mender { live, loaded };
-        Count { mender, collection, aggregate, generation, built, hear, obstacles: Vec::new() }
+        let obstacles = Vec::new();
+        Count { mender, collection, aggregate, generation, built, look, hear, obstacles }
     }
 
-    pub(super) async fn run(mut self) -> Result<End> {
-        // Where batches show cell by cell, a record that was committed before the aggregate was
-        // declared may show only after it was looked for. A second look finds it, after a time in
-        // which every batch has shown.
-        let looks = match self.mender.live.engine.capabilities().reading {
-            Reading::Snapshot => 1,
-            Reading::Validated => 2,
-        };
-        for look in 1..=looks {
-            if look > 1 {
+    /// Goes over what is left, and gives up where something stands in the way. Where batches show
+    /// cell by cell, a record that was committed before the aggregate was declared may show only
+    /// after it was looked for. A second look finds it, after a time in which every batch has
+    /// shown.
+    pub(super) async fn run(&mut self, task: &mut Task<'_, Built>) -> Under<()> {
+        let (live, loaded) = (self.mender.live, self.mender.loaded);
+        for look in task.position().stage..live.looks() {
+            if look > 0 {
                 until_all_show().await;
             }
-            self.built.records = 0;
-            let mut rows = Rows::new(&self.collection.key, self.collection.record_range()?);
-            while let Some(chunk) = rows.next(self.mender.live, CHUNK_KEYS).await? {
-                self.built.records += chunk.len() as u64;
-                let keys: Vec<Bytes> = chunk.iter().map(|row| row.key.clone()).collect();
-                let records = chunk.into_iter().map(|row| Some(row.cell)).collect();
-                if !self.count_chunk(keys, records).await? {
-                    return Ok(End::StaleSchema);
-                }
-                (self.hear)(*self.built);
-                if self.obstacles.len() >= OBSTACLES_MAX {
-                    self.obstacles.truncate(OBSTACLES_MAX);
-                    break;
-                }
-            }
+            task.go_on(loaded, self.looks(look)?, CHUNK_KEYS, self).await?;
             if !self.obstacles.is_empty() {
-                return Ok(End::Obstructed(self.obstacles));
+                break;
             }
         }
-        Ok(End::Complete)
+        Ok(())
+    }
+
+    /// All looks up to this one; those before it are done.
+    fn looks(&self, last: usize) -> Result<Vec<Stage<'p>>> {
+        let looks = (0..=last)
+            .map(|_| Ok(Stage::of(&self.collection.key, self.collection.record_range()?)));
+        looks.collect()
     }
 
     /// Counts what is not counted in as few batches as possible, and one by one what does not go
-    /// through that way; `false` when the schema changed.
-    async fn count_chunk(&mut self, keys: Vec<Bytes>, records: Vec<Option<Cell>>) -> Result<bool> {
-        let marks: Vec<Address> = keys.iter().map(|key| self.mark(key)).collect();
+    /// through that way.
+    async fn count_chunk(&mut self, step: &mut Step<'_, '_, Built>, rows: Vec<Row>) -> Under<()> {
+        let marks: Vec<Address> = rows.iter().map(|row| self.mark(&row.key)).collect();
         let marked = self.mender.live.get(&marks).await?;
         let mut uncounted = Vec::new();
-        for ((key, record), mark) in keys.into_iter().zip(records).zip(marked) {
-            if let (Some(record), None) = (record, mark) {
-                uncounted.extend(self.uncounted(key, &record));
+        for (row, mark) in rows.into_iter().zip(marked) {
+            if mark.is_none() {
+                uncounted.extend(self.uncounted(row.key, &row.cell));
             }
         }
-        let allowed = self.mender.live.engine.capabilities().batch_entries_max / 3;
-        for group in uncounted.chunks(GROUP_RECORDS.min(allowed).max(1)) {
-            match self.commit(group).await? {
+        if !self.obstacles.is_empty() {
+            step.hold();
+        }
+        // Each record needs up to three entries, and the task's cell one.
+        let allowed =
+            self.mender.live.engine.capabilities().batch_entries_max.saturating_sub(1) / 3;
+        let size = GROUP_RECORDS.min(allowed).max(1);
+        let last = uncounted.len().div_ceil(size);
+        let mut alone = Vec::new();
+        for (place, group) in uncounted.chunks(size).enumerate() {
+            let last = (place + 1 == last && alone.is_empty()).then_some(&mut *step);
+            match self.commit(group, last).await? {
                 Done::Counted => {}
-                Done::StaleSchema => return Ok(false),
-                Done::Moved | Done::Overflow => {
-                    for one in group {
-                        if !self.count_one(&one.key).await? {
-                            return Ok(false);
-                        }
-                    }
-                }
+                Done::Moved | Done::Overflow => alone.extend(group),
             }
         }
-        Ok(true)
+        for one in alone {
+            self.count_one(&one.key).await?;
+        }
+        Ok(())
     }
 
-    /// Counts one record as it is now, if it is there and not counted; `false` when the schema
-    /// changed.
-    async fn count_one(&mut self, key: &Bytes) -> Result<bool> {
+    /// Counts one record as it is now, if it is there and not counted.
+    async fn count_one(&mut self, key: &Bytes) -> Under<()> {
         let retry = Retry::eager();
         let record = Address::new(self.collection.area.clone(), key.clone());
         let addresses = [record, self.mark(key)];
@@ -156,16 +146,15 @@ impl<'p> Count<'p> {
                 let live = self.mender.live;
                 let mut cells = live.get(&addresses).await?.into_iter();
                 let (record, mark) = (cells.next().flatten(), cells.next().flatten());
-                let (Some(record), None) = (record, mark) else { return Ok(true) };
-                let Some(one) = self.uncounted(key.clone(), &record) else { return Ok(true) };
-                match self.commit(std::slice::from_ref(&one)).await? {
-                    Done::Counted => return Ok(true),
-                    Done::StaleSchema => return Ok(false),
+                let (Some(record), None) = (record, mark) else { return Ok(()) };
+                let Some(one) = self.uncounted(key.clone(), &record) else { return Ok(()) };
+                match self.commit(std::slice::from_ref(&one), None).await? {
+                    Done::Counted => return Ok(()),
                     Done::Overflow => {
                         let kind = ErrorKind::LimitExceeded;
                         let reason = "the sum of its group would not fit into 64 bits";
                         self.obstruct(kind, key, reason.to_owned());
-                        return Ok(true);
+                        return Ok(());
                     }
                     Done::Moved => {}
                 }
@@ -176,7 +165,8 @@ impl<'p> Count<'p> {
             }
         }
         let message = "other writers won every attempt to count a record";
-        Err(self.aggregate.about(ErrorKind::Contention, message).with("key", ShowKey(key)))
+        let error = self.aggregate.about(ErrorKind::Contention, message);
+        Err(error.with("key", ShowKey(key)).into())
     }
 
     /// A record with what it gives; `None` when it stands in the way.
@@ -197,7 +187,12 @@ impl<'p> Count<'p> {
     }
 
     /// Counts and marks records, if they are as they were read and nobody else has counted them.
-    async fn commit(&mut self, records: &[Uncounted]) -> Result<Done> {
+    /// With the last of a chunk the task moves on.
+    async fn commit(
+        &mut self,
+        records: &[Uncounted],
+        last: Option<&mut Step<'_, '_, Built>>,
+    ) -> Under<Done> {
         // Not a record's version: its writer may have stamped the same cell with that.
         let stamp = Version::first().stamp();
         let mut batch = self.mender.batch();
@@ -215,16 +210,18 @@ impl<'p> Count<'p> {
             let Ok((address, effect, _)) = effect else { return Ok(Done::Overflow) };
             batch.push(address, None, Some(effect));
         }
-        Ok(match self.mender.commit_logged(batch).await? {
+        let after = Built { put: self.built.put + records.len() as u64, ..self.built };
+        let outcome = match last {
+            Some(step) => step.commit_last(batch, after).await?,
+            None => self.mender.outcome(batch).await?,
+        };
+        Ok(match outcome {
             Outcome::Committed(_) => {
-                self.built.put += records.len() as u64;
+                self.built = after;
                 Done::Counted
             }
-            Outcome::Rejected(rejection) => match rejection.cause {
-                Cause::Fence => Done::StaleSchema,
-                Cause::Overflow { .. } => Done::Overflow,
-                _ => Done::Moved,
-            },
+            Outcome::Rejected(Rejection { cause: Cause::Overflow { .. }, .. }) => Done::Overflow,
+            Outcome::Rejected(_) => Done::Moved,
         })
     }
 
@@ -235,5 +232,26 @@ impl<'p> Count<'p> {
     fn obstruct(&mut self, kind: ErrorKind, key: &Bytes, reason: String) {
         let record = ShowKey(key).to_string();
         self.obstacles.push(Obstacle::Unfit { kind, record, reason });
+    }
+}
+
+impl Visitor<Built> for Count<'_> {
+    async fn visit(&mut self, step: &mut Step<'_, '_, Built>, chunk: Chunk) -> Under<bool> {
+        if chunk.stage != self.look {
+            // Records are counted as the last look found them.
+            (self.look, self.built.records) = (chunk.stage, 0);
+        }
+        self.built.records += chunk.rows.len() as u64;
+        self.count_chunk(step, chunk.rows).await?;
+        if !self.obstacles.is_empty() {
+            step.hold();
+        }
+        (self.hear)(self.built);
+        self.obstacles.truncate(OBSTACLES_MAX);
+        Ok(self.obstacles.len() < OBSTACLES_MAX)
+    }
+
+    fn progress(&self) -> Built {
+        self.built
     }
 }

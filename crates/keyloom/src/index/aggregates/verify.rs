@@ -7,7 +7,6 @@
 //! cells, after a time in which every batch shows as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,8 +17,7 @@ use crate::engine::{Address, Area, Direction, Range, Reading, ShowKey, Stamp, su
 use crate::error::Result;
 use crate::query::Total;
 use crate::schema::{Aggregate, CELLS, Collection, Generation, MARKS};
-use crate::space::Rows;
-use crate::space::{Live, Loaded};
+use crate::space::{Interrupted, Live, Loaded, Under, Walk};
 use crate::write::{Retry, read_record, share};
 
 /// How many keys are read at once.
@@ -80,31 +78,32 @@ struct Comparison<'c> {
     generation: Generation,
 }
 
-/// Compares every group of a ready aggregate; `None` when the schema changed meanwhile.
+/// Compares every group of a ready aggregate.
 pub(crate) async fn verify(
     live: &Live,
-    loaded: &Arc<Loaded>,
+    loaded: &Loaded,
     collection: &Collection,
     aggregate: &Aggregate,
-) -> Result<Option<Compared>> {
-    let Ok(generation) = loaded.readable(aggregate) else { return Ok(Some(Compared::default())) };
+) -> Under<Compared> {
+    let Ok(generation) = loaded.readable(aggregate) else { return Ok(Compared::default()) };
     let comparison = Comparison { live, collection, aggregate, generation };
     let mut compared = Compared::default();
     let mut start = aggregate.generation(CELLS, generation.number).start;
     loop {
         let end = comparison.compare(start, &mut compared).await?;
-        if !is_current(live, loaded).await? {
-            return Ok(None);
-        }
+        check_current(live, loaded).await?;
         match end {
             Some(end) => start = end,
-            None => return Ok(Some(compared)),
+            None => return Ok(compared),
         }
     }
 }
 
-async fn is_current(live: &Live, loaded: &Arc<Loaded>) -> Result<bool> {
-    Ok(Arc::ptr_eq(&live.reload().await?, loaded))
+async fn check_current(live: &Live, loaded: &Loaded) -> Under<()> {
+    match live.is_current(loaded).await? {
+        true => Ok(()),
+        false => Err(Interrupted::SchemaChanged),
+    }
 }
 
 impl Comparison<'_> {
@@ -196,9 +195,10 @@ impl Comparison<'_> {
     /// not fit, is not counted, and is reported by itself.
     async fn expected(&self, range: &Range) -> Result<BTreeMap<Bytes, Total>> {
         let mut totals: BTreeMap<Bytes, Total> = BTreeMap::new();
-        let mut rows = Rows::new(&self.collection.key, self.collection.record_range()?);
-        while let Some(chunk) = rows.next(self.live, CHUNK_KEYS).await? {
-            for row in chunk {
+        let records = self.collection.record_range()?;
+        let mut walk = Walk::of(&self.collection.key, records, CHUNK_KEYS);
+        while let Some(chunk) = walk.next(self.live).await? {
+            for row in chunk.rows {
                 let Ok((value, _)) = read_record(self.collection, &row.key, &row.cell) else {
                     continue;
                 };
@@ -255,9 +255,9 @@ pub(crate) struct Litter {
     pub(crate) finding: Finding,
 }
 
-/// Keys of aggregates that there are not, or of generations that there never were; `None` when the
-/// schema changed meanwhile. What is left over of earlier generations is nothing wrong.
-pub(crate) async fn litter(live: &Live, loaded: &Arc<Loaded>) -> Result<Option<Vec<Litter>>> {
+/// Keys of aggregates that there are not, or of generations that there never were. What is left
+/// over of earlier generations is nothing wrong.
+pub(crate) async fn litter(live: &Live, loaded: &Loaded) -> Under<Vec<Litter>> {
     let mut all = Vec::new();
     // Marks sort right before cells, so that one range holds both.
     let mut left = Range { start: MARKS.into(), ..Range::prefix(Area::own(), CELLS) };
@@ -284,8 +284,10 @@ pub(crate) async fn litter(live: &Live, loaded: &Arc<Loaded>) -> Result<Option<V
         }
     }
     // A key may belong to an aggregate that was declared meanwhile.
-    let is_certain = all.is_empty() || is_current(live, loaded).await?;
-    Ok(is_certain.then_some(all))
+    if !all.is_empty() {
+        check_current(live, loaded).await?;
+    }
+    Ok(all)
 }
 
 /// The keys of the generation that a key belongs to, if there is, or was, such a generation.

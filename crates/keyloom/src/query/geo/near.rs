@@ -148,11 +148,10 @@ pub(crate) async fn near(
     name: &str,
     near: &Near,
 ) -> Result<Page<Nearby<Document>>> {
-    let mut reads = 0;
+    let mut attempts = session.live.reads();
     loop {
-        match near_once(session, name, near).await {
-            Err(error) => session.live.read_again_after(error, &mut reads).await?,
-            page => return page,
+        if let Some(page) = attempts.settle(near_once(session, name, near).await).await? {
+            return Ok(page);
         }
     }
 }

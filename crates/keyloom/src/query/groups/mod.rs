@@ -15,16 +15,12 @@ use serde_json::{Value, json};
 use super::cursor::{Asked, Binding, Cursor, Position};
 use super::predicate::TAKE_MAX;
 use super::swept::swept;
-use crate::engine::{Address, Cell, Row, Stamp};
+use crate::engine::{Address, Row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
 use crate::schema::{Aggregate, Collection};
-use crate::space::Session;
-use crate::space::{Loaded, catalog_address};
+use crate::space::{Attempts, Loaded, Session};
 use walk::{Next, Walk};
-
-/// How often a question is asked again because the schema changed meanwhile.
-const RELOADS: usize = 16;
 
 /// One group of records, and what it comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,45 +81,54 @@ pub(crate) async fn group_total(
 }
 
 /// What a group comes to: the number of its records, and the sum for which one is kept. One round
-/// trip.
+/// trip, and one more where answers mix moments.
 pub(crate) async fn group(
     session: &Session,
     collection: &str,
     aggregate: &str,
     values: &[Value],
 ) -> Result<(i64, Option<i64>)> {
-    for _ in 0..RELOADS {
-        let decided = session.live.decide(|loaded| {
-            let (declared, aggregate) = declared(loaded, collection, aggregate)?;
-            check_values(declared, aggregate, values)?;
-            session.check_group(declared, aggregate, values)?;
-            if values.len() != aggregate.group.len() {
-                let message = "a group has one value for each of its fields";
-                let error = aggregate.about(ErrorKind::InvalidQuery, message);
-                let error = error.with("fields", list(&aggregate.group));
-                return Err(error.with("values given", values.len()));
-            }
-            let group = groups_with(aggregate, values)?;
-            Ok((aggregate.clone(), group, loaded.readable(aggregate)?, loaded.fence()))
-        });
-        let (aggregate, group, generation, fence) = decided.await?;
-        let cells = 0..generation.cells;
-        let cells = cells.map(|number| aggregate.cell(generation.number, &group, number));
-        let addresses: Vec<Address> = cells.chain([catalog_address()]).collect();
-        let mut found = session.live.get(&addresses).await?;
-        // The cells may be of a generation that was replaced, and removed since.
-        if stamp_of(found.pop().flatten()) != fence.map(|fence| fence.stamp) {
-            session.live.reload().await?;
-            continue;
+    let mut attempts = attempts(session);
+    loop {
+        let total = group_once(session, collection, aggregate, values).await;
+        let settled = attempts.settle(total).await;
+        if let Some(total) = settled.map_err(|error| about(error, collection, aggregate))? {
+            return Ok(total);
         }
-        let mut total = Total::default();
-        for (address, cell) in addresses.iter().zip(found) {
-            let Some(cell) = cell else { continue };
-            total.add(&aggregate, &Row { key: address.key.clone(), cell })?;
-        }
-        return Ok((total.count()?, total.sum(&aggregate)?));
     }
-    Err(stale(collection, aggregate))
+}
+
+async fn group_once(
+    session: &Session,
+    collection: &str,
+    aggregate: &str,
+    values: &[Value],
+) -> Result<(i64, Option<i64>)> {
+    let decided = session.live.decide(|loaded| {
+        let (declared, aggregate) = declared(loaded, collection, aggregate)?;
+        check_values(declared, aggregate, values)?;
+        session.check_group(declared, aggregate, values)?;
+        if values.len() != aggregate.group.len() {
+            let message = "a group has one value for each of its fields";
+            let error = aggregate.about(ErrorKind::InvalidQuery, message);
+            let error = error.with("fields", list(&aggregate.group));
+            return Err(error.with("values given", values.len()));
+        }
+        let group = groups_with(aggregate, values)?;
+        Ok((aggregate.clone(), group, loaded.readable(aggregate)?, loaded.clone()))
+    });
+    let (aggregate, group, generation, loaded) = decided.await?;
+    let cells = 0..generation.cells;
+    let cells = cells.map(|number| aggregate.cell(generation.number, &group, number));
+    let addresses: Vec<Address> = cells.collect();
+    // The cells may be of a generation that was replaced, and removed since.
+    let found = session.live.get_under(&loaded, &addresses).await?;
+    let mut total = Total::default();
+    for (address, cell) in addresses.iter().zip(found) {
+        let Some(cell) = cell else { continue };
+        total.add(&aggregate, &Row { key: address.key.clone(), cell })?;
+    }
+    Ok((total.count()?, total.sum(&aggregate)?))
 }
 
 /// A page of groups.
@@ -139,22 +144,23 @@ pub(crate) async fn groups(
             .with("limit", query.limit));
     }
     let swept_until = swept(session, collection).await?;
-    for _ in 0..RELOADS {
+    let mut attempts = attempts(session);
+    loop {
         let (walk, binding) = start(session, collection, query).await?;
-        if let Some((groups, next)) = page(walk, binding, query).await? {
+        let settled = attempts.settle(page(walk, binding, query).await).await;
+        let settled = settled.map_err(|error| about(error, collection, &query.aggregate))?;
+        if let Some((groups, next)) = settled {
             return Ok(GroupPage { groups, next, swept_until });
         }
-        session.live.reload().await?;
     }
-    Err(stale(collection, &query.aggregate))
 }
 
-/// The page from where the walk starts; `None` when the schema changed meanwhile.
+/// The page from where the walk starts.
 async fn page(
     mut walk: Walk<'_>,
     binding: Binding,
     query: &GroupQuery,
-) -> Result<Option<(Vec<Group>, Option<Cursor>)>> {
+) -> Result<(Vec<Group>, Option<Cursor>)> {
     let mut groups = Vec::new();
     let mut last = None;
     let mut is_end = false;
@@ -169,7 +175,6 @@ async fn page(
                 is_end = true;
                 break;
             }
-            Next::StaleSchema => return Ok(None),
         }
     }
     let position = last.filter(|_| !is_end).map(|key| Position {
@@ -179,7 +184,7 @@ async fn page(
         inclusive: false,
     });
     let next = position.map(|position| Cursor::new(position, Arc::new(binding)));
-    Ok(Some((groups, next)))
+    Ok((groups, next))
 }
 
 /// The groups with the largest sums or, for a count, with the most records.
@@ -190,26 +195,26 @@ pub(crate) async fn top_groups(
     count: usize,
 ) -> Result<TopGroups> {
     let swept_until = swept(session, collection).await?;
-    for _ in 0..RELOADS {
+    let mut attempts = attempts(session);
+    loop {
         let (walk, _) = start(session, collection, query).await?;
-        if let Some(groups) = top(walk, query, count).await? {
+        let settled = attempts.settle(top(walk, query, count).await).await;
+        let settled = settled.map_err(|error| about(error, collection, &query.aggregate))?;
+        if let Some(groups) = settled {
             return Ok(TopGroups { groups, swept_until });
         }
-        session.live.reload().await?;
     }
-    Err(stale(collection, &query.aggregate))
 }
 
-/// The largest of all groups of the walk; `None` when the schema changed meanwhile.
-async fn top(mut walk: Walk<'_>, query: &GroupQuery, count: usize) -> Result<Option<Vec<Group>>> {
+/// The largest of all groups of the walk.
+async fn top(mut walk: Walk<'_>, query: &GroupQuery, count: usize) -> Result<Vec<Group>> {
     let size = |group: &Group| group.sum.unwrap_or(group.count);
     let mut top: Vec<Group> = Vec::new();
     let mut read = 0;
     loop {
         let group = match walk.next(query.limit).await? {
             Next::Group(_, group) => group,
-            Next::End => return Ok(Some(top)),
-            Next::StaleSchema => return Ok(None),
+            Next::End => return Ok(top),
         };
         read += 1;
         if read > query.limit {
@@ -250,7 +255,7 @@ async fn start<'s>(
             range.start = done.end.unwrap_or(done.start);
         }
         let aggregate = aggregate.clone();
-        Ok((Walk::new(session, aggregate, generation, loaded.fence(), range), binding))
+        Ok((Walk::new(session, aggregate, generation, loaded.clone(), range), binding))
     });
     decided.await
 }
@@ -294,13 +299,14 @@ fn list(paths: &[Path]) -> String {
     names.join(", ")
 }
 
-fn stamp_of(cell: Option<Cell>) -> Option<Stamp> {
-    cell.map(|cell| cell.stamp)
+fn attempts(session: &Session) -> Attempts<'_> {
+    session.live.attempts("the schema kept changing while the aggregate was read")
 }
 
-fn stale(collection: &str, aggregate: &str) -> Error {
-    let message = "the schema kept changing while the aggregate was read";
-    Error::new(ErrorKind::StaleSchema, message)
-        .with("collection", collection)
-        .with("aggregate", aggregate)
+/// An error that says which aggregate was read when the schema never came to rest.
+fn about(error: Error, collection: &str, aggregate: &str) -> Error {
+    match error.kind() {
+        ErrorKind::StaleSchema => error.with("collection", collection).with("aggregate", aggregate),
+        _ => error,
+    }
 }

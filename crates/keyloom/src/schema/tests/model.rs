@@ -141,6 +141,7 @@ fn the_worst_batch_is_counted_and_compared_with_the_engine() {
         keeps_log: false,
         pins: false,
         adds_spread: 1,
+        is_shared: false,
         persistent: false,
     };
     schema.check_against(&capabilities).unwrap();

@@ -1,0 +1,95 @@
+//! Work under one state of the schema, and what follows when the schema changed meanwhile.
+//!
+//! Whatever reads or writes by the schema is told when it changed: a batch by its fence, a read by
+//! its epoch. Then nothing that was decided holds, and the work is done again under the new one.
+//! This is the one place that says so, and that gives up when the schema never comes to rest.
+
+use super::live::Live;
+use crate::engine::{Cause, Outcome};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How often work is tried while the schema keeps changing.
+const ATTEMPTS: u32 = 16;
+
+/// What work under one state of the schema came to.
+pub(crate) type Under<T> = std::result::Result<T, Interrupted>;
+
+/// Why work under one state of the schema ended early.
+#[derive(Debug)]
+pub(crate) enum Interrupted {
+    /// The schema is another one now.
+    SchemaChanged,
+    /// Somebody else goes on with the work.
+    TakenOver,
+    /// It failed, whatever the schema is.
+    Failed(Error),
+}
+
+impl From<Error> for Interrupted {
+    /// A read that fails since its epoch has passed was interrupted.
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::StaleSchema => Interrupted::SchemaChanged,
+            _ => Interrupted::Failed(error),
+        }
+    }
+}
+
+/// What became of a batch that its fence let through.
+pub(crate) fn past_fence(outcome: Outcome) -> Under<Outcome> {
+    match outcome {
+        Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
+            Err(Interrupted::SchemaChanged)
+        }
+        outcome => Ok(outcome),
+    }
+}
+
+/// The attempts at work that rests on the schema.
+pub(crate) struct Attempts<'l> {
+    live: &'l Live,
+    interrupted: u32,
+    /// What is said when the schema never comes to rest.
+    message: &'static str,
+}
+
+impl Live {
+    /// Attempts at work that rests on the schema; the message says what to tell if it never comes
+    /// to rest.
+    pub(crate) fn attempts(&self, message: &'static str) -> Attempts<'_> {
+        Attempts { live: self, interrupted: 0, message }
+    }
+
+    /// Attempts at a read.
+    pub(crate) fn reads(&self) -> Attempts<'_> {
+        self.attempts("the schema kept changing under the read")
+    }
+}
+
+impl Attempts<'_> {
+    /// Forgets earlier interruptions: the work has come further since.
+    pub(crate) fn begin_anew(&mut self) {
+        self.interrupted = 0;
+    }
+
+    /// What the work came to; `None` when it is to be done again: somebody else has taken it over, or
+    /// the schema changed under it, and the new one is loaded by then.
+    pub(crate) async fn settle<T, I: Into<Interrupted>>(
+        &mut self,
+        attempt: std::result::Result<T, I>,
+    ) -> Result<Option<T>> {
+        match attempt.map_err(Into::into) {
+            Ok(done) => Ok(Some(done)),
+            Err(Interrupted::Failed(error)) => Err(error),
+            Err(Interrupted::TakenOver) => Ok(None),
+            Err(Interrupted::SchemaChanged) => {
+                self.interrupted += 1;
+                if self.interrupted >= ATTEMPTS {
+                    return Err(Error::new(ErrorKind::StaleSchema, self.message));
+                }
+                self.live.reload().await?;
+                Ok(None)
+            }
+        }
+    }
+}
