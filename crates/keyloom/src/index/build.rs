@@ -23,7 +23,8 @@ use crate::error::{Error, Result};
 use crate::schema::IndexState;
 use crate::space::{Interrupted, Live, Loaded, Position, Subject, Task, Under, Visitor};
 
-/// What a build did.
+/// What a build did, however often it was interrupted. Where somebody else built the same index at
+/// the same time, this is how far they were when they were last heard of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Built {

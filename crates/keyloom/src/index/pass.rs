@@ -146,16 +146,13 @@ impl<'p> Pass<'p> {
             let (batch, members) = group.into_parts();
             let after = members.iter().fold(self.built, |built, (_, mended)| built.with(mended));
             let is_last = place + 1 == count && alone.is_empty();
-            let is_committed = match is_last {
-                true => {
-                    let outcome = step.commit_last(batch, after).await?;
-                    matches!(outcome, Outcome::Committed(_))
-                }
-                false => self.mender.commit(batch).await?,
+            let outcome = match is_last {
+                true => step.commit_last(batch, after).await?,
+                false => step.commit(batch).await?,
             };
-            match is_committed {
-                true => self.built = after,
-                false => alone.extend(members.into_iter().map(|(pair, _)| pair)),
+            match outcome {
+                Outcome::Committed(_) => self.built = after,
+                Outcome::Rejected(_) => alone.extend(members.into_iter().map(|(pair, _)| pair)),
             }
         }
         for pair in alone {

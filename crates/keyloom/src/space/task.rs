@@ -9,8 +9,8 @@
 //! goes on from its cell, and nothing is lost or done wrongly.
 //!
 //! Whoever owns the cell does the work, and others wait for it. They take over when the owner has
-//! ended, or has been silent beyond its deadline. The clock only says when to try: each batch that
-//! moves the cell rests on its stamp, so that an owner who was replaced commits nothing more.
+//! ended, or has been silent beyond its deadline. The clock only says when to try: each batch of a
+//! task rests on the stamp of its cell, so that an owner who was replaced commits nothing more.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -220,13 +220,16 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
         }
     }
 
-    /// Commits a batch that puts the cell as it is now.
-    async fn commit(&mut self, loaded: &Loaded, mut batch: Batch) -> Under<Outcome> {
-        let stamp = Version::first().stamp();
-        self.kept.until = deadline();
+    /// Commits a batch while this process is the owner.
+    async fn commit(
+        &self,
+        loaded: &Loaded,
+        mut batch: Batch,
+        put: Option<Effect>,
+    ) -> Under<Outcome> {
         let own = batch.entries.len();
         let unchanged = Condition::Unchanged(self.stamp);
-        batch.push(self.address.clone(), Some(unchanged), Some(put(stamp, &self.kept)?));
+        batch.push(self.address.clone(), Some(unchanged), put);
         let outcome = self.live.commit(loaded, batch, Note::of_program).await?;
         match past_fence(outcome)? {
             Outcome::Rejected(rejection)
@@ -234,23 +237,35 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
             {
                 Err(Interrupted::TakenOver)
             }
-            Outcome::Rejected(rejection) => Ok(Outcome::Rejected(rejection)),
-            committed => {
-                self.stamp = stamp;
-                self.saved = Instant::now();
-                Ok(committed)
-            }
+            outcome => Ok(outcome),
         }
+    }
+
+    /// Commits a batch that puts the cell as it is now.
+    async fn save(&mut self, loaded: &Loaded, batch: Batch) -> Under<Outcome> {
+        let stamp = Version::first().stamp();
+        self.kept.until = deadline();
+        let outcome = self.commit(loaded, batch, Some(put(stamp, &self.kept)?)).await?;
+        if let Outcome::Committed(_) = outcome {
+            self.stamp = stamp;
+            self.saved = Instant::now();
+        }
+        Ok(outcome)
     }
 }
 
 impl<P: Clone + Default + Serialize + DeserializeOwned + Send> Step<'_, '_, P> {
+    /// Commits effects of the chunk that may be repeated.
+    pub(crate) async fn commit(&mut self, batch: Batch) -> Under<Outcome> {
+        self.task.commit(self.loaded, batch, None).await
+    }
+
     /// Commits the last effects of the chunk, and moves the task on with them. The progress is what
     /// it is once they are there.
     pub(crate) async fn commit_last(&mut self, batch: Batch, progress: P) -> Under<Outcome> {
         let before = (self.task.kept.position.clone(), self.task.kept.progress.clone());
         self.task.move_to(self.next.clone(), progress);
-        let outcome = self.task.commit(self.loaded, batch).await;
+        let outcome = self.task.save(self.loaded, batch).await;
         self.has_moved = matches!(outcome, Ok(Outcome::Committed(_)));
         if !self.has_moved {
             // What was not committed has to be gone over again, also under another schema.
@@ -272,7 +287,7 @@ impl<P: Clone + Default + Serialize + DeserializeOwned + Send> Step<'_, '_, P> {
         task.move_to(next, progress);
         if !has_moved && task.saved.elapsed() >= SAVED_AFTER {
             let batch = Batch { fence: loaded.fence(), ..Batch::new(task.live.space.clone()) };
-            task.commit(loaded, batch).await?;
+            task.save(loaded, batch).await?;
         }
         Ok(())
     }

@@ -52,6 +52,15 @@ struct Uncounted {
     share: Option<Share>,
 }
 
+/// How a batch stands to its chunk.
+enum How<'h, 's, 'l> {
+    /// It is one record that did not go through with others.
+    Alone,
+    Among(&'h mut Step<'s, 'l, Built>),
+    /// With the last one the task moves on.
+    Last(&'h mut Step<'s, 'l, Built>),
+}
+
 /// What became of a batch.
 enum Done {
     Counted,
@@ -123,8 +132,9 @@ impl<'p> Count<'p> {
         let last = uncounted.len().div_ceil(size);
         let mut alone = Vec::new();
         for (place, group) in uncounted.chunks(size).enumerate() {
-            let last = (place + 1 == last && alone.is_empty()).then_some(&mut *step);
-            match self.commit(group, last).await? {
+            let is_last = place + 1 == last && alone.is_empty();
+            let how = if is_last { How::Last(step) } else { How::Among(step) };
+            match self.commit(group, how).await? {
                 Done::Counted => {}
                 Done::Moved | Done::Overflow => alone.extend(group),
             }
@@ -148,7 +158,7 @@ impl<'p> Count<'p> {
                 let (record, mark) = (cells.next().flatten(), cells.next().flatten());
                 let (Some(record), None) = (record, mark) else { return Ok(()) };
                 let Some(one) = self.uncounted(key.clone(), &record) else { return Ok(()) };
-                match self.commit(std::slice::from_ref(&one), None).await? {
+                match self.commit(std::slice::from_ref(&one), How::Alone).await? {
                     Done::Counted => return Ok(()),
                     Done::Overflow => {
                         let kind = ErrorKind::LimitExceeded;
@@ -187,12 +197,7 @@ impl<'p> Count<'p> {
     }
 
     /// Counts and marks records, if they are as they were read and nobody else has counted them.
-    /// With the last of a chunk the task moves on.
-    async fn commit(
-        &mut self,
-        records: &[Uncounted],
-        last: Option<&mut Step<'_, '_, Built>>,
-    ) -> Under<Done> {
+    async fn commit(&mut self, records: &[Uncounted], how: How<'_, '_, '_>) -> Under<Done> {
         // Not a record's version: its writer may have stamped the same cell with that.
         let stamp = Version::first().stamp();
         let mut batch = self.mender.batch();
@@ -211,9 +216,10 @@ impl<'p> Count<'p> {
             batch.push(address, None, Some(effect));
         }
         let after = Built { put: self.built.put + records.len() as u64, ..self.built };
-        let outcome = match last {
-            Some(step) => step.commit_last(batch, after).await?,
-            None => self.mender.outcome(batch).await?,
+        let outcome = match how {
+            How::Alone => self.mender.outcome(batch).await?,
+            How::Among(step) => step.commit(batch).await?,
+            How::Last(step) => step.commit_last(batch, after).await?,
         };
         Ok(match outcome {
             Outcome::Committed(_) => {
