@@ -14,7 +14,7 @@ use crate::query::{Asked, Binding, Cursor, IntoCursor, Position, TAKE_MAX};
 use crate::schema::{Loaded, Schema};
 use crate::session::Session;
 
-/// The keys of a space as they lie, Keyloom's own included. For the program alone: it shows what
+/// The raw keys of a space, Keyloom's own included. For the program alone, since it shows what
 /// every user has.
 #[derive(Clone)]
 pub struct RawKeys {
