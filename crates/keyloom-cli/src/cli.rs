@@ -62,19 +62,19 @@ pub(crate) struct Place {
     /// A running server to ask instead of a store [env: KEYLOOM_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// The token for the server; better in the environment than here
+    /// The token for the server; safer in the environment than here
     #[arg(long, global = true, env = "KEYLOOM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// The space
+    /// The space: one tenant, one application
     #[arg(long, global = true, default_value = "main")]
     pub(crate) space: String,
-    /// The acting user, who reaches only what is theirs or shared
+    /// Act for this user, who reaches only their own and shared records
     #[arg(long, global = true, value_name = "USER")]
     pub(crate) act_as: Option<String>,
-    /// JSON lines, also on a terminal, and errors as JSON on stderr
+    /// Print JSON lines, even on a terminal, and errors as JSON on stderr
     #[arg(long, global = true, conflicts_with = "table")]
     pub(crate) json: bool,
-    /// Tables, also in a pipe
+    /// Print tables, even in a pipe
     #[arg(long, global = true)]
     pub(crate) table: bool,
 }

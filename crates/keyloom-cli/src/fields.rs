@@ -11,7 +11,7 @@ use crate::target::{Request, Target};
 /// Which fields are wanted; all unless said.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Fields {
-    /// Only these fields of each record, in this order: title,author.name
+    /// Print only these fields of each record, in this order: title,author.name
     #[arg(long = "fields", value_name = "FIELD,…", value_delimiter = ',')]
     wanted: Vec<String>,
 }

@@ -11,13 +11,13 @@ use crate::target::{Request, Target};
 /// How much of a list is wanted.
 #[derive(Debug, Args)]
 pub(crate) struct Paging {
-    /// How many at most; a page if nothing is said
+    /// At most this many; one page unless set
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     pub(crate) limit: Option<usize>,
-    /// Go on where an earlier page ended
+    /// Continue where an earlier page ended
     #[arg(long)]
     pub(crate) cursor: Option<String>,
-    /// Read page after page to the end, or to --limit
+    /// Read all pages, up to --limit
     #[arg(long)]
     pub(crate) all: bool,
 }

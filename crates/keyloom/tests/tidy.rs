@@ -368,6 +368,174 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
+/// Pages that lead people through the code.
+const GUIDES_TO_THE_CODE: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// Where a path in a sentence may begin: at the repository's root, in a crate, or in its `src`.
+const PATHS_BEGIN: &[&str] = &[
+    "",
+    "crates/keyloom/",
+    "crates/keyloom/src/",
+    "crates/keyloom-server/",
+    "crates/keyloom-server/src/",
+    "crates/keyloom-cli/",
+    "crates/keyloom-cli/src/",
+];
+
+#[test]
+fn paths_that_lead_through_the_code_exist() {
+    let exists = |path: &str| root().join(path).exists();
+    let faults = GUIDES_TO_THE_CODE
+        .iter()
+        .flat_map(|page| {
+            let text = std::fs::read_to_string(root().join(page)).unwrap();
+            assert!(text.contains(".rs"), "{page} names no file of the code any more");
+            paths_missing(&text, &exists).into_iter().map(move |fault| format!("{page}:{fault}"))
+        })
+        .collect();
+    report("These pages name files and folders that do not exist:", faults);
+}
+
+#[test]
+fn a_path_that_does_not_exist_is_told() {
+    let there = ["crates/a/", "crates/a/src/", "crates/a/src/one.rs", "crates/a/src/two/"];
+    let also = ["crates/a/src/two/in.rs", "crates/a/src/two/out.rs", "crates/keyloom/src/key/"];
+    let exists = |path: &str| there.contains(&path) || also.contains(&path);
+    let page = "\
+`key/` and `crates/a/src/two/{in,out}.rs` are there, `key/gone.rs`, `crates/a/src/two/{in,off}.rs`
+and `no/module` are not. `GET /v1/keys`, `a::b` and `…/two.rs` are no paths.
+
+```text
+crates/a/      a crate
+  src/one.rs three.rs
+               two files
+  src/two/     a folder with in.rs, and away.rs
+    in.rs out.rs
+    lost/      of which
+      lost.rs  nothing is there
+```
+";
+    let lost = ["1: key/gone.rs", "1: crates/a/src/two/off.rs", "2: no/module"];
+    let lost_in_map = [
+        "6: crates/a/src/three.rs",
+        "8: away.rs",
+        "10: crates/a/src/two/lost/",
+        "11: crates/a/src/two/lost/lost.rs",
+    ];
+    assert_eq!(paths_missing(page, &exists), [&lost[..], &lost_in_map[..]].concat());
+}
+
+/// The paths that a page names and that do not exist, each after its line.
+fn paths_missing(page: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut map: Option<Map> = None;
+    for (number, line) in page.lines().enumerate().map(|(place, line)| (place + 1, line)) {
+        if line.starts_with("```") {
+            map = (map.is_none() && line == "```text").then(Map::default);
+            continue;
+        }
+        let missing = match &mut map {
+            Some(map) => map.missing(line, exists),
+            None => missing_in_prose(line, exists),
+        };
+        faults.extend(missing.into_iter().map(|path| format!("{number}: {path}")));
+    }
+    faults
+}
+
+/// The paths in the code of a sentence that exist from none of the places where paths begin.
+fn missing_in_prose(line: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let code = line.split('`').skip(1).step_by(2);
+    code.filter(|text| is_path(text) || is_module_path(text))
+        .flat_map(alternatives)
+        .filter(|path| {
+            !PATHS_BEGIN.iter().any(|begin| {
+                let whole = format!("{begin}{path}");
+                exists(&whole) || (is_module_path(path) && exists(&format!("{whole}.rs")))
+            })
+        })
+        .collect()
+}
+
+/// A tree of folders in a block of text, in which indentation says what lies in what.
+#[derive(Default)]
+struct Map {
+    /// The folders around the next line, with their indentation.
+    folders: Vec<(usize, String)>,
+}
+
+impl Map {
+    fn missing(&mut self, line: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let indentation = line.len() - line.trim_start().len();
+        let mut words = line.split_whitespace().peekable();
+        let mut names = Vec::new();
+        while let Some(name) = words.next_if(|word| is_path(word) || is_module_path(word)) {
+            names.extend(alternatives(name));
+        }
+        if !names.is_empty() {
+            self.folders.retain(|(outer, _)| *outer < indentation);
+        }
+        let around = self.folders.last().map_or("", |(_, folder)| folder).to_owned();
+        // Names after the first one lie in the same folder: `src/serve.rs serve/`.
+        let first = names.first().map_or("", |name| name.trim_end_matches('/'));
+        let beside = first.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut missing: Vec<String> = Vec::new();
+        for (place, name) in names.iter().enumerate() {
+            let folder = if place == 0 || beside.is_empty() { "" } else { &format!("{beside}/") };
+            let path = format!("{around}{folder}{name}");
+            if !exists(&path) {
+                missing.push(path);
+            }
+        }
+        // What a description names lies in the folder that it describes, or beside the file.
+        let described = words.map(|word| word.trim_matches(['`', ',', ';', ':', '.', '(', ')']));
+        for name in described.filter(|word| is_path(word)).flat_map(alternatives) {
+            let inside = names.first().cloned().unwrap_or_default();
+            let places = [
+                "".to_owned(),
+                around.clone(),
+                format!("{around}{beside}/"),
+                around.clone() + &inside,
+            ];
+            if !places.iter().any(|place| exists(&format!("{place}{name}"))) {
+                missing.push(name);
+            }
+        }
+        if let [folder] = &names[..]
+            && folder.ends_with('/')
+        {
+            self.folders.push((indentation, format!("{around}{folder}")));
+        }
+        missing
+    }
+}
+
+/// Whether it is written as a file or folder of the repository: `key/`, `write/{entries,retry}.rs`.
+fn is_path(text: &str) -> bool {
+    let is_named = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./{,}".contains(c));
+    let has_end = text.ends_with('/') || [".rs", ".toml", ".md"].iter().any(|e| text.ends_with(e));
+    is_named && !text.starts_with(['/', '.']) && text.len() > 1 && has_end
+}
+
+/// Whether it is written as a module within others, or as a script: `schema/live`.
+fn is_module_path(text: &str) -> bool {
+    let is_name =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    text.contains('/') && text.split('/').all(is_name)
+}
+
+/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
+fn alternatives(path: &str) -> Vec<String> {
+    let parts =
+        path.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    match parts {
+        Some((before, (names, after))) => {
+            names.split(',').map(|name| format!("{before}{name}{after}")).collect()
+        }
+        None => vec![path.to_owned()],
+    }
+}
+
 #[test]
 fn the_version_is_told_where_people_look() {
     let version = env!("CARGO_PKG_VERSION");

@@ -13,11 +13,11 @@ use crate::exit::{CONFLICT, FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Progress, Screen, bytes, counted, line, moment, note, written};
 use crate::target::{Request, Target};
 
-/// Back the space up into one file, while writers go on
+/// Back up the space into one file, while writers go on
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Backup {
-    /// The file, which must not be there yet; - for standard output
+    /// The file, which must not exist yet; - for standard output
     file: PathBuf,
 }
 

@@ -9,7 +9,7 @@ use crate::jobs;
 use crate::output::{Screen, line, visible};
 use crate::target::Target;
 
-/// Build an index or a count over the records that are there, while writers go on
+/// Fill an index, a count or a sum from the existing records, while writers go on
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Build {

@@ -22,7 +22,7 @@ pub(crate) struct Check {
     /// Print the keys as a Markdown page
     #[arg(long, conflicts_with_all = ["json", "table"])]
     markdown: bool,
-    /// Print nothing if the schema is right
+    /// Print nothing if the schema is correct
     #[arg(long, short)]
     quiet: bool,
 }

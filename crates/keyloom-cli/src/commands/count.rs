@@ -15,9 +15,9 @@ use crate::target::{Request, Target};
 pub(crate) struct Count {
     /// The collection
     collection: String,
-    /// What the records must meet
+    /// Conditions on the records: status=open 'days>=7'
     conditions: Vec<String>,
-    /// At least one of these, given twice or more
+    /// Records that meet at least one of these; give two or more
     #[arg(long, value_name = "FIELD=VALUE")]
     any: Vec<String>,
     /// Use this index
@@ -26,7 +26,7 @@ pub(crate) struct Count {
     /// Count the whole collection if no index serves
     #[arg(long)]
     scan: bool,
-    /// How many entries may be read for it
+    /// Read at most this many entries
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     limit: Option<usize>,
 }

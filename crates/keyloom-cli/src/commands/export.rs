@@ -21,7 +21,7 @@ pub(crate) struct Export {
     /// Write to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Go on behind the last whole line of the file, which is then of two moments
+    /// Continue after the last whole line of the file, which then shows two moments
     #[arg(long, requires = "output")]
     resume: bool,
 }
@@ -34,8 +34,8 @@ Examples:
   keyloom export note | jq -c .record
 
 Each line is {\"collection\", \"key\", \"version\", \"record\"}; `keyloom import` takes it. All lines are
-of one moment, while writers go on. Where the space keeps a log, its position at that moment is
-told: `keyloom watch --from POSITION` goes on from there.";
+of one moment, while writers go on. If the space keeps a log, the export prints its position at that
+moment: `keyloom watch --from POSITION` continues from there.";
 
 /// Where an export goes on.
 struct After {

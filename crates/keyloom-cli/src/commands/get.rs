@@ -15,20 +15,20 @@ use crate::target::{Request, Target};
 pub(crate) struct Get {
     /// The collection
     collection: String,
-    /// The record's key, after the literal beginning of its template; with --by, the values of
+    /// The record's key without the literal beginning of its template; with --by, the values of
     /// the unique index
     #[arg(required = true)]
     key: Vec<String>,
     /// Look it up by this unique index
     #[arg(long, value_name = "INDEX", conflicts_with_all = ["owner", "version", "at"])]
     by: Option<String>,
-    /// Read the record of another user, where the collection lets everyone read
+    /// Read a record of another user, if the collection lets everyone read
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
     /// Read this version from the history
     #[arg(long, value_name = "VERSION", conflicts_with = "at")]
     version: Option<String>,
-    /// Read what it was at this time: milliseconds since 1970, or an ISO-8601 time
+    /// Read the record as it was at this time: milliseconds since 1970, or an ISO-8601 time
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     #[command(flatten)]

@@ -19,10 +19,10 @@ pub(crate) struct Groups {
     collection: String,
     /// The declared count or sum
     aggregate: String,
-    /// Only groups within these leading values: flow=daily-report
+    /// Only groups that begin with these values: flow=daily-report
     #[arg(value_name = "FIELD=VALUE")]
     within: Vec<String>,
-    /// The largest groups only
+    /// Only the N largest groups
     #[arg(long, value_name = "N", value_parser = numbers::count, conflicts_with_all = ["limit", "cursor", "all"])]
     top: Option<usize>,
     #[command(flatten)]

@@ -10,23 +10,23 @@ use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
 use crate::pages::Paging;
 use crate::target::{Request, Target};
 
-/// List raw keys by their beginning: records, entries, and what Keyloom keeps itself
+/// List raw keys by prefix: records, entries, and Keyloom's own
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Keys {
-    /// What the keys begin with; nothing for all
+    /// The prefix of the keys; nothing for all
     #[arg(default_value = "")]
     prefix: String,
     /// The area; `~` is Keyloom's own
     #[arg(long)]
     area: Option<String>,
-    /// Print what lies at the keys too
+    /// Print the values too
     #[arg(long)]
     values: bool,
     /// Print the next level of the tree of keys, with counts and sizes
     #[arg(long, conflicts_with_all = ["values", "limit", "cursor", "all"])]
     tree: bool,
-    /// How many keys may be counted for the tree; more are told with a plus
+    /// Count at most this many keys for the tree; a plus marks what has more
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = numbers::count)]
     budget: usize,
     #[command(flatten)]

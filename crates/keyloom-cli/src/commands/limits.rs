@@ -14,10 +14,10 @@ pub(super) struct LimitOptions {
     /// Connections at one time [default: 4096]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     connections_max: Option<usize>,
-    /// Percent of them that one address may have when at most a quarter is free [default: 25]
+    /// Percent of all connections that one address may have when at most a quarter is free [default: 25]
     #[arg(long, value_name = "PERCENT", value_parser = numbers::percent)]
     address_share_percent: Option<usize>,
-    /// Requests that are worked on at one time [default: 1024]
+    /// Requests under way at one time [default: 1024]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     requests_max: Option<usize>,
     /// Streams of changes at one time [default: 256]
@@ -50,7 +50,7 @@ pub(super) struct LimitOptions {
     /// Bytes that all requests in flight hold together [default: 512MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
     memory_bytes_max: Option<usize>,
-    /// Bytes of pages that are kept in memory to be given out again; 0 for none [default: 32MiB]
+    /// Bytes of pages kept in memory to be given out again; 0 for none [default: 32MiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
     kept_pages_bytes_max: Option<usize>,
     /// Seconds that the head of a request may take to arrive [default: 10]
@@ -62,16 +62,16 @@ pub(super) struct LimitOptions {
     /// Seconds that an answer may take [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     answer_timeout: Option<u64>,
-    /// Seconds that a caller may keep an answer waiting until its rate is looked at [default: 30]
+    /// Seconds that a caller may keep an answer waiting before its rate is checked [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     write_timeout: Option<u64>,
-    /// Bytes a second that a caller must take of its answer; 0 for any at all [default: 4KiB]
+    /// Bytes a second at which a caller must take its answer; 0 for any rate [default: 4KiB]
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_or_none)]
     send_rate_min: Option<usize>,
     /// Seconds that a connection may wait for its next request [default: 75]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     idle_timeout: Option<u64>,
-    /// Seconds without news after which a stream shows that it lives [default: 15]
+    /// Seconds without news after which a stream sends a sign of life [default: 15]
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     stream_pulse: Option<u64>,
     /// Seconds that an export or a backup may take [default: 21600]

@@ -23,13 +23,13 @@ pub(crate) struct Near {
     /// The longitude, in degrees
     #[arg(value_parser = numbers::degrees)]
     lon: f64,
-    /// How far at most: 500, 500m, 2.5km
+    /// The largest distance: 500, 500m, 2.5km
     #[arg(long, value_name = "DISTANCE", default_value = "1km", value_parser = metres)]
     radius: f64,
     /// The geo index, if the collection has several
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
-    /// How many entries of the index may be read for a page
+    /// Read at most this many entries of the index for a page
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     #[command(flatten)]

@@ -20,10 +20,10 @@ pub(crate) struct Patch {
     key: String,
     /// The change, as a JSON merge patch (RFC 7386): JSON, @FILE, or - for stdin
     patch: String,
-    /// One attempt, on this version only
+    /// Change only this version, in one attempt
     #[arg(long, value_name = "VERSION", value_parser = version)]
     if_match: Option<String>,
-    /// Only while a field has this value; may be repeated
+    /// Change only if a field has this value; may be repeated
     #[arg(long = "if", value_name = "FIELD=VALUE")]
     guards: Vec<String>,
 }

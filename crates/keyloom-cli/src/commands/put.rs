@@ -19,13 +19,13 @@ use crate::target::{Request, Target};
 pub(crate) struct Put {
     /// The collection
     collection: String,
-    /// The key, if the record is to replace what is there; then the record: JSON, @FILE, or -
+    /// The key, to replace the record at it; then the record: JSON, @FILE, or -
     #[arg(required = true, num_args = 1..=2, value_names = ["KEY", "RECORD"])]
     rest: Vec<String>,
     /// Replace only this version
     #[arg(long, value_name = "VERSION", conflicts_with = "if_absent", value_parser = version)]
     if_match: Option<String>,
-    /// Write only if nothing is there
+    /// Write only if there is no record at the key
     #[arg(long)]
     if_absent: bool,
 }

@@ -18,9 +18,9 @@ use crate::target::{Request, Target};
 pub(crate) struct Query {
     /// The collection
     collection: String,
-    /// What the records must meet: requester_id=ana 'created_at>=1767225600000'
+    /// Conditions on the records: requester_id=ana 'created_at>=1767225600000'
     conditions: Vec<String>,
-    /// At least one of these, given twice or more: a union in one order
+    /// Records that meet at least one of these, in one order; give two or more
     #[arg(long, value_name = "FIELD=VALUE")]
     any: Vec<String>,
     /// The order: FIELD, or -FIELD for the largest first
@@ -29,10 +29,10 @@ pub(crate) struct Query {
     /// Use this index
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
-    /// Leave out records after they were read; may be repeated
+    /// Test records after reading them; may be repeated
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<String>,
-    /// How many records may be read for a page, with --filter
+    /// Read at most this many records for a page, with --filter
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     read: Option<usize>,
     /// Print keys without their records
@@ -41,7 +41,7 @@ pub(crate) struct Query {
     /// Read the whole collection if no index serves
     #[arg(long)]
     scan: bool,
-    /// Print how it would be answered instead
+    /// Print the plan instead of records
     #[arg(long)]
     explain: bool,
     #[command(flatten)]

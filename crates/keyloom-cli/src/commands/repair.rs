@@ -14,7 +14,7 @@ use crate::target::Target;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Repair {
-    /// Only say what would be done
+    /// Only print what a repair would do
     #[arg(long)]
     dry_run: bool,
 }

@@ -15,13 +15,13 @@ use crate::exit::{Failure, WRONG_INPUT};
 use crate::output::{Progress, Screen, line};
 use crate::target::{Request, Target};
 
-/// Make an empty space from a backup
+/// Restore a backup into an empty space
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Restore {
     /// The backup; - for standard input
     file: PathBuf,
-    /// Only read the file, and say what it holds and whether it is whole
+    /// Only read the file, and print what it holds and whether it is intact
     #[arg(long)]
     check: bool,
     /// Do not verify the space afterwards

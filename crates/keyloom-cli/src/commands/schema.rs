@@ -13,7 +13,7 @@ use crate::output::{Screen, Table, cell, note};
 use crate::schema_files::{load, tell_applied};
 use crate::target::{Request, Target, open_store, runtime};
 
-/// Print the schema in the store, or give it one
+/// Print the schema in the store, or apply another
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PrintSchema {

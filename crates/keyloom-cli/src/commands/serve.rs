@@ -24,11 +24,11 @@ use crate::target::{open_store, runtime};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The schema: a file, or a folder of .toml and .json files [default: keyloom.toml, if it is
-    /// there]
+    /// The schema: a file, or a folder of .toml and .json files [default: keyloom.toml, if it
+    /// exists]
     #[arg(long, value_name = "PATH")]
     schema: Option<PathBuf>,
-    /// Do not build new indexes; say how instead
+    /// Do not build new indexes; print how to
     #[arg(long)]
     no_build: bool,
     #[command(flatten)]
@@ -38,20 +38,20 @@ pub(crate) struct Serve {
 /// How a server listens, and what it allows.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Listening {
-    /// Where to listen; port 0 takes a free one
+    /// Where to listen; port 0 takes any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7117")]
     listen: String,
-    /// Who may do what: an access file; everyone may do everything without it
+    /// The access file, which says who may do what; without it everyone may do everything
     #[arg(long, value_name = "FILE")]
     access: Option<PathBuf>,
-    /// A further name by which the server may be called, as in the Host header; may be repeated
+    /// Another name of the server, as in the Host header; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     /// An origin whose pages may use the API from a browser; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Let everyone who reaches the server read and change everything: allows --listen beyond this
-    /// machine without --access
+    /// Let everyone who reaches the server read and change everything; needed to --listen beyond
+    /// this machine without --access
     #[arg(long)]
     open_to_all: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::target::{Request, Target};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stats {
-    /// How many keys are counted for each figure; where there are more, it has a plus [default: 10000]
+    /// Count at most this many keys for each figure; a plus marks those with more [default: 10000]
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     budget: Option<usize>,
 }

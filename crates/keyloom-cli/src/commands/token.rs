@@ -25,21 +25,21 @@ enum TokenCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 struct NewToken {
-    /// What the token is called in logs: letters, digits, - _ .
+    /// The token's name in logs: letters, digits, - _ .
     name: String,
     /// What its holder may do
     #[arg(long, value_enum, default_value_t = Role::Admin)]
     role: Role,
-    /// A collection that a service reaches; may be repeated; * is all of them
+    /// A collection that the service may use; may be repeated; * is every one
     #[arg(long = "collection", value_name = "NAME", required_if_eq("role", "service"))]
     collections: Vec<String>,
-    /// What a service may do with them; may be repeated
+    /// What the service may do with them; may be repeated
     #[arg(long = "verb", value_enum, value_name = "VERB", required_if_eq("role", "service"))]
     verbs: Vec<Verb>,
-    /// A space that a service reaches, besides or instead of main; may be repeated
+    /// A space that the service may enter; may be repeated [default: main]
     #[arg(long = "in-space", value_name = "SPACE")]
     spaces: Vec<String>,
-    /// A service may name the user that it acts for
+    /// Let the service name the user for whom it acts
     #[arg(long)]
     may_act_as: bool,
 }
@@ -48,7 +48,7 @@ struct NewToken {
 enum Role {
     /// Everything
     Admin,
-    /// What it is given, for a program
+    /// Only what it is given; for a program
     Service,
 }
 

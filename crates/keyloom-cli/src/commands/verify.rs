@@ -10,7 +10,7 @@ use crate::jobs;
 use crate::output::{Screen, Table, cell, counted, line, note, visible};
 use crate::target::Target;
 
-/// Find every entry that is missing, dangling or wrong, and every index that does not serve
+/// Find every missing, dangling or wrong entry, and every index that is not ready
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {}

@@ -22,13 +22,13 @@ pub(crate) struct Watch {
     /// Only changes of this collection
     #[arg(long)]
     collection: Option<String>,
-    /// Only changes of records whose keys begin so
+    /// Only changes of records whose keys have this prefix
     #[arg(long)]
     prefix: Option<String>,
-    /// End after so many commits
+    /// Exit after this many commits
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     count: Option<usize>,
-    /// Print what the log has and end, instead of waiting
+    /// Print what the log has and exit, instead of waiting
     #[arg(long)]
     once: bool,
 }

@@ -23,7 +23,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes, which stay as they are:
 
   0  done
-  1  it failed, or something was found: verify has findings, a record is not there
+  1  it failed, or something was found: verify has findings, a record does not exist
   2  the command line cannot be understood
   3  the input is wrong: a schema, a record, a query, lines of an import
   4  a conflict: taken, changed since, not allowed by a transition

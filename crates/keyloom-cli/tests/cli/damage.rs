@@ -1,23 +1,36 @@
 //! `keyloom verify` and `keyloom repair` on a store that something else damaged.
 
 use keyloom::Store;
-use keyloom::engine::{Address, Area, Batch, Effect, Space};
+use keyloom::engine::{Address, Area, Batch, Effect, Space, Stamp};
 
 use super::support::Sandbox;
 
-/// Deletes keys behind the back of everything that keeps them right.
-fn delete_raw(sandbox: &Sandbox, keys: &[&'static str]) {
+/// Puts and deletes keys of the default area behind the back of everything that keeps them right.
+pub fn write_raw(sandbox: &Sandbox, changes: &[(&str, Option<&str>)]) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let address = format!("file:{}", sandbox.path("keyloom-data").display());
         let store = Store::open(&address).await.unwrap();
         let mut batch = Batch::new(Space::main());
-        for key in keys {
-            batch.push(Address::new(Area::default_area(), *key), None, Some(Effect::Delete));
+        for (key, value) in changes {
+            let effect = match value {
+                Some(value) => Effect::Put {
+                    stamp: Stamp([1; Stamp::BYTES]),
+                    bytes: value.as_bytes().to_vec().into(),
+                },
+                None => Effect::Delete,
+            };
+            let key = key.as_bytes().to_vec();
+            batch.push(Address::new(Area::default_area(), key), None, Some(effect));
         }
         store.engine().commit(batch).await.unwrap();
         store.close().await.unwrap();
     });
+}
+
+fn delete_raw(sandbox: &Sandbox, keys: &[&str]) {
+    let changes: Vec<_> = keys.iter().map(|key| (*key, None)).collect();
+    write_raw(sandbox, &changes);
 }
 
 #[test]

@@ -1,10 +1,13 @@
-//! Golden scripts: commands and what they print. Each runs on a folder and against a server, and
-//! prints the same.
+//! Golden scripts: commands and what they print. Those in `scripts` run on a folder and against a
+//! server, and print the same. Those in `damaged` run on a folder only, since they also write past
+//! Keyloom.
 //!
 //! | line | meaning |
 //! | --- | --- |
 //! | `# …` | a remark |
 //! | `> args` | runs `keyloom args`; `$KEY` and `$VERSION` are those that were printed last |
+//! | `* delete KEY` | another program deletes the key from the store; only in `damaged` |
+//! | `* put KEY VALUE` | another program puts this value at the key; only in `damaged` |
 //! | `! …` | a line on stderr |
 //! | `= n` | the exit code, if it is not 0 |
 //! | anything else | a line on stdout |
@@ -15,32 +18,60 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::damage::write_raw;
 use super::support::{Ran, SCHEMA, Sandbox, words};
 
 #[test]
 fn scripts_print_the_same_on_a_folder_and_against_a_server() {
-    let scripts = scripts();
+    let scripts = scripts("scripts");
     assert!(scripts.len() > 5, "the scripts are lost");
+    let no_damage = |_: &[String]| panic!("only scripts in `damaged` write past Keyloom");
     for path in scripts {
         let script = std::fs::read_to_string(&path).unwrap();
         let folder = Sandbox::with_store();
-        let on_folder = play(&script, |args| folder.run(args));
+        let on_folder = play(&script, |args| folder.run(args), no_damage);
         let sandbox = Sandbox::empty();
         sandbox.write("keyloom.toml", SCHEMA);
         let server = sandbox.serve(&["--store", "memory:"]);
-        let against_server =
-            play(&script, |args| sandbox.run(&[args, &["--server", &server.url]].concat()));
+        let on_server = |args: &[&str]| sandbox.run(&[args, &["--server", &server.url]].concat());
+        let against_server = play(&script, on_server, no_damage);
         assert_eq!(on_folder, against_server, "{}: folder and server differ", path.display());
-        if std::env::var_os("KEYLOOM_BLESS").is_some() {
-            std::fs::write(&path, &on_folder).unwrap();
-            continue;
-        }
-        assert_eq!(script, on_folder, "{}: KEYLOOM_BLESS=1 takes it over", path.display());
+        compare(&path, &script, &on_folder);
     }
 }
 
-fn scripts() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/scripts");
+#[test]
+fn scripts_show_what_is_found_in_damaged_stores() {
+    let scripts = scripts("damaged");
+    assert!(!scripts.is_empty(), "the scripts are lost");
+    for path in scripts {
+        let script = std::fs::read_to_string(&path).unwrap();
+        let sandbox = Sandbox::with_store();
+        let played = play(&script, |args| sandbox.run(args), |words| damage(&sandbox, words));
+        compare(&path, &script, &played);
+    }
+}
+
+/// Fails if a script printed something else than it says, or takes over what it printed.
+fn compare(path: &Path, script: &str, played: &str) {
+    if std::env::var_os("KEYLOOM_BLESS").is_some() {
+        std::fs::write(path, played).unwrap();
+        return;
+    }
+    assert_eq!(script, played, "{}: KEYLOOM_BLESS=1 takes it over", path.display());
+}
+
+/// Does to a store what a line with `*` says.
+fn damage(sandbox: &Sandbox, words: &[String]) {
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["delete", key] => write_raw(sandbox, &[(key, None)]),
+        ["put", key, value] => write_raw(sandbox, &[(key, Some(value))]),
+        _ => panic!("a line with * is `delete KEY` or `put KEY VALUE`: {words:?}"),
+    }
+}
+
+fn scripts(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(folder);
     let entries = std::fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -48,11 +79,15 @@ fn scripts() -> Vec<PathBuf> {
 }
 
 /// Runs the commands of a script, and gives the script with what came out.
-fn play(script: &str, run: impl Fn(&[&str]) -> Ran) -> String {
+fn play(script: &str, run: impl Fn(&[&str]) -> Ran, damage: impl Fn(&[String])) -> String {
     let mut played = String::new();
     let (mut key, mut version) = (String::new(), String::new());
     for line in script.lines() {
         if line.starts_with('#') {
+            writeln!(played, "{line}").unwrap();
+        }
+        if let Some(write) = line.strip_prefix("* ") {
+            damage(&words(write));
             writeln!(played, "{line}").unwrap();
         }
         let Some(command) = line.strip_prefix("> ") else { continue };

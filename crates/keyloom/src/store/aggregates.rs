@@ -18,20 +18,20 @@ impl GroupQuery {
 }
 
 impl<T> Collection<T> {
-    /// How many records a group of a declared count has; of a declared sum, too. Zero when there
-    /// is none. One round trip, however many there are.
+    /// How many records a group of a declared count or sum has. Zero if there is no such group. One
+    /// round trip, however many records there are.
     ///
-    /// A record that has expired counts until it is swept; [`group`](Self::group) tells up to when
-    /// that was done.
+    /// An expired record counts until it is swept; [`group`](Self::group) tells up to when that was
+    /// done.
     pub async fn counted(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
         Ok(query::group(&self.session, &self.name, aggregate, &values).await?.0)
     }
 
-    /// What a group of a declared sum comes to; zero when no record is in it. One round trip.
+    /// The sum of a group of a declared sum; zero if no record is in it. One round trip.
     ///
-    /// A record that has expired adds to it until it is swept; [`group`](Self::group) tells up to
-    /// when that was done.
+    /// An expired record adds to it until it is swept; [`group`](Self::group) tells up to when that
+    /// was done.
     pub async fn summed(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
         let (_, sum) = query::group(&self.session, &self.name, aggregate, &values).await?;
@@ -43,8 +43,8 @@ impl<T> Collection<T> {
         })
     }
 
-    /// What a group of a declared count or sum comes to and, where records expire, up to when the
-    /// collection was swept. One round trip, and one more where records expire.
+    /// The count and the sum of a group and, where records expire, up to when the collection was
+    /// swept. One round trip, and one more where records expire.
     pub async fn group(&self, aggregate: &str, group: impl KeyFields) -> Result<GroupTotal> {
         let values = group.into_values();
         query::group_total(&self.session, &self.name, aggregate, &values).await
@@ -56,7 +56,8 @@ impl<T> Collection<T> {
     }
 
     /// The groups with the largest sums or, of a count, with the most records; the largest first.
-    /// Reads all groups that are asked for; more than the query's `limit` are an error.
+    /// Reads all groups that are asked for. If these are more than the query's `limit`, it is an
+    /// error.
     pub async fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<TopGroups> {
         query::top_groups(&self.session, &self.name, query, count).await
     }

@@ -29,12 +29,12 @@ impl Store {
     /// Takes a backup of this space as it is now, while writers go on: schema, records with their
     /// versions, index entries, counters, aggregates, history and log, byte for byte.
     ///
-    /// It has everything that was acknowledged before, and nothing of what is written later. The
+    /// It contains everything that was acknowledged before, and nothing that is written later. The
     /// moment is [held](Self::pinned) until the backup is dropped. Fails with
     /// [`ErrorKind::Unsupported`] on an engine that cannot hold one; memory and folders can.
     ///
-    /// What comes out are the bytes of one file, part by part; [`backup_to`](Self::backup_to)
-    /// writes them all.
+    /// The backup gives the bytes of one file, part by part; [`backup_to`](Self::backup_to) writes
+    /// them all.
     pub async fn backup(&self) -> Result<Backup> {
         self.session().program()?;
         let pinned = self.pinned().await?;
@@ -66,8 +66,8 @@ impl Store {
         Ok(Backup { source, stage: Stage::Begun { writer, first } })
     }
 
-    /// As [`backup`](Self::backup), written to a file or whatever else takes bytes. A file is to be
-    /// synced by the caller before it is relied on.
+    /// As [`backup`](Self::backup), written to a file or another sink. The caller must sync a file
+    /// before relying on it.
     pub async fn backup_to(&self, target: &mut (impl io::Write + Send)) -> Result<BackupInfo> {
         let mut backup = self.backup().await?;
         while let Some(part) = backup.next().await? {

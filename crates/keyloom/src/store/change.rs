@@ -12,13 +12,13 @@ use crate::record::{Carried, Version, carry_over};
 use crate::schema::Collection as Declared;
 use crate::write::{self, Current, once};
 
-/// Changes of parts of records. A patch cannot change the fields of the record's key, see
-/// [`rename`](Collection::rename), nor break the schema or a declared transition.
+/// Changes of parts of records. A patch cannot change the fields of the record's key (see
+/// [`rename`](Collection::rename)), break the schema, or make an undeclared transition.
 impl<T> Collection<T> {
-    /// Merges a patch (RFC 7386) into a record that was read in this version: named members
-    /// change, `null` removes, all others stay. One attempt: if the record has changed since, the
-    /// error is a [`VersionConflict`](ErrorKind::VersionConflict) that carries the record as it
-    /// is now ([`Error::current`]).
+    /// Merges a patch (RFC 7386) into a record that was read in this version: named members change,
+    /// `null` removes, all others stay. One attempt: if the record has changed since, the error is
+    /// a [`VersionConflict`](ErrorKind::VersionConflict) with the current record
+    /// ([`Error::current`]).
     pub async fn update(
         &self,
         key: impl KeyFields,
@@ -34,8 +34,8 @@ impl<T> Collection<T> {
         .map(Written::from)
     }
 
-    /// Merges a patch (RFC 7386) into a record whatever its version is, and tries again when
-    /// somebody else changed it meanwhile, see [`with_retry`](Collection::with_retry).
+    /// Merges a patch (RFC 7386) into a record, whatever its version is. If somebody else changes
+    /// the record meanwhile, it tries again; see [`with_retry`](Collection::with_retry).
     pub async fn update_with_retry(
         &self,
         key: impl KeyFields,
@@ -51,12 +51,12 @@ impl<T> Collection<T> {
     }
 }
 
-/// Changes of records by functions. Each is tried again when somebody else changed the record
-/// meanwhile, so that the function may run more than once: in its turn among the writers of this
-/// process, and against others as often as [`with_retry`](Collection::with_retry) says.
-/// Members of the stored JSON that `T` does not know stay as they are.
+/// Changes of records by functions. If somebody else changes the record meanwhile, the change is
+/// tried again, so the function may run more than once. Writers of this process take turns; against
+/// others it is tried as often as [`with_retry`](Collection::with_retry) says. Members of the
+/// stored JSON that `T` does not know stay as they are.
 impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
-    /// Changes a record that must be there.
+    /// Changes a record, which must exist.
     pub async fn modify(
         &self,
         key: impl KeyFields,

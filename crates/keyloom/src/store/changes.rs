@@ -92,11 +92,11 @@ impl Changes {
 
 /// The change log of the space, in spaces whose schema declares one (`[log]`).
 impl Store {
-    /// The commits from a position on, in order, `limit` at most (1 to 10,000) and about 4 MiB.
+    /// The commits from a position on, in order, at most `limit` (1 to 10,000) and about 4 MiB.
     ///
-    /// A position before the oldest that is kept is refused with [`ErrorKind::LogTrimmed`]: what
-    /// was logged there cannot be told any more. One beyond the end of the log is refused too: it
-    /// belongs to another store, or to one that has lost its end.
+    /// A position before the oldest kept one is refused with [`ErrorKind::LogTrimmed`], since older
+    /// changes are lost. A position beyond the end of the log is refused too: it belongs to another
+    /// store, or to one that has lost its end.
     pub async fn changes(&self, from: Position, limit: usize) -> Result<Changes> {
         if !(1..=TAKE_MAX).contains(&limit) {
             return Err(Error::new(ErrorKind::InvalidArgument, "a call gives 1 to 10000 commits")
@@ -116,8 +116,8 @@ impl Store {
         self.engine().log_bounds(&self.session().live.space).await
     }
 
-    /// Removes what the schema does not ask to keep from the log, in bounded steps. Writers do a
-    /// step now and then, so that this is for logs that are not written to any more.
+    /// Removes from the log what the schema does not ask to keep, in bounded steps. Writers do a
+    /// step now and then, so this call is for logs that are no longer written to.
     pub async fn trim_log(&self) -> Result<Trimmed> {
         let keep = declared_log(self.session()).await?;
         let (space, now) = (&self.session().live.space, self.session().now());

@@ -76,21 +76,21 @@ impl<T> Collection<T> {
         Ok(loaded.schema.collection(&self.name)?.declaration.clone())
     }
 
-    /// The same collection, for one write that happens once however often it is sent: by the same
-    /// acting user, with the same key, to the same space. Repeated, the write changes nothing and
-    /// gives its first answer; another write with the key is refused with
+    /// The same collection, for one write that happens once, however often the same acting user
+    /// sends it with the same key to the same space. Repeated, the write changes nothing and gives
+    /// its first answer. Another write with the key is refused with
     /// [`IdempotencyConflict`](ErrorKind::IdempotencyConflict). A write that fails leaves its key
-    /// free. The schema says for how long keys are remembered, a day unless set.
+    /// free. The schema says for how long keys are remembered; a day unless set.
     ///
-    /// When the outcome of a write is not known, it is repeated by itself.
+    /// If the outcome of a write is unknown, it is repeated by itself.
     pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
         Ok(Collection { session: self.session.with_key(key)?, ..self.clone() })
     }
 
-    /// The same collection, whose changes are tried so often when others change the record
-    /// meanwhile: [`modify`](Self::modify), [`upsert_with`](Self::upsert_with),
-    /// [`rename`](Self::rename) and [`update_with_retry`](Self::update_with_retry). Unless set,
-    /// they are tried as [`Retry::patient`] says.
+    /// The same collection with another limit of attempts, for changes that are tried again when
+    /// others change the record meanwhile: [`modify`](Self::modify),
+    /// [`upsert_with`](Self::upsert_with), [`rename`](Self::rename) and
+    /// [`update_with_retry`](Self::update_with_retry). [`Retry::patient`] is the limit unless set.
     pub fn with_retry(&self, retry: Retry) -> Self {
         Collection { retry, ..self.clone() }
     }
@@ -106,11 +106,11 @@ impl<T> Collection<T> {
         Request::new(operation, &self.name, payload)
     }
 
-    /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
-    /// when it was not there.
+    /// Deletes a record with every key that it owns. Gives the version that it had, or `None` if
+    /// there was no record.
     ///
-    /// A record that cannot be read does not say which keys it owns. It can be deleted all the
-    /// same, and every entry of the collection is read to find them.
+    /// A record that cannot be read does not tell which keys it owns. It can be deleted all the
+    /// same; every entry of the collection is then read to find them.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
@@ -120,7 +120,7 @@ impl<T> Collection<T> {
         })
     }
 
-    /// Deletes a record if it is in this version.
+    /// Deletes a record if it has this version.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
@@ -132,8 +132,8 @@ impl<T> Collection<T> {
         deleted.map(drop)
     }
 
-    /// As [`insert`](Self::insert), of JSON text from outside, which is read as strictly as
-    /// [`read_json`] does.
+    /// As [`insert`](Self::insert), from JSON text from outside, which is read as strictly as by
+    /// [`read_json`].
     pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Written<T>> {
         let read = || read_json(text.as_ref()).map(Cow::Owned);
         self.insert_value(read()?, read).await
@@ -160,13 +160,13 @@ impl<T> Collection<T> {
         .map(Written::from)
     }
 
-    /// A record as it lies in the store, by the fields of its key. One read.
+    /// A record as stored, by the fields of its key. One read.
     pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
         let (declared, keys) = self.keys_of(&[key.into_values()]).await?;
         Ok(self.fetch(&declared, &keys).await?.pop().flatten())
     }
 
-    /// A record as it lies in the store, by a unique index. One read, and one more for counters.
+    /// A record as stored, by a unique index. One read, and one more for counters.
     pub async fn get_document_by(
         &self,
         index: &str,
@@ -202,39 +202,41 @@ impl<T> Collection<T> {
         query::look_up(&self.session, loaded, declared, index, entry).await
     }
 
-    /// A page of records as they lie in the store: the JSON text, not looked at.
+    /// A page of records as stored: the JSON text, not parsed.
     pub async fn documents(&self, query: &Query) -> Result<Page<Document>> {
         query::documents(&self.session, &self.name, query).await
     }
 
-    /// A page of the records' keys, from the index entries alone: the records are not read. Where
-    /// records expire, the page says up to when the collection was swept.
+    /// A page of the records' keys, from the index entries alone, without reading records. Where
+    /// records expire, the page tells up to when the collection was swept.
     pub async fn keys(&self, query: &Query) -> Result<Page<Key>> {
         let page = query::keys(&self.session, &self.name, query).await?;
         Ok(page.map(|document| Ok(document.key)))
     }
 
-    /// A page of records around a place, nearest first, as they lie in the store.
+    /// A page of records around a place, nearest first, as stored.
     pub async fn near_documents(&self, near: &Near) -> Result<Page<Nearby<Document>>> {
         query::near(&self.session, &self.name, near).await
     }
 
-    /// How many records all pages of the query would give, whatever its page and its cursor are: a
-    /// range over elements gives a record once for each of its entries. Where a declared count has
-    /// the records with these values as a group, one round trip, whatever the `limit`; it counts all
-    /// of them, also those that a sparse index leaves out of pages. Otherwise reads every entry, and where records expire, every record. A `limit` that is too small for it is an
-    /// error, so that no wrong number is ever given.
+    /// How many records all pages of the query would give, whatever its page size and cursor. A
+    /// range over elements counts a record once for each of its entries.
+    ///
+    /// If a declared count has exactly these records as a group, it answers in one round trip,
+    /// whatever the `limit`. It counts all of them, even those that a sparse index leaves out of
+    /// pages. Otherwise every entry is read, and every record where records expire. A `limit` that
+    /// is too small is an error, so that no wrong number is ever given.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         query::count(&self.session, &self.name, query).await
     }
 
-    /// As [`count`](Self::count), from the index entries alone, also where records expire. The
-    /// answer then says up to when the collection was swept.
+    /// As [`count`](Self::count), from the index entries alone, even where records expire. The
+    /// answer then tells up to when the collection was swept.
     pub async fn count_entries(&self, query: &Query) -> Result<Counted> {
         query::count_entries(&self.session, &self.name, query).await
     }
 
-    /// How the query would be answered, in words.
+    /// The plan of the query, in words.
     pub async fn explain(&self, query: &Query) -> Result<String> {
         query::explained(&self.session, &self.name, query).await
     }
@@ -296,7 +298,7 @@ impl<T: DeserializeOwned> Collection<T> {
         self.get_document_by(index, values).await?.as_ref().map(Stored::read).transpose()
     }
 
-    /// A page of records. One that cannot be read is told among the problems.
+    /// A page of records. A record that cannot be read is listed among the problems.
     pub async fn page(&self, query: &Query) -> Result<Page<Stored<T>>> {
         let page = self.documents(query).await?;
         Ok(page.map(|document| {
@@ -329,8 +331,8 @@ impl<T: Serialize + 'static> Collection<T> {
         }
     }
 
-    /// Creates a record without reading anything. Fails if its key, or one of its unique values,
-    /// is taken. Fields that are declared so are generated where they are missing.
+    /// Creates a record without reading anything. Fails if its key, or one of its unique values, is
+    /// taken. Missing fields that are declared `generate` are generated.
     pub async fn insert(&self, record: &T) -> Result<Written<T>> {
         let value = self.json_of(record).await?;
         self.insert_value(value, || to_json(&self.name, record)).await
@@ -345,7 +347,7 @@ impl<T: Serialize + 'static> Collection<T> {
         .map(Written::from)
     }
 
-    /// Replaces the record with its key, which must be there.
+    /// Replaces the record with its key, which must exist.
     pub async fn replace(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         once!(&self.session, self.request("replace", || record.clone().into_owned()), |session| {
@@ -355,7 +357,7 @@ impl<T: Serialize + 'static> Collection<T> {
         .map(Written::from)
     }
 
-    /// Replaces the record with its key if it is in this version.
+    /// Replaces the record with its key if it has this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>> {
         let record = self.json_of(record).await?;
         let payload = || json!([record, version.to_string()]);

@@ -40,9 +40,9 @@ const SHARES_IN_BUDGET: usize = 16;
 
 impl Store {
     /// How the entries of an index spread over the values of its first segments, those with the
-    /// most entries first. Values are found by seeking from one to the next. `budget` entries are
-    /// counted at most: at first a part of that for each value, so that a large one does not hide
-    /// the others, and then what is left of it for those that have more, in equal parts. A value
+    /// most entries first. Values are found by seeking from one to the next. At most `budget`
+    /// entries are counted: at first a part of that for each value, so that a large one does not
+    /// hide the others, and then the rest in equal parts for the values that have more. A value
     /// that was not counted to its end says so. Refused to acting users.
     pub async fn distribution(
         &self,

@@ -13,12 +13,12 @@ use crate::record::Version;
 use crate::schema::Collection as Declared;
 use crate::space::{PurgeOptions, Purged};
 
-/// The past of records, in a collection that declares a `history`. All of it is reached by the
-/// key of a record, which need not be there any more.
+/// The past of records, in a collection that declares a `history`. The key of a record leads to all
+/// of it, even if the record no longer exists.
 impl<T: DeserializeOwned> Collection<T> {
-    /// The versions of the record at a key, newest first, `take` at most, from the start or from
-    /// where a cursor of the same key points. Records that were there before it, deleted or moved
-    /// away, follow; a record that was moved here brings its past along.
+    /// The versions of the record at a key, newest first, at most `take`, from the start or from a
+    /// cursor of the same key. Earlier records at the key, deleted or moved away, follow. A record
+    /// that was moved here brings its past along.
     pub async fn history(
         &self,
         key: impl KeyFields,
@@ -35,8 +35,8 @@ impl<T: DeserializeOwned> Collection<T> {
         }))
     }
 
-    /// A record in one of its versions. `None` when that is not kept, is not one of a record that
-    /// was at this key, or is the end of the record.
+    /// A record in one of its versions. `None` if the version is not kept, belongs to no record
+    /// that was at this key, or is the end of the record.
     pub async fn get_version(
         &self,
         key: impl KeyFields,
@@ -48,8 +48,8 @@ impl<T: DeserializeOwned> Collection<T> {
         if_there(found)?.flatten().as_ref().map(Stored::read).transpose()
     }
 
-    /// The record that was at a key at a time, in milliseconds since 1970; `None` when there was
-    /// none. A time that the history does not reach back to is an error of the kind
+    /// The record that was at a key at a time, in milliseconds since 1970; `None` if there was
+    /// none. If the history does not reach back so far, the error is of kind
     /// [`NotKept`](crate::ErrorKind::NotKept).
     pub async fn get_as_of(&self, key: impl KeyFields, time_ms: u64) -> Result<Option<Stored<T>>> {
         let values = key.into_values();
@@ -60,8 +60,9 @@ impl<T: DeserializeOwned> Collection<T> {
 }
 
 impl Store {
-    /// Removes what the histories of this space no longer have to keep: what days have ended, and
-    /// what a lowered count leaves over. Writers may go on meanwhile, and it is safe to run twice.
+    /// Removes versions beyond the bounds of this space's histories: those that are too old, and
+    /// those that a lowered count leaves over. Writers may go on meanwhile, and it is safe to run
+    /// twice.
     pub async fn purge_history(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         history::purge_history(self.session(), options, &|| true).await

@@ -21,8 +21,8 @@ use crate::schema::Collection as Declared;
 use crate::typed::Record;
 use crate::write::{Origin, Transaction, Whole};
 
-/// A collection within one attempt at a transaction. What it reads must still hold at the
-/// commit; what it writes is seen by its later reads, and by nobody else before the commit.
+/// A collection within one attempt at a transaction. What it reads must still hold at the commit.
+/// What it writes is visible to its later reads, and to nobody else before the commit.
 pub struct TransactionCollection<T> {
     transaction: Transaction,
     declared: Arc<Declared>,
@@ -57,8 +57,8 @@ impl<T> TransactionCollection<T> {
         }
     }
 
-    /// Deletes a record with every key that it owns. Gives the version that it had, or `None`
-    /// when it is not there.
+    /// Deletes a record with every key that it owns. Gives the version that it had, or `None` if
+    /// there was no record.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         match if_there(self.key_of(key))? {
             Some(key) => self.transaction.delete(&self.declared, &key).await,
@@ -66,7 +66,7 @@ impl<T> TransactionCollection<T> {
         }
     }
 
-    /// Deletes a record if it is in this version. The refusals are those of
+    /// Deletes a record if it has this version. The refusals are those of
     /// [`Collection::delete_if`](super::Collection::delete_if).
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let key = self.key_of(key)?;
@@ -74,15 +74,15 @@ impl<T> TransactionCollection<T> {
     }
 
     /// Merges a patch (RFC 7386) into a record as the transaction sees it: named members change,
-    /// `null` removes, all others stay. The record must be there. The refusals are those of
+    /// `null` removes, all others stay. The record must exist. The refusals are those of
     /// [`Collection::update`](super::Collection::update).
     pub async fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>> {
         self.patch(key, patch, None).await
     }
 
-    /// As [`update`](Self::update), if the record is in this version. If it is not, the error is
-    /// a [`VersionConflict`](ErrorKind::VersionConflict) that carries the record as it is now
-    /// ([`Error::current`]), and the closure is not run again for it.
+    /// As [`update`](Self::update), if the record has this version. Otherwise the error is a
+    /// [`VersionConflict`](ErrorKind::VersionConflict) with the current record
+    /// ([`Error::current`]), and the closure does not run again for it.
     pub async fn update_if(
         &self,
         key: impl KeyFields,
@@ -108,9 +108,9 @@ impl<T> TransactionCollection<T> {
         self.transaction.judged(key)
     }
 
-    /// Adds to counters of a record at the commit, which must be there then. Reads of this
-    /// transaction see it at once. What others add meanwhile is no conflict, and is not seen by
-    /// this transaction once it has read the record.
+    /// Adds to counters of a record at the commit; the record must exist then. Reads of this
+    /// transaction see it at once. Additions of others are no conflict. Once this transaction has
+    /// read the record, it does not see them.
     pub async fn increment(
         &self,
         key: impl KeyFields,
@@ -120,7 +120,7 @@ impl<T> TransactionCollection<T> {
         self.transaction.increment(&self.declared, &key, &owned(deltas))
     }
 
-    /// Always refused: a range that is read here could change before the commit unnoticed.
+    /// Always refused: a range that is read here could change unnoticed before the commit.
     pub async fn page(&self, _query: &Query) -> Result<Page<Stored<T>>> {
         Err(Error::new(
             ErrorKind::InvalidQuery,
@@ -153,9 +153,9 @@ impl<T: Serialize + 'static> TransactionCollection<T> {
         json.map(Cow::into_owned).map_err(|error| in_indexes(error, &self.declared))
     }
 
-    /// Creates a record. One whose key is taken is refused here and now, with
-    /// [`AlreadyExists`](ErrorKind::AlreadyExists), so that the closure can do something else; a
-    /// unique value that is taken is refused by the commit, unless the closure looks with
+    /// Creates a record. A taken key is refused here and now, with
+    /// [`AlreadyExists`](ErrorKind::AlreadyExists), so that the closure can do something else. The
+    /// commit refuses a taken unique value, unless the closure looks it up with
     /// [`get_by`](Self::get_by). One read, and none where the key is generated.
     pub async fn insert(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record)?;
@@ -171,12 +171,12 @@ impl<T: Serialize + 'static> TransactionCollection<T> {
         self.transaction.judged(written).map(Written::from)
     }
 
-    /// Replaces the record with its key, which must be there.
+    /// Replaces the record with its key, which must exist.
     pub async fn replace(&self, record: &T) -> Result<Written<T>> {
         self.put(record, None).await
     }
 
-    /// Replaces the record with its key if it is in this version.
+    /// Replaces the record with its key if it has this version.
     pub async fn replace_if(&self, record: &T, version: Version) -> Result<Written<T>> {
         self.put(record, Some(version)).await
     }

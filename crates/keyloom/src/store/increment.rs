@@ -23,15 +23,15 @@ impl Increment {
     }
 }
 
-/// Counters. They are declared (`[collection.….counters]`), are kept beside the record, and are
-/// shown in it when it is read.
+/// Counters are declared (`[collection.….counters]`), kept beside the record, and shown in it when
+/// it is read.
 impl<T> Collection<T> {
     /// Adds to any number of counters of a record in one atomic step, and gives all counters of
     /// the record right after it.
     ///
-    /// One batch and no read. It never conflicts with another write, and neither changes the
-    /// record's version nor is lost to an update. A sum that would leave the declared bounds or
-    /// 64 bits, an unknown counter, and a record that is not there are errors that change nothing.
+    /// One batch and no read. It never conflicts with another write, leaves the record's version as
+    /// it is, and no update undoes it. A sum that would leave the declared bounds or 64 bits, an
+    /// unknown counter, and a missing record are errors that change nothing.
     pub async fn increment(
         &self,
         key: impl KeyFields,

@@ -14,7 +14,7 @@ use crate::record::Document;
 /// What a worker got.
 #[derive(Debug)]
 pub struct Leased<R> {
-    /// The work, earliest first. Nothing when nothing is due that nobody has.
+    /// The work, earliest first. Empty if everything that is due belongs to others.
     pub items: Vec<DueItem<R>>,
     /// Records that cannot be read. Their leases run out by themselves, so that they do not come
     /// back at once.
@@ -35,9 +35,9 @@ impl<T> Collection<T> {
 }
 
 impl<T: DeserializeOwned> Collection<T> {
-    /// Gives a worker what is due and nobody has, for so long. Nobody else gets it in that time;
-    /// then, unless the worker [extends](crate::Lease::extend) the lease or
-    /// [completes](crate::Transaction::complete) the work, somebody else may.
+    /// Gives a worker due work that nobody else has, for this long. Nobody else gets it in that
+    /// time. After it, somebody else may, unless the worker [extends](crate::Lease::extend) the
+    /// lease or [completes](crate::Transaction::complete) the work.
     pub async fn lease(
         &self,
         due: &Due,

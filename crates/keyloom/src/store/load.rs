@@ -40,14 +40,14 @@ pub struct Unloaded {
 }
 
 impl<T: Serialize + 'static> Collection<T> {
-    /// Inserts many records, faster than one by one: they share batches, and while one is made
-    /// durable the next is made ready. Each record comes with all its entries or not at all, as
-    /// by [`insert`](Self::insert); together they are not atomic, and readers may see some of them
+    /// Inserts many records, faster than one by one: they share batches, and the next batch is
+    /// prepared while the last is made durable. Each record comes with all its entries or not at
+    /// all, as by [`insert`](Self::insert). Together they are not atomic, and readers may see some
     /// before others.
     ///
-    /// A record that cannot be inserted does not keep the others from it: what breaks the schema, is
-    /// there already or has a unique value of another is told in the answer, by its place.
-    /// Of two that have the same key one is inserted.
+    /// A record that cannot be inserted does not hold up the others. The answer lists it by its
+    /// place, with the reason: it breaks the schema, its key is taken, or another record has its
+    /// unique value. Of two records with the same key, one is inserted.
     ///
     /// An error is one of the store. Its context says how many records were surely `inserted`; if
     /// it says that the write may have happened, those of the batch that failed may be there too,

@@ -27,9 +27,9 @@ pub struct StoredSchema {
 }
 
 impl<T> Collection<T> {
-    /// The indexes and aggregates of the collection that cannot be read yet, as the store has them
-    /// now, each with the reason: it is still to be built, its building failed, or somebody
-    /// disabled it. [`Store::build`] makes each of them ready. One read.
+    /// The indexes and aggregates of the collection that are not ready, as the store has them now,
+    /// each with the reason: it is still to be built, its build failed, or somebody disabled it.
+    /// [`Store::build`] makes each of them ready. One read.
     pub async fn to_build(&self) -> Result<BTreeMap<String, IndexState>> {
         let loaded = self.session.program()?.reload().await?;
         let states = states(&loaded, loaded.schema.collection(&self.name)?);
@@ -63,18 +63,18 @@ impl Store {
         Ok(loaded.state(collection, index).clone())
     }
 
-    /// Makes an index or an aggregate complete and ready, while writers go on. One that is ready
-    /// already is left as it is; one that was disabled or failed is built anew.
+    /// Completes an index or an aggregate and makes it ready, while writers go on. One that is
+    /// ready stays as it is. One that was disabled or failed is built anew.
     ///
-    /// A build that was interrupted goes on where it is run again. One that meets records which
-    /// the index cannot hold, such as two with the same unique value, names them in its error
-    /// and leaves the index failed: neither read nor maintained, until it is built again.
+    /// A build that was interrupted continues when it is run again. If it meets records that the
+    /// index cannot hold, such as two with the same unique value, its error names them and the
+    /// index is failed: neither read nor maintained until it is built again.
     pub async fn build(&self, collection: &str, index: &str) -> Result<Built> {
         self.build_with_progress(collection, index, |_| {}).await
     }
 
-    /// As [`build`](Self::build), and tells what was done so far after each chunk of keys. The
-    /// records begin at none again when a pass has to be made anew.
+    /// As [`build`](Self::build), and reports what was done so far after each chunk of keys. If a
+    /// pass has to be made anew, its records begin at zero again.
     pub async fn build_with_progress(
         &self,
         collection: &str,
@@ -84,37 +84,36 @@ impl Store {
         index::build(self.session().program()?, collection, index, &hear).await
     }
 
-    /// Counts an aggregate anew, beside the numbers that are read meanwhile, and puts the new ones
-    /// in their place. Writers may go on: every record is counted once. Safe to run twice, and
-    /// after a crash.
+    /// Counts an aggregate anew beside the current numbers, which are read meanwhile, and then
+    /// replaces them. Writers may go on: every record is counted once. Safe to run twice, and after
+    /// a crash.
     pub async fn recount(&self, collection: &str, aggregate: &str) -> Result<Built> {
         index::recount(self.session().program()?, collection, aggregate).await
     }
 
-    /// Removes the cells of groups that have no records any more, and what countings left behind
-    /// that were interrupted. Groups without records are not shown in any case; purging saves
-    /// their room. Writers may go on meanwhile, and it is safe to run twice.
+    /// Removes the cells of groups without records, and the remains of interrupted builds. Such
+    /// groups are hidden in any case; purging saves their room. Writers may go on meanwhile, and it
+    /// is safe to run twice.
     pub async fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         index::purge_groups(self.session(), options, &|| true).await
     }
 
-    /// Stops maintaining and reading an index or an aggregate. Its entries stay where they are, and a unique
-    /// index no longer refuses duplicates. [`build`](Self::build) brings it back.
+    /// Stops maintaining and reading an index or an aggregate. Its entries stay, and a unique index
+    /// no longer refuses duplicates. [`build`](Self::build) brings it back.
     pub async fn disable(&self, collection: &str, index: &str) -> Result<()> {
         self.session().program()?.set_state(collection, index, IndexState::Disabled).await
     }
 
-    /// Removes the answers to idempotency keys whose time has passed, in this space. Writers may go
-    /// on meanwhile, and it is safe to run twice.
+    /// Removes the answers to idempotency keys that are older than `keep`, in this space. Writers
+    /// may go on meanwhile, and it is safe to run twice.
     pub async fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         purge_idempotency_keys(self.session(), options, &|| true).await
     }
 
-    /// Looks at every record, every index entry and every aggregate of the space, and reports what
-    /// is wrong.
-    /// Writers may go on meanwhile.
+    /// Compares every record, every index entry and every aggregate of the space, and reports what
+    /// is wrong. Writers may go on meanwhile.
     pub async fn verify(&self) -> Result<Verification> {
         self.verify_with(&VerifyOptions::default()).await
     }
@@ -124,23 +123,23 @@ impl Store {
         self.verifier(options).await?.finish(options.findings_max).await
     }
 
-    /// Verifies chunk by chunk, for reports that do not fit into memory, and for progress.
+    /// Verifies chunk by chunk: for reports that do not fit into memory, and for progress.
     pub async fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
         Verifier::new(self.session(), options).await
     }
 
-    /// Verifies, and mends what can be mended: puts entries that are missing, deletes those that
-    /// dangle, deletes or rewrites those that are wrong, counts aggregates anew that drifted, and
-    /// deletes what cannot be read of histories, leases and idempotency keys, or belongs to
-    /// nothing. Records and entries that cannot be read, keys of no template, and values that two
-    /// records claim are reported and let be.
+    /// Verifies and repairs. It adds missing entries, deletes dangling ones, and deletes or
+    /// rewrites wrong ones. It counts drifted aggregates anew. It deletes cells of histories,
+    /// leases and idempotency keys that cannot be read or belong to nothing. It reports and leaves
+    /// records and entries that cannot be read, keys of no template, and values that two records
+    /// claim.
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
         self.repair_with_progress(options, |_| {}).await
     }
 
-    /// As [`repair`](Self::repair), and tells how far it is after each chunk of keys and each
+    /// As [`repair`](Self::repair), and reports its progress after each chunk of keys and each
     /// aggregate.
     pub async fn repair_with_progress(
         &self,
@@ -150,29 +149,28 @@ impl Store {
         index::repair(self.session(), options, &hear).await
     }
 
-    /// Removes the records of this space that have expired, each with every key that it owns, in
-    /// bounded batches. Writers may go on meanwhile, and several may sweep at once. A sweep that
-    /// was interrupted leaves nothing half done; the next one goes on.
+    /// Removes the expired records of this space, each with every key that it owns, in bounded
+    /// batches. Writers may go on meanwhile, and several may sweep at once. An interrupted sweep
+    /// leaves nothing half done; the next one goes on.
     pub async fn sweep(&self, options: &SweepOptions) -> Result<Swept> {
         self.session().program()?;
         due::sweep(self.session(), options, &|| true).await
     }
 
-    /// Does everything that this space wants to have done now and then: sweeps, purges groups,
-    /// histories and idempotency keys, and trims the log, each within its bounds. Writers may go
-    /// on meanwhile, several may do it at once, and what was interrupted goes on by being called
-    /// again.
+    /// Does all maintenance of this space: it sweeps, purges groups, histories and idempotency
+    /// keys, and trims the log, each within its bounds. Writers may go on meanwhile, several may do
+    /// it at once, and an interrupted call is continued by calling it again.
     ///
-    /// A part that fails does not keep the others from being done. The error is that of the first.
+    /// If a part fails, the others are still done, and the first error is returned.
     pub async fn maintain(&self, options: &MaintainOptions) -> Result<Maintained> {
         self.session().program()?;
         let (done, failed) = due::maintain(self.session(), options, &|| true).await;
         failed.map_or(Ok(done), Err)
     }
 
-    /// [Maintains](Self::maintain) at once, and again after each pause, until the answer is stopped
-    /// or dropped. Each pass goes on where a bound stopped the one before. Runs on the caller's
-    /// async runtime.
+    /// [Maintains](Self::maintain) at once, and again after each pause, until the maintainer is
+    /// stopped or dropped. Each pass continues where a bound stopped the one before. Runs on the
+    /// caller's async runtime.
     pub fn maintain_every(&self, pause: Duration, options: MaintainOptions) -> Result<Maintainer> {
         self.session().program()?;
         Maintainer::start(self.session().clone(), pause, options)

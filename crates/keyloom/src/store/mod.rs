@@ -88,10 +88,10 @@ struct Shared {
 }
 
 impl Store {
-    /// Opens a store by its address: `file:PATH` for a folder, which is created when it is
-    /// missing, or `memory:` for a store that ends with the process. For tests,
-    /// `memory:?conflicts=3` refuses one in three commits that rest on a record as it was read,
-    /// as if another writer had been faster.
+    /// Opens a store by its address: `file:PATH` for a folder, which is created if it is missing,
+    /// or `memory:` for a store that ends with the process. For tests, `memory:?conflicts=3`
+    /// refuses one in three commits that depend on a record as it was read, as if another writer
+    /// had been faster.
     pub async fn open(address: &str) -> Result<Self> {
         Ok(Store::on(address::open(address)?))
     }
@@ -102,7 +102,8 @@ impl Store {
         Store { session: Session::new(live(&shared, Space::main())), shared }
     }
 
-    /// The same store, seen through another space. Spaces come into being by being written to.
+    /// The same store, seen through another space. A space begins to exist with the first write to
+    /// it.
     pub fn space(&self, name: &str) -> Result<Self> {
         let live = live(&self.shared, Space::new(name)?);
         Ok(self.seen_by(self.session.in_space(live)))
@@ -120,8 +121,8 @@ impl Store {
         self.seen_by(self.session.by_clock(clock))
     }
 
-    /// The same store, which tells of writes that are allowed and probably not meant, such as
-    /// numbers that look like counters and are none. Each is told once. See also
+    /// The same store, which warns of writes that are allowed and probably not meant, such as
+    /// numbers that look like counters and are none. It reports each once. See also
     /// [`Schema::warnings`].
     #[must_use]
     pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
@@ -138,11 +139,12 @@ impl Store {
         &self.shared.engine
     }
 
-    /// Makes the schema in the store contain this one. Nothing is dropped: what only the store
-    /// knows stays, and is maintained. Fails, and changes nothing, if the two contradict.
+    /// Adds this schema to the one in the store. Nothing is dropped: collections, indexes and
+    /// fields that only the store has stay, and are maintained. If the two contradict each other,
+    /// it fails and changes nothing.
     ///
-    /// Records that are there already are not judged by what is new: those that do not fit stay,
-    /// and can be changed in other fields. Some of them are named in [`Applied::misfits`].
+    /// Existing records that do not fit stay, and can be changed in other fields.
+    /// [`Applied::misfits`] names some of them.
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
         let applied = self.session.apply(schema).await?;
         let misfits = index::misfits(self.session.program()?, &applied.changes).await?;
@@ -154,12 +156,12 @@ impl Store {
         Ok(self.session.live.loaded().await?.schema.clone())
     }
 
-    /// The collection of a Rust type. Applies the schema that the type declares; from the second
-    /// time on that is known to be there, and nothing is read. An acting user cannot change the
-    /// schema, and finds the collection only if the program has applied it.
+    /// The collection of a Rust type. The first call applies the schema that the type declares;
+    /// later calls read nothing. An acting user cannot change the schema, and finds the collection
+    /// only if the program has applied it.
     ///
-    /// An index that is new to a store with records has to be built before it is read:
-    /// [`Collection::to_build`] tells which.
+    /// A new index over existing records must be built before it is read: [`Collection::to_build`]
+    /// tells which.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
         let of = TypeId::of::<T>();
         if !self.session.live.knows_type(of) {
@@ -182,11 +184,11 @@ impl Store {
         Ok(Collection::new(self.session.clone(), name, Origin::Json))
     }
 
-    /// Reads and writes several records of this space, all or nothing.
+    /// Reads and writes several records of this space, as a whole or not at all.
     ///
-    /// The closure may run more than once: when a record that it read has changed before the
-    /// commit, it is run again on the current state. It should do nothing but read and write
-    /// through the transaction. Its own error ends the transaction, and nothing is written.
+    /// The closure may run more than once: if a record that it read has changed before the commit,
+    /// it runs again on the current state. It should do nothing but read and write through the
+    /// transaction. If it returns an error, the transaction ends and nothing is written.
     pub async fn transaction<T, E, F, Fut>(&self, closure: F) -> Result<T, E>
     where
         F: FnMut(Transaction) -> Fut,
@@ -206,10 +208,10 @@ impl Store {
         write::run(&self.session, retry, closure).await
     }
 
-    /// As [`transaction`](Self::transaction), and it happens once however often it is sent with
-    /// this key, as [`Collection::with_idempotency_key`] says. What the closure answers is kept as
-    /// JSON: repeated, the transaction gives it without running the closure. What a closure does
-    /// cannot be compared, so that another transaction with the key would get the same answer.
+    /// As [`transaction`](Self::transaction), but it happens once, however often it is sent with
+    /// this key; see [`Collection::with_idempotency_key`]. The closure's answer is kept as JSON. If
+    /// the transaction is repeated, it gives that answer without running the closure. Closures
+    /// cannot be compared, so another transaction with the same key would get the same answer.
     pub async fn transaction_once<T, E, F, Fut>(&self, key: &str, mut closure: F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,

@@ -68,13 +68,13 @@ struct Wanted {
 }
 
 impl<T> Collection<T> {
-    /// Every key that the record with this key owns, as it lies in the store: the record, its
-    /// entries in every maintained index, its counters, its leases, and the newest 100 versions of
-    /// its history. All but the history is of one moment on engines that read snapshots. `None`
-    /// when the record is not there, or not for the acting user.
+    /// Every key that the record with this key owns, as stored: the record, its entries in every
+    /// maintained index, its counters, its leases, and the newest 100 versions of its history. On
+    /// engines that read snapshots, all but the history is of one moment. `None` if there is no
+    /// such record, or not for the acting user.
     ///
-    /// An acting user sees the record and its entries in the indexes that they may read along,
-    /// and nothing of Keyloom's own area.
+    /// An acting user sees the record and its entries in the indexes that serve them, and nothing
+    /// of Keyloom's own area.
     pub async fn owned_keys(&self, key: impl KeyFields) -> Result<Option<Vec<OwnedKey>>> {
         let values = key.into_values();
         let retry = Retry::eager();

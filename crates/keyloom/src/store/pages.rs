@@ -21,9 +21,9 @@ type Reading<R> = Pin<Box<dyn Future<Output = Result<Page<R>>> + Send>>;
 
 /// The pages of an answer, one after the other: a [`Stream`] whose items are `Result<Page<R>>`.
 ///
-/// Nothing is read before it is asked for, and one page at a time: whoever stops early, by
-/// dropping it, has read nothing in vain. It goes on where a page stopped, whatever the reason,
-/// so that a [`limit`](Query::limit) bounds each page and not the whole.
+/// Nothing is read before it is asked for, and one page at a time: if you stop early, by dropping
+/// it, nothing was read in vain. It continues where a page stopped, whatever the reason, so a
+/// [`limit`](Query::limit) bounds each page and not the whole.
 ///
 /// The stream ends after the last page, and after an error. What was read until then was right,
 /// and [`cursor`](Self::cursor) tells where to go on.
@@ -157,10 +157,10 @@ impl<R> fmt::Debug for Pages<R> {
 /// The records of all pages of an answer, one by one: a [`Stream`] whose items are `Result<R>`.
 /// Made by [`Pages::records`].
 ///
-/// What a page could not read ([`Page::problems`]) is an error of kind
-/// [`Corrupt`](crate::ErrorKind::Corrupt) with its key, behind the records of that page, and the
-/// stream goes on. So `?` never passes over a record in silence, and whoever wants to may. Every
-/// other error ends the stream.
+/// A record that a page could not read ([`Page::problems`]) is an error of kind
+/// [`Corrupt`](crate::ErrorKind::Corrupt) with its key, after the records of that page, and the
+/// stream goes on. So `?` never passes over a record in silence, and a program that wants to can.
+/// Every other error ends the stream.
 ///
 /// From a cursor that leads back, the records come in the opposite order, without a break between
 /// pages.

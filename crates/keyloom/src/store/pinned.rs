@@ -8,18 +8,18 @@ use crate::space::Clock;
 
 impl Store {
     /// The store as it is now, in all spaces: a store whose every answer is of this one moment,
-    /// while writers of this one go on. Pages, look-ups, counts, histories and the log read as
-    /// always. Whatever would change it is refused with
-    /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly). Which records have expired is judged by
-    /// the clock of the moment, and [`log_bounds`](Self::log_bounds) says up to where the log had
-    /// come: a [`watch`](Self::watch) of this store from there tells what happened since.
+    /// while writers go on. Pages, look-ups, counts, histories and the log read as always. Every
+    /// change is refused with [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly). The clock of the
+    /// moment decides which records have expired. [`log_bounds`](Self::log_bounds) tells where the
+    /// log ended then: a [`watch`](Self::watch) of this store from there gives everything since.
     ///
-    /// The moment is released when the last handle is dropped, or by [`close`](Self::close), which
-    /// leaves this store open. Closing this store ends it. While it is held, what writers replace
-    /// takes room: in memory the maps that they change, in a folder the files that would be gone.
+    /// The last handle that is dropped releases the moment, and so does [`close`](Self::close),
+    /// which leaves this store open. Closing this store ends the moment. While it is held, whatever
+    /// writers replace keeps its room: in memory the maps that they change, in a folder the files
+    /// that would be gone.
     ///
-    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that cannot
-    /// hold a moment; memory and folders can.
+    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that
+    /// cannot hold a moment; memory and folders can.
     pub async fn pinned(&self) -> Result<Store> {
         let engine = self.engine().pin().await?;
         let now = self.session().now();

@@ -117,10 +117,10 @@ impl Plain {
         Ok(Plain { session: self.session.clone(), area: Area::new(name)? })
     }
 
-    /// What is at a key: the JSON text of a record, the value of an index entry, or whatever was
-    /// put there. A record that has expired is not there. An acting user sees the records that
-    /// they may read, with the entries of indexes that they may read along; all other keys of
-    /// collections are not there, and keys of no template are refused.
+    /// The value at a key: the JSON text of a record, the value of an index entry, or whatever was
+    /// put there. An expired record is hidden. An acting user sees the records that they may read,
+    /// with the entries of indexes that serve them. All other keys of collections are hidden, and
+    /// keys of no template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
         let decided = self.session.live.decide(|loaded| {
@@ -143,10 +143,10 @@ impl Plain {
 
     /// Puts a value at a key, whatever was there.
     ///
-    /// At the key of a record the value must be that record: a JSON object whose fields give
+    /// At the key of a record, the value must be that record: a JSON object whose fields make
     /// exactly this key. It is checked and indexed as by an upsert. The keys of index entries are
-    /// refused, since they follow from their records, and so are keys that begin like a declared
-    /// template and belong to none, since nothing would ever find them.
+    /// refused, since they follow from their records. So are keys that begin like a declared
+    /// template and fit none, since nothing would ever find them.
     pub async fn put(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) -> Result<Version> {
         let (address, value) = (self.address(key.as_ref()), value.into());
         once!(&self.session, self.request("put", &[&address.key, &value]), |session| {
@@ -189,9 +189,9 @@ impl Plain {
         Err(restless(address))
     }
 
-    /// Deletes what is at a key. Gives the version that it had, or `None` when nothing was there.
+    /// Deletes the value at a key. Gives the version that it had, or `None` if the key was absent.
     ///
-    /// At the key of a record it deletes the record with all its entries. The keys of index
+    /// At the key of a record, it deletes the record with all its entries. The keys of index
     /// entries are refused. Keys that verify reports as unknown can be deleted.
     pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<Option<Version>> {
         let address = self.address(key.as_ref());
@@ -226,9 +226,9 @@ impl Plain {
         Err(restless(address))
     }
 
-    /// The keys that begin with a prefix, in order, `limit` at most, from the start or from where
-    /// a cursor of the same prefix points. Records that have expired are left out; entries of theirs
-    /// may be among the keys until they are swept.
+    /// The keys that begin with a prefix, in order, at most `limit`, from the start or from a
+    /// cursor of the same prefix. Expired records are left out; their entries may be among the keys
+    /// until they are swept.
     pub async fn list(
         &self,
         prefix: impl AsRef<[u8]>,

@@ -16,7 +16,7 @@ use crate::space::Loaded;
 use crate::space::Session;
 use crate::space::cell_bytes;
 
-/// The keys of a space as they lie, Keyloom's own included. For the program alone: it shows what
+/// The raw keys of a space, Keyloom's own included. For the program alone, since it shows what
 /// every user has.
 #[derive(Clone)]
 pub struct RawKeys {

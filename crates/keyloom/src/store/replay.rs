@@ -24,20 +24,20 @@ pub struct Replayed {
 }
 
 impl Store {
-    /// Makes this space, which must be empty, what the log of another says: every record with its
-    /// version, every index entry, the schema, and the log itself. It ends where the log ended
-    /// when it began.
+    /// Builds this space, which must be empty, from the log of another: every record with its
+    /// version, every index entry, the schema, and the log itself. It ends where the log ended when
+    /// the replay began.
     ///
     /// The log must go back to the very first change of its space: it was declared with the first
-    /// schema, and nothing was trimmed since. Nobody else may write to this space meanwhile. A
-    /// replay that was interrupted begins again with an empty store.
+    /// schema, and nothing was trimmed since. Nobody else may write to this space meanwhile. If a
+    /// replay was interrupted, begin again with an empty store.
     pub async fn replay(&self, log: &Store) -> Result<Replayed> {
         self.session().program()?;
         let end = log.log_bounds().await?.next;
         self.replay_before(log, end).await
     }
 
-    /// As [`replay`](Self::replay), up to and with the commit at this position.
+    /// As [`replay`](Self::replay), up to the commit at this position, which is included.
     pub async fn replay_until(&self, log: &Store, last: Position) -> Result<Replayed> {
         self.session().program()?;
         let end = log.log_bounds().await?.next;

@@ -26,12 +26,13 @@ const BATCH_BYTES: usize = 1 << 20;
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Store {
-    /// Makes this space, which must be empty, what a backup says: every key with its version, the
+    /// Restores a backup into this space, which must be empty: every key with its version, the
     /// schema, and the log with its positions. The backup may be of another space or store.
     ///
-    /// Nobody can use the space before all of it is there: a backup that is damaged or breaks off
-    /// fails, and so does whoever reads or writes meanwhile. The same backup can be restored again
-    /// then, and goes on. [`verify`](Self::verify) tells whether what the backup kept was whole.
+    /// Nobody can use the space before the restore is complete. If the backup is damaged or breaks
+    /// off, the restore fails, and so does every read and write until it is complete. Run it again
+    /// with the same backup to continue. [`verify`](Self::verify) tells whether the store was whole
+    /// when the backup was taken.
     pub async fn restore_from(&self, source: &mut (impl io::Read + Send)) -> Result<BackupInfo> {
         let mut restorer = self.restorer().await?;
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -43,8 +44,8 @@ impl Store {
         }
     }
 
-    /// As [`restore_from`](Self::restore_from), for bytes that come from elsewhere. Refuses at once
-    /// if the space is in use.
+    /// As [`restore_from`](Self::restore_from), for bytes from elsewhere. Refused at once if the
+    /// space is in use.
     pub async fn restorer(&self) -> Result<Restorer> {
         self.session().program()?;
         marked(self).await?;
@@ -52,8 +53,8 @@ impl Store {
     }
 }
 
-/// A restore that is under way. Dropped before [`finish`](Self::finish), it leaves a space that
-/// nobody can use, and that the same backup can be restored into.
+/// A restore that is under way. If it is dropped before [`finish`](Self::finish), nobody can use
+/// the space, until the same backup is restored into it.
 pub struct Restorer {
     store: Store,
     reader: Reader,
@@ -77,8 +78,8 @@ impl Restorer {
         Ok(())
     }
 
-    /// Makes the space what the backup says, for everyone to use. Fails if not all of the backup
-    /// came, and leaves the space as it is: unusable, to be restored again.
+    /// Completes the restore and opens the space to everyone. If a part of the backup is missing,
+    /// it fails and leaves the space unusable, to be restored again.
     pub async fn finish(self) -> Result<BackupInfo> {
         let Restorer { store, reader, begun } = self;
         let info = reader.finish()?;

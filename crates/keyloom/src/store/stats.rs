@@ -79,8 +79,8 @@ impl From<Tally> for Amount {
 }
 
 impl Store {
-    /// How much there is of each collection and index of this space, counted within a budget, and
-    /// what the engine knows of itself. Refused to acting users.
+    /// How much each collection and index of this space holds, counted within a budget, and what
+    /// the engine knows of itself. Refused to acting users.
     pub async fn stats(&self, options: &StatsOptions) -> Result<StoreStats> {
         let live = self.session().program()?;
         let loaded = live.reload().await?;

@@ -32,14 +32,14 @@ impl WatchOptions {
         WatchOptions { from: Some(position), ..WatchOptions::default() }
     }
 
-    /// Only records of this collection; of several, when it is called again.
+    /// Only records of this collection. May be called again for more collections.
     #[must_use]
     pub fn collection(mut self, name: impl Into<String>) -> Self {
         self.collections.push(name.into());
         self
     }
 
-    /// Only records whose keys begin with this; with one of several, when it is called again.
+    /// Only records whose keys begin with this. May be called again for more prefixes.
     #[must_use]
     pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.key_prefixes.push(prefix.into());
@@ -69,8 +69,8 @@ impl WatchOptions {
 
 /// The commits of a space as they come, each once and in order.
 ///
-/// It reads on from the log as it is asked for more, so that a slow reader costs nothing but the
-/// place in the log. One that falls behind what the log keeps gets
+/// It reads on from the log as more is asked for, so a slow reader costs nothing but its place in
+/// the log. If the log is trimmed before a reader has read it, the reader gets
 /// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed).
 pub struct Watch {
     session: Session,
@@ -100,11 +100,11 @@ impl Store {
 }
 
 impl Watch {
-    /// The next commit that is wanted, with the changes that are wanted; waits until there is
-    /// one. Dropping the future loses nothing.
+    /// The next commit that passes the filter, with the changes that do. Waits until there is one.
+    /// Dropping the future loses nothing.
     ///
-    /// After an error the watch stands where it stood: an error that is worth a retry may be
-    /// followed by the next commit, without a gap.
+    /// An error leaves the watch where it stood. After an error that is worth a retry, the next
+    /// call may give the next commit, without a gap.
     pub async fn next(&mut self) -> Result<Logged> {
         loop {
             if let Some(commit) = self.ahead.pop_front() {
@@ -115,8 +115,8 @@ impl Watch {
         }
     }
 
-    /// Where to begin another watch that is to go on after what this one gave last: a position
-    /// for [`WatchOptions::from_position`].
+    /// Where another watch continues after the last commit of this one: a position for
+    /// [`WatchOptions::from_position`].
     pub fn position(&self) -> Position {
         self.ahead.front().map_or(self.next, |commit| commit.position)
     }

@@ -13,8 +13,8 @@ use crate::write::{Effect, WrittenDocument};
 /// A record that was written, as it is now: with what was generated, and with its counters.
 ///
 /// It has the key and the version of a [`Stored`](crate::Stored). The record itself is read from
-/// its JSON when [`value`](Self::value) asks for it: whoever wrote it mostly knows it, and a type
-/// that cannot read what it wrote must not make a write that happened look like one that failed.
+/// its JSON when [`value`](Self::value) asks for it. Most programs know what they wrote. And if a
+/// type cannot read what it wrote, a write that happened must not look like one that failed.
 pub struct Written<T> {
     /// The record's key.
     pub key: Key,

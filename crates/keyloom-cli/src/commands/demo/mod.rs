@@ -22,13 +22,13 @@ use crate::target::{open_store, runtime};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// How many records, about
+    /// About how many records to make
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = numbers::count_or_none)]
     records: u64,
     /// The same seed gives the same records
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::any)]
     seed: u64,
-    /// Make the data and end
+    /// Make the data and exit
     #[arg(long)]
     no_serve: bool,
     #[command(flatten)]

@@ -30,26 +30,26 @@ pub(crate) struct Import {
     /// The collection, if the lines are bare records; otherwise each line names its own
     #[arg(long)]
     collection: Option<String>,
-    /// What happens to records that are there already
+    /// What to do with records that exist already
     #[arg(long, value_enum, default_value_t = Mode::Put)]
     mode: Mode,
-    /// Go on where an import of this file was interrupted; no line is written twice
+    /// Continue an interrupted import of this file; no line is written twice
     #[arg(long)]
     resume: bool,
-    /// Begin anew where an import of this file was interrupted
+    /// Start an interrupted import of this file again, from its first line
     #[arg(long, conflicts_with = "resume")]
     restart: bool,
-    /// Where the lines that failed are told [default: FILE.errors.jsonl]
+    /// Where to report lines that failed [default: FILE.errors.jsonl]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
-/// What happens to records that are there already.
+/// What to do with records that exist already.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Mode {
-    /// They are replaced
+    /// Replace them
     Put,
-    /// They stay, and the line fails
+    /// Keep them, and report the line as failed
     Insert,
 }
 

@@ -19,12 +19,11 @@ use crate::exit::Failure;
 /// What is logged, and how.
 #[derive(Clone, Debug, Args)]
 pub(super) struct LogOptions {
-    /// What is logged on stderr: this and what is worse. `info` has a line for each request, `warn`
-    /// those that were refused for want of rights and those that failed [default: RUST_LOG, or
-    /// warn]
+    /// Log this level and worse on stderr. `info` has a line for each request, `warn` for each
+    /// that lacked a right or failed [default: RUST_LOG, or warn]
     #[arg(long, value_name = "LEVEL", value_enum)]
     log: Option<Level>,
-    /// Each line of the log as text, or as an object of JSON
+    /// Log lines as text, or as JSON objects
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: Format,
 }
