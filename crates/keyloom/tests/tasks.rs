@@ -312,7 +312,7 @@ async fn an_owner_that_was_replaced_commits_nothing_more() {
         let frozen = Store::on(metered.clone());
         let mut build = pin!(frozen.build("run", name));
         // It runs until its cell shows that it has done some of the work, and then no more.
-        while !tasks(&engine).await.iter().any(|row| has_done_some(row)) {
+        while !tasks(&engine).await.iter().any(has_done_some) {
             assert!(poll(build.as_mut()).is_pending());
         }
         let owner = owner_of(&engine).await;

@@ -104,7 +104,7 @@ async fn build_once<'l>(
     let number = loaded.catalog.building_number(collection, name);
     let subject = subject(loaded, "build", declared, name, number)?;
     let mut owned = match take(live, loaded, &subject, task.take(), hear).await? {
-        Taken::Owned(owned) => owned,
+        Taken::Owned(owned) => *owned,
         Taken::Ended(built) => return Ok(built),
     };
     let from = (owned.position().stage, *owned.progress());
@@ -132,7 +132,7 @@ async fn build_once<'l>(
 
 /// What became of the wish to work on a task.
 pub(super) enum Taken<'l> {
-    Owned(Task<'l, Built>),
+    Owned(Box<Task<'l, Built>>),
     /// Somebody else has ended it, after so much was done.
     Ended(Built),
 }
@@ -146,7 +146,7 @@ pub(super) async fn take<'l>(
     hear: HearBuilt<'_>,
 ) -> Under<Taken<'l>> {
     if let Some(task) = at_hand.filter(|task| task.subject() == subject) {
-        return Ok(Taken::Owned(task));
+        return Ok(Taken::Owned(Box::new(task)));
     }
     let heard = Mutex::new(Built::default());
     let hear_other = |so_far: &Built| {
@@ -155,7 +155,7 @@ pub(super) async fn take<'l>(
     };
     let taken = Task::take(live, loaded, subject, hear_other).await?;
     let built = *heard.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(taken.map_or(Taken::Ended(built), Taken::Owned))
+    Ok(taken.map_or(Taken::Ended(built), |task| Taken::Owned(Box::new(task))))
 }
 
 /// Whether a name is that of an aggregate. The schema is read again only if it may be a new one.

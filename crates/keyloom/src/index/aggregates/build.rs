@@ -96,7 +96,7 @@ async fn count_once<'l>(
     let number = u64::from(generation.number);
     let subject = subject(loaded, "count", collection, &aggregate.name, number)?;
     let mut owned = match take(live, loaded, &subject, task.take(), hear).await? {
-        Taken::Owned(owned) => owned,
+        Taken::Owned(owned) => *owned,
         Taken::Ended(built) => return Ok(Counted::ByAnother(built)),
     };
     let from = (owned.position().stage, *owned.progress());
