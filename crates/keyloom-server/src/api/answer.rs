@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use keyloom::{CollectionDeclaration, Document, Stored, Version, Written};
+use keyloom::{CollectionDeclaration, Document, Stored, Version};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -61,26 +61,13 @@ impl RecordText {
         }
     }
 
-    /// A record that a write gave, which looked at it or made it.
-    pub(super) fn of_write<T>(written: Written<T>) -> Self {
-        RecordText { version: written.version, text: written.into_document().into_text() }
-    }
-
     /// A record that was read from a history.
     pub(super) fn of_past(stored: &Stored<Value>) -> Self {
         RecordText { version: stored.version, text: stored.value.to_string().into() }
     }
 
-    /// The answer to a write. Whoever may not read the record is told its version only.
-    pub(super) fn into_written(self, status: StatusCode, may_read: bool) -> Response {
-        if may_read {
-            return self.into_answer(status);
-        }
-        (bodiless(status), [(header::ETAG, etag(self.version))]).into_response()
-    }
-
     /// The answer with the record.
-    fn into_answer(self, status: StatusCode) -> Response {
+    pub(super) fn into_answer(self, status: StatusCode) -> Response {
         let mut answer = Response::new(Body::from(self.text));
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
@@ -110,6 +97,11 @@ impl RecordText {
             _ => Ok(self.into_answer(StatusCode::OK)),
         }
     }
+}
+
+/// The answer to a write of a record that the caller may not read: its version only.
+pub(super) fn untold(status: StatusCode, version: Version) -> Response {
+    (status, [(header::ETAG, etag(version))]).into_response()
 }
 
 /// The status of an answer that has no body, as a code or as a number.

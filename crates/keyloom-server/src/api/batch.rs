@@ -9,15 +9,16 @@ use axum::routing::post;
 use futures_util::{StreamExt, stream};
 
 use super::answer;
+use super::names::Names;
 use super::operation::{Lane, Prepared, Preparing, Room, Told, lanes, read_all, results};
-use super::records::missing;
-use super::transaction::{fingerprint, go_aside_with, make_room, run};
+use super::transaction::{fingerprint, go_aside_with, make_room};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::caller::{Caller, IDEMPOTENCY_KEY_BYTES_MAX};
 use crate::guard::Arrival;
 use crate::params::Params;
+use crate::path::PathParts;
 use crate::problem::Problem;
 
 /// How many records are written at once.
@@ -31,6 +32,7 @@ pub(in crate::api) fn routes() -> Routes {
 async fn run_batch(
     State(app): State<App>,
     caller: Caller,
+    path: PathParts,
     params: Params,
     Extension(arrival): Extension<Arrival>,
     JsonBody(body): JsonBody,
@@ -38,11 +40,9 @@ async fn run_batch(
     params.finish()?;
     let limits = &app.config().limits;
     go_aside_with(&body, &arrival).await;
-    let prints: Vec<String> =
-        body["operations"].as_array().into_iter().flatten().map(fingerprint).collect();
     let operations = read_all(body, limits)?;
     make_room(&app, &arrival, &operations).await;
-    let mut preparing = Preparing::new(&caller).await?;
+    let mut preparing = Preparing::new(&caller);
     let mut asked = Vec::with_capacity(operations.len());
     for (number, operation) in operations.into_iter().enumerate() {
         asked.push(preparing.prepare(number, operation).await);
@@ -51,15 +51,14 @@ async fn run_batch(
     let lanes = lanes(subjects.collect::<Vec<_>>());
     let room = Room::new(limits);
     let work_off = |lane: Lane| {
-        let (app, caller, asked, prints, room) = (&app, &caller, &asked, &prints, &room);
+        let (app, caller, path, asked, room) = (&app, &caller, &path, &asked, &room);
         async move {
             let mut done = Vec::with_capacity(lane.len());
             for number in lane {
                 let Some(Ok(prepared)) = asked.get(number) else { continue };
-                let print = prints.get(number).cloned().unwrap_or_default();
                 let operation = &prepared.operation;
                 app.metrics().operation(&operation.collection, operation.verb());
-                let told = by_itself(app, caller, prepared, print, room).await;
+                let told = by_itself(app, caller, path, prepared, room).await;
                 done.push((number, told.unwrap_or_else(|problem| refused(problem, room))));
                 // Where nothing has to be waited for, others would wait for all of it.
                 tokio::task::yield_now().await;
@@ -86,27 +85,24 @@ async fn run_batch(
 async fn by_itself(
     app: &App,
     caller: &Caller,
+    path: &PathParts,
     prepared: &Prepared,
-    print: String,
     room: &Room,
 ) -> Result<Told, Problem> {
     room.check(&prepared.operation)?;
-    let key = caller.key.as_deref().map(|key| derived_key(key, prepared.number));
-    if prepared.is_direct(key.as_deref()) {
-        let done = prepared.do_direct(key.as_deref()).await?;
-        let version = done.version.map(|version| version.to_string());
-        let told = room.fit(&prepared.operation, done.body())?;
-        return Ok(told.as_result(done.status, version.as_deref()));
-    }
-    let (limits, alone) = (&app.config().limits, std::slice::from_ref(prepared));
-    let done = run(&caller.store, limits, alone, key.as_deref(), print).await?;
-    let status = done.statuses.first().copied().unwrap_or_default();
-    if status == 404 {
-        return Err(missing());
-    }
-    let told = done.results.into_iter().next().unwrap_or_default();
-    let version = done.versions.into_iter().next().flatten();
-    Ok(room.fit(&prepared.operation, told)?.as_result(status, version.as_deref()))
+    let key = caller.key.as_deref();
+    let key = key.zip(prepared.number).map(|(key, number)| derived_key(key, number));
+    let limits = &app.config().limits;
+    let answered = match prepared.alone(&caller.store, limits, key.as_deref()).await {
+        Ok(answered) => answered,
+        Err(refused) => {
+            let mut names = Names::new(app, path, caller, &prepared.collection);
+            return Err(prepared.refusal(refused, &mut names).await);
+        }
+    };
+    let version = answered.version.map(|version| version.to_string());
+    let told = room.fit(&prepared.operation, prepared.body(&answered).await?)?;
+    Ok(told.as_result(answered.status, version.as_deref()))
 }
 
 /// The result of an operation that was refused.

@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use keyloom::Version;
 
+use super::operation::Versions;
 use crate::problem::Problem;
 
 /// The most tags of one header. Each may cost an attempt.
@@ -28,17 +29,17 @@ pub(super) struct Tag {
 }
 
 impl Tags {
-    /// The versions that a write may meet. Weak tags match nothing (RFC 9110, section 13.1.1),
+    /// The versions that a write may meet; `None` for any. Weak tags match nothing (RFC 9110, section 13.1.1),
     /// and neither does a text that is no version.
-    pub(super) fn versions(&self) -> Vec<Version> {
-        let Tags::These(tags) = self else { return Vec::new() };
+    pub(super) fn versions(&self) -> Option<Versions> {
+        let Tags::These(tags) = self else { return None };
         let strong = tags.iter().filter(|tag| !tag.is_weak);
-        strong.filter_map(|tag| tag.text.parse().ok()).collect()
+        Some(strong.filter_map(|tag| tag.text.parse().ok()).collect())
     }
 
     /// Whether a write may meet this version.
     pub(super) fn match_strongly(&self, version: Version) -> bool {
-        *self == Tags::Any || self.versions().contains(&version)
+        self.versions().is_none_or(|versions| versions.contains(&version))
     }
 
     /// Whether the caller has this version already.

@@ -17,7 +17,6 @@ mod operation;
 mod owned;
 mod page_text;
 mod pages;
-mod patch;
 mod record_body;
 mod records;
 mod routes;

@@ -1,4 +1,4 @@
-//! Single records by their keys: read, insert, replace, delete.
+//! Single records by their keys: each write is one operation, as batches list them.
 //!
 //! A router matches no empty part, so that the record with the empty name has routes of its own.
 
@@ -6,24 +6,25 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use keyloom::{Collection, Effect, Error, ErrorKind, Version};
-use serde_json::{Value, json};
+use keyloom::{Collection, Version};
+use serde_json::Value;
 
-use super::answer::{RecordText, Validator, with_path};
-use super::conditions::{Tags, Unconditional, if_match, if_none_match};
+use super::answer::{self, RecordText, Validator, with_path};
+use super::asking::equalities;
+use super::conditions::{self, Tags, Unconditional, if_match, if_none_match};
 use super::names::Names;
-use super::record_body::{RecordBody, RecordJson};
-use super::template::take_key;
+use super::operation::{Action, Answered, NewRecord, Operation, Prepared, PutOnly, whole};
+use super::pages;
+use super::record_body::{PatchBody, RecordBody, RecordJson};
 use super::typed::timestamp;
 use super::written_key::{key_of, key_of_owner};
-use super::{pages, patch};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::params::Params;
 use crate::path::PathParts;
-use crate::problem::{Problem, Sent, is_missing, to_writer};
+use crate::problem::Problem;
 
 pub(in crate::api) fn routes() -> Routes {
     Routes::new()
@@ -31,14 +32,14 @@ pub(in crate::api) fn routes() -> Routes {
         .route("/explain", get(pages::explain))
         .route("/records/", one())
         .route("/records/{key}", one())
-        .route("/records//increment", post(patch::increment))
-        .route("/records/{key}/increment", post(patch::increment))
+        .route("/records//increment", post(increment))
+        .route("/records/{key}/increment", post(increment))
         .route("/owners/{owner}/records/", get(read_of_owner))
         .route("/owners/{owner}/records/{key}", get(read_of_owner))
 }
 
 fn one() -> MethodRouter<App> {
-    get(read).put(put).patch(patch::patch).delete(delete)
+    get(read).put(put).patch(patch).delete(delete)
 }
 
 /// `GET /records/{key}`
@@ -103,21 +104,6 @@ pub(super) fn missing() -> Problem {
     Problem::not_found("the collection has no such record")
 }
 
-/// An error about one record. Whether it is not there or not for this caller is told alike, and
-/// what the record has is told to those who may read it.
-pub(super) async fn told(
-    names: &mut Names<'_>,
-    may_read: bool,
-    sent: Sent,
-    error: Error,
-) -> Problem {
-    match (is_missing(&error), may_read) {
-        (true, _) => missing(),
-        (false, true) => names.problem(error).await,
-        (false, false) => to_writer(error, sent),
-    }
-}
-
 /// `POST /records`
 async fn insert(
     State(app): State<App>,
@@ -125,19 +111,12 @@ async fn insert(
     path: PathParts,
     params: Params,
     _: Unconditional,
-    RecordJson(record): RecordJson,
+    RecordJson(text): RecordJson,
 ) -> Result<Response, Problem> {
     params.finish()?;
     let collection = caller.collection(Verb::Write, path.get("collection")).await?;
-    let may_read = caller.may_read(collection.name());
-    let mut names = Names::new(&app, &path, &caller, &collection);
-    let written = match collection.insert_json(&record).await {
-        Ok(written) => written,
-        Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
-    };
-    let location = names.path(&written.key).await?;
-    let answer = RecordText::of_write(written).into_written(StatusCode::CREATED, may_read);
-    Ok(with_path(answer, header::LOCATION, location))
+    let action = Action::Insert { record: NewRecord::Text(text) };
+    done(&app, &caller, &path, collection, action).await
 }
 
 /// `PUT /records/{key}`
@@ -147,26 +126,13 @@ async fn put(
     path: PathParts,
     params: Params,
     headers: HeaderMap,
-    RecordBody(mut record): RecordBody,
+    RecordBody(record): RecordBody,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    let (expected, unwanted) = (if_match(&headers)?, if_none_match(&headers)?);
-    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
-    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
-    take_key(&mut record, &collection.declaration().await?.key, &key)?;
-    let may_read = caller.may_read(collection.name());
-    let mut names = Names::new(&app, &path, &caller, &collection);
-    let written = match (expected, unwanted) {
-        (None, None) => collection.upsert(&record).await,
-        (Some(Tags::Any), None) => collection.replace(&record).await,
-        (Some(tags), None) => {
-            let attempt = |version| collection.replace_if(&record, version);
-            match match_one(&tags, attempt).await {
-                Some(written) => written,
-                None => return Err(unmatched(&caller, &collection, key, nothing_to_match()).await),
-            }
-        }
-        (None, Some(Tags::Any)) => collection.insert(&record).await,
+    let only = match (if_match(&headers)?, if_none_match(&headers)?) {
+        (None, None) => PutOnly::Always,
+        (Some(tags), None) => tags.versions().map_or(PutOnly::IfPresent, PutOnly::IfMatch),
+        (None, Some(Tags::Any)) => PutOnly::IfAbsent,
         (Some(_), Some(Tags::Any)) => {
             let detail = "no record is there, as If-Match asks, and absent, as If-None-Match does";
             return Err(Problem::precondition_failed(detail));
@@ -176,79 +142,29 @@ async fn put(
             return Err(Problem::invalid_request(detail));
         }
     };
-    let written = match written {
-        Ok(written) => written,
-        // Without its conditions the request would have succeeded.
-        Err(error) if is_missing(&error) => {
-            return Err(nothing_to_match());
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(Problem::precondition_failed("there is a record at this key already"));
-        }
-        Err(error) => return Err(told(&mut names, may_read, Sent::Whole, error).await),
-    };
-    if written.effect != Effect::Created {
-        return Ok(RecordText::of_write(written).into_written(StatusCode::OK, may_read));
-    }
-    let location = names.path(&written.key).await?;
-    let answer = RecordText::of_write(written).into_written(StatusCode::CREATED, may_read);
-    Ok(with_path(answer, header::LOCATION, location))
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let action = Action::Put { key: path.get("key").to_owned(), record, only };
+    done(&app, &caller, &path, collection, action).await
 }
 
-/// The answer to a `PUT` that asks for a version of what is not there.
-fn nothing_to_match() -> Problem {
-    Problem::precondition_failed("there is no record that If-Match could fit")
-}
-
-/// Tries a write with each version that it may meet. At most one of them is the current one, so
-/// that at most one attempt writes. With an idempotency key the attempt that wrote before is
-/// found again, whichever it was: the others are refused as other requests. `None` where no tag
-/// is a version.
-pub(super) async fn match_one<T, Fut>(
-    tags: &Tags,
-    attempt: impl Fn(Version) -> Fut,
-) -> Option<Result<T, Error>>
-where
-    Fut: Future<Output = Result<T, Error>>,
-{
-    let mut refused = None;
-    for version in tags.versions() {
-        match attempt(version).await {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::VersionConflict | ErrorKind::IdempotencyConflict
-                ) =>
-            {
-                refused = Some(error);
-            }
-            settled => return Some(settled),
-        }
+/// `PATCH /records/{key}`
+async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    mut params: Params,
+    headers: HeaderMap,
+    PatchBody(patch): PatchBody,
+) -> Result<Response, Problem> {
+    if if_none_match(&headers)?.is_some() {
+        return Err(Problem::invalid_request("a patch takes If-Match, and not If-None-Match"));
     }
-    refused.map(Err)
-}
-
-/// The refusal of a write whose `If-Match` no record could meet, with the record that is there.
-pub(super) async fn unmatched(
-    caller: &Caller,
-    collection: &Collection<Value>,
-    key: Vec<Value>,
-    absent: Problem,
-) -> Problem {
-    let current = match collection.get(key).await {
-        Ok(Some(current)) => current,
-        Ok(None) => return absent,
-        Err(error) => return error.into(),
-    };
-    let detail = "If-Match names no version; the ETag of a record does, in its quotes";
-    let problem = Problem::precondition_failed(detail);
-    match caller.may_read(collection.name()) {
-        true => problem.with(
-            "current",
-            json!({ "version": current.version.to_string(), "record": current.value }),
-        ),
-        false => problem,
-    }
+    let versions = if_match(&headers)?.and_then(|tags| tags.versions());
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let guard = equalities(&mut params, "if", &*collection.declaration().await?)?;
+    params.finish()?;
+    let action = Action::Patch { key: path.get("key").to_owned(), patch, versions, guard };
+    done(&app, &caller, &path, collection, action).await
 }
 
 /// `DELETE /records/{key}`
@@ -263,23 +179,79 @@ async fn delete(
     if if_none_match(&headers)?.is_some() {
         return Err(Problem::invalid_request("a deletion takes If-Match, and not If-None-Match"));
     }
+    let versions = if_match(&headers)?.and_then(|tags| tags.versions());
     let collection = caller.collection(Verb::Delete, path.get("collection")).await?;
-    let key = key_of(&collection, caller.user.as_deref(), path.get("key")).await?;
-    let may_read = caller.may_read(collection.name());
-    let mut names = Names::new(&app, &path, &caller, &collection);
-    let deleted = match if_match(&headers)? {
-        None | Some(Tags::Any) => collection.delete(key).await.map(|version| version.is_some()),
-        Some(tags) => {
-            let attempt = |version| collection.delete_if(key.clone(), version);
-            match match_one(&tags, attempt).await {
-                Some(deleted) => deleted.map(|()| true),
-                None => return Err(unmatched(&caller, &collection, key, missing()).await),
-            }
-        }
-    };
-    match deleted {
-        Ok(true) => Ok(StatusCode::NO_CONTENT.into_response()),
-        Ok(false) => Err(missing()),
-        Err(error) => Err(told(&mut names, may_read, Sent::Whole, error).await),
+    let action = Action::Delete { key: path.get("key").to_owned(), versions };
+    done(&app, &caller, &path, collection, action).await
+}
+
+/// `POST /records/{key}/increment`
+async fn increment(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParts,
+    params: Params,
+    headers: HeaderMap,
+    RecordBody(body): RecordBody,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    if conditions::are_there(&headers)? {
+        let detail = "an increment has no conditions: additions never conflict; use a transaction \
+                      with a check for those";
+        return Err(Problem::invalid_request(detail));
     }
+    let add = deltas(&body)?;
+    let collection = caller.collection(Verb::Write, path.get("collection")).await?;
+    let action = Action::Increment { key: path.get("key").to_owned(), add };
+    done(&app, &caller, &path, collection, action).await
+}
+
+fn deltas(body: &Value) -> Result<Vec<(String, i64)>, Problem> {
+    let wrong = || {
+        let detail = "an increment is an object of counters and whole numbers, such as \
+                      {\"stats.running\": 1}";
+        Problem::invalid_request(detail)
+    };
+    let members = body.as_object().filter(|members| !members.is_empty()).ok_or_else(wrong)?;
+    let delta = |(name, value): (&String, &Value)| {
+        let delta = whole(value).ok_or_else(|| wrong().with("counter", name.as_str()))?;
+        Ok((name.clone(), delta))
+    };
+    members.iter().map(delta).collect()
+}
+
+/// Does the one operation that a request is, and answers.
+async fn done(
+    app: &App,
+    caller: &Caller,
+    path: &PathParts,
+    collection: Collection<Value>,
+    action: Action,
+) -> Result<Response, Problem> {
+    let operation = Operation { collection: collection.name().to_owned(), action };
+    let prepared = Prepared::new(caller, collection, operation).await?;
+    let mut names = Names::new(app, path, caller, &prepared.collection);
+    let limits = &app.config().limits;
+    match prepared.alone(&caller.store, limits, caller.key.as_deref()).await {
+        Ok(answered) => answer(&mut names, answered).await,
+        Err(refused) => Err(prepared.refusal(refused, &mut names).await),
+    }
+}
+
+async fn answer(names: &mut Names<'_>, answered: Answered) -> Result<Response, Problem> {
+    let status = StatusCode::from_u16(answered.status).unwrap_or(StatusCode::OK);
+    let location = match (status, &answered.stored_at) {
+        (StatusCode::CREATED, Some(stored_at)) => Some(names.path(stored_at).await?),
+        _ => None,
+    };
+    let response = match (answered.version, answered.record, answered.values) {
+        (Some(version), Some(text), _) => RecordText { version, text }.into_answer(status),
+        (Some(version), None, _) => answer::untold(status, version),
+        (None, _, Some(values)) => answer::json(&values.into()),
+        (None, ..) => status.into_response(),
+    };
+    Ok(match location {
+        Some(location) => with_path(response, header::LOCATION, location),
+        None => response,
+    })
 }

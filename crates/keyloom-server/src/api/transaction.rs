@@ -45,7 +45,7 @@ async fn transact(
     let print = fingerprint(&body);
     let operations = read_all(body, limits)?;
     make_room(&app, &arrival, &operations).await;
-    let mut preparing = Preparing::new(&caller).await?;
+    let mut preparing = Preparing::new(&caller);
     let mut prepared = Vec::with_capacity(operations.len());
     for (number, operation) in operations.into_iter().enumerate() {
         prepared.push(preparing.prepare(number, operation).await?);
@@ -53,7 +53,8 @@ async fn transact(
     for done in &prepared {
         app.metrics().operation(&done.operation.collection, done.operation.verb());
     }
-    let done = run(&caller.store, limits, &prepared, caller.key.as_deref(), print).await?;
+    let done = run(&caller.store, limits, &prepared, caller.key.as_deref(), print).await;
+    let done = done.map_err(|refused| refused.told(&prepared))?;
     Ok(answer::text(results(done.results)))
 }
 
@@ -111,7 +112,7 @@ pub(super) async fn run(
     prepared: &[Prepared],
     key: Option<&str>,
     request: String,
-) -> Result<Done, Problem> {
+) -> Result<Done, Refused> {
     let written = Records::default();
     let attempt =
         |transaction: Transaction| attempt(prepared, limits, transaction, &written, &request);
@@ -119,7 +120,10 @@ pub(super) async fn run(
         Some(key) => store.transaction_once(key, attempt).await,
         None => store.transaction(attempt).await,
     };
-    let done = done.map_err(|refused| refused.told(prepared, &written))?;
+    let done = match done {
+        Ok(done) => done,
+        Err(refused) => return Err(refused.traced(prepared, &written).await),
+    };
     match done.request == request {
         true => Ok(done.seen_with(prepared)),
         false => {
@@ -144,12 +148,12 @@ async fn attempt(
         results: Vec::new(),
     };
     let room = Room::new(limits);
-    for operation in prepared {
-        let answered = apply(operation, &transaction).await.map_err(Refused::Operation)?;
-        let told = room.fit(&operation.operation, answered.body());
-        let told = told.map_err(|problem| problem.with("operation", operation.number));
-        let told = told.map_err(Refused::Operation)?;
-        written.note(operation.number, &answered);
+    for (place, operation) in prepared.iter().enumerate() {
+        let answered = apply(operation, &transaction).await?;
+        let told =
+            operation.body(&answered).await.and_then(|body| room.fit(&operation.operation, body));
+        let told = told.map_err(|problem| operation.numbered(problem))?;
+        written.note(place, &answered);
         done.statuses.push(answered.status);
         done.versions.push(answered.version.map(|version| version.to_string()));
         done.results.push(told);
@@ -163,7 +167,7 @@ pub(super) fn fingerprint(request: &Value) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The records that an attempt wrote: the number of the operation, the record's key in the store,
+/// The records that an attempt wrote: the place of the operation, the record's key in the store,
 /// and the answer. A refusal of the commit names a key or a value, and this finds the operation.
 #[derive(Default)]
 struct Records(Mutex<Vec<(usize, String, Answered)>>);
@@ -173,42 +177,62 @@ impl Records {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, number: usize, answered: &Answered) {
+    fn note(&self, place: usize, answered: &Answered) {
         if let Some(key) = &answered.stored_at {
-            self.list().push((number, key.clone(), answered.clone()));
+            self.list().push((place, key.clone(), answered.clone()));
         }
     }
 }
 
-/// Why a transaction did not happen.
+/// Why operations did not happen.
 pub(super) enum Refused {
-    /// One of its operations was refused.
+    /// One of them was refused.
     Operation(Problem),
-    /// The commit was.
-    Commit(Error),
+    /// The store refused them: one of them, where that can be told.
+    Commit(Error, Option<usize>),
 }
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
-        Refused::Commit(error)
+        Refused::Commit(error, None)
+    }
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Refused::Operation(problem)
     }
 }
 
 impl Refused {
-    fn told(self, prepared: &[Prepared], written: &Records) -> Problem {
-        let error = match self {
+    /// With the place of the operation that the store refused.
+    async fn traced(self, prepared: &[Prepared], written: &Records) -> Self {
+        match self {
+            Refused::Commit(error, None) => {
+                let place = match guilty(&error, prepared, written) {
+                    None => about(&error, prepared).await,
+                    place => place,
+                };
+                Refused::Commit(error, place)
+            }
+            traced => traced,
+        }
+    }
+
+    fn told(self, prepared: &[Prepared]) -> Problem {
+        let (error, place) = match self {
             Refused::Operation(problem) => return problem,
-            Refused::Commit(error) => error,
+            Refused::Commit(error, place) => (error, place),
         };
-        let number = guilty(&error, prepared, written);
+        let guilty = place.and_then(|place| prepared.get(place));
         // In doubt it is an operation that shows nothing.
-        let of = |shown: &&Prepared| number.map_or(!shown.may_read, |it| shown.number == it);
-        let problem = match prepared.iter().find(of) {
+        let shown_as = guilty.or_else(|| prepared.iter().find(|prepared| !prepared.may_read));
+        let problem = match shown_as {
             Some(prepared) => prepared.told(error),
             None => error.into(),
         };
-        match number {
-            Some(number) => problem.with("operation", number),
+        match guilty {
+            Some(prepared) => prepared.numbered(problem),
             None => problem,
         }
     }
@@ -218,18 +242,29 @@ impl Refused {
 fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usize> {
     let collection = error.context_value("collection")?;
     let key = error.context_value("key")?;
-    let is_there = |number: &usize| {
-        prepared.iter().any(|it| it.number == *number && it.operation.collection == collection)
+    let is_there = |place: usize| {
+        prepared.get(place).is_some_and(|prepared| prepared.operation.collection == collection)
     };
     let written = written.list();
-    let of_collection = || written.iter().filter(|(number, ..)| is_there(number));
+    let of_collection = || written.iter().filter(|(place, ..)| is_there(*place));
     if error.kind() == ErrorKind::UniqueConflict {
         let of_values = of_collection().find(|(.., answered)| has_values(answered, error));
-        return of_values.map(|(number, ..)| *number);
+        return of_values.map(|(place, ..)| *place);
     }
     let is_of_key = |stored_at: &String| ShowKey(stored_at.as_bytes()).to_string() == key;
     let by_record = of_collection().find(|(_, stored_at, _)| is_of_key(stored_at));
-    by_record.map(|(number, ..)| *number)
+    by_record.map(|(place, ..)| *place)
+}
+
+/// The first operation on the record that the commit refused.
+async fn about(error: &Error, prepared: &[Prepared]) -> Option<usize> {
+    let (collection, key) = (error.context_value("collection")?, error.context_value("key")?);
+    for (place, prepared) in prepared.iter().enumerate() {
+        if prepared.operation.collection == collection && prepared.is_about(key).await {
+            return Some(place);
+        }
+    }
+    None
 }
 
 /// Whether the record of an answer has the values that a conflict names.

@@ -7,6 +7,7 @@
 )]
 
 mod access_file;
+mod alike;
 mod auth;
 mod backup;
 mod batch;

@@ -130,8 +130,8 @@ fn a_refused_operation_is_named_and_nothing_is_written() {
         ),
         (
             json!({"op": "patch", "collection": "account", "key": id(7), "patch": {}, "if_match": stale}),
-            412,
-            "precondition-failed",
+            404,
+            "not-found",
             false,
         ),
         (json!({"op": "get", "collection": "nobody", "key": "1"}), 404, "not-found", false),

@@ -10,7 +10,7 @@ use super::Prepared;
 use crate::api::answer::bodiless;
 
 /// What an operation came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
     /// The status that the same request by itself would have.
     pub(crate) status: u16,
@@ -18,23 +18,20 @@ pub(crate) struct Answered {
     pub(crate) version: Option<Version>,
     /// The key of the record in the store, where it was written.
     pub(crate) stored_at: Option<String>,
-    members: Map<String, Value>,
+    /// The values of counters.
+    pub(crate) values: Option<Map<String, Value>>,
     /// The text of the record, or `null`.
-    record: Option<Bytes>,
+    pub(crate) record: Option<Bytes>,
 }
 
 impl Answered {
     /// An answer about a record that is not told.
-    pub(super) fn new(status: u16, prepared: &Prepared, key: &str) -> Self {
-        let mut members = Map::new();
-        members.insert("op".to_owned(), prepared.operation.name().into());
-        members.insert("key".to_owned(), key.into());
-        Answered { status, version: None, stored_at: None, members, record: None }
+    pub(super) fn new(status: u16) -> Self {
+        Answered { status, ..Answered::default() }
     }
 
     /// The version of the record.
-    pub(super) fn with_version(mut self, version: Version) -> Self {
-        self.members.insert("version".to_owned(), version.to_string().into());
+    pub(super) fn with_version(self, version: Version) -> Self {
         Answered { version: Some(version), ..self }
     }
 
@@ -65,9 +62,20 @@ impl Answered {
     }
 
     /// The values of counters.
-    pub(super) fn with_values(mut self, values: Map<String, Value>) -> Self {
-        self.members.insert("values".to_owned(), values.into());
-        self
+    pub(super) fn with_values(self, values: Map<String, Value>) -> Self {
+        Answered { values: Some(values), ..self }
+    }
+
+    /// What a transaction kept for an idempotency key.
+    pub(crate) fn of_kept(status: u16, version: Option<Version>, told: &Told) -> Self {
+        let mut body: Value = serde_json::from_slice(told.text()).unwrap_or_default();
+        let mut take = |name: &str| body.as_object_mut()?.shift_remove(name);
+        let record = take("record").map(|record| record.to_string().into());
+        let values = take("values").and_then(|values| match values {
+            Value::Object(values) => Some(values),
+            _ => None,
+        });
+        Answered { status, version, stored_at: None, values, record }
     }
 
     /// The record that it shows, if any.
@@ -76,9 +84,18 @@ impl Answered {
         serde_json::from_slice(text).unwrap_or_default()
     }
 
-    /// The text of the answer.
-    pub(crate) fn body(&self) -> Told {
-        let Ok(mut text) = serde_json::to_vec(&self.members) else { return Told::default() };
+    /// The answer as one of several: of which operation, on the record of which name.
+    pub(crate) fn body(&self, op: &str, key: &str) -> Told {
+        let mut members = Map::new();
+        members.insert("op".to_owned(), op.into());
+        members.insert("key".to_owned(), key.into());
+        if let Some(version) = self.version {
+            members.insert("version".to_owned(), version.to_string().into());
+        }
+        if let Some(values) = &self.values {
+            members.insert("values".to_owned(), values.clone().into());
+        }
+        let Ok(mut text) = serde_json::to_vec(&members) else { return Told::default() };
         if let Some(record) = &self.record {
             // There are members before it: the operation and the key.
             text.pop();

@@ -1,14 +1,12 @@
-//! Operations happen: within a transaction, or one by itself.
+//! Operations within a transaction.
 
 use keyloom::{Effect, ErrorKind, Stored, Transaction, TransactionCollection, Version, Written};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::guard::broken;
-use super::{Action, Answered, Guard, Prepared, PutOnly};
-use crate::api::answer::RecordText;
+use super::{Action, Answered, Guard, NewRecord, Prepared, PutOnly, Versions};
 use crate::api::records::missing;
-use crate::problem::{Problem, Sent, to_writer};
-use crate::refusal;
+use crate::problem::{Problem, Sent, is_missing, to_writer};
 
 /// Does an operation within a transaction. Refusals carry its number.
 pub(crate) async fn apply(
@@ -16,63 +14,66 @@ pub(crate) async fn apply(
     transaction: &Transaction,
 ) -> Result<Answered, Problem> {
     let applied = within(prepared, transaction).await;
-    applied.map_err(|problem| problem.with("operation", prepared.number))
+    applied.map_err(|problem| prepared.numbered(problem))
 }
 
 async fn within(prepared: &Prepared, transaction: &Transaction) -> Result<Answered, Problem> {
     let records = transaction.documents(&prepared.operation.collection)?;
     let key = || prepared.key.clone();
-    let answered = |status| Answered::new(status, prepared, prepared.operation.key().unwrap_or(""));
+    let told = |error| prepared.told(error);
     match &prepared.operation.action {
         Action::Insert { record } => {
-            let inserted = records.insert(record).await;
-            let written = inserted.map_err(|error| prepared.told(error))?;
-            let name = prepared.collection.name_of(&written.key).await?;
-            Ok(Answered::new(201, prepared, &name).with_written(prepared, written))
+            let inserted = match record {
+                NewRecord::Read(record) => records.insert(record).await,
+                NewRecord::Text(text) => records.insert(&keyloom::read_json(text)?).await,
+            };
+            Ok(Answered::new(201).with_written(prepared, inserted.map_err(told)?))
         }
         Action::Put { record, only, .. } => {
-            let written = put(prepared, &records, record, *only).await?;
-            let status = if written.effect == Effect::Created { 201 } else { 200 };
-            Ok(answered(status).with_written(prepared, written))
+            let written = put(prepared, &records, record, only).await?;
+            Ok(Answered::new(put_status(&written)).with_written(prepared, written))
         }
-        Action::Patch { patch, version, guard, .. } => {
-            if !guard.is_empty() {
-                hold(prepared, records.get(key()).await?, None, guard, *version)?;
+        Action::Patch { patch, versions, guard, .. } => {
+            if guard.is_empty()
+                && let Some([version]) = versions.as_deref()
+            {
+                let written = records.update_if(key(), patch, *version).await.map_err(told)?;
+                return Ok(Answered::new(200).with_written(prepared, written));
             }
-            let written = match version {
-                Some(version) => records.update_if(key(), patch, *version).await,
-                None => records.update(key(), patch).await,
-            };
-            let written = written.map_err(|error| unmatched(prepared, error, *version))?;
-            Ok(answered(200).with_written(prepared, written))
+            if versions.is_some() || !guard.is_empty() {
+                let found = records.get(key()).await?.ok_or_else(missing)?;
+                hold(prepared, &found, guard, versions.as_ref())?;
+            }
+            let written = records.update(key(), patch).await.map_err(told)?;
+            Ok(Answered::new(200).with_written(prepared, written))
         }
-        Action::Delete { version, .. } => {
-            let deleted = match version {
-                Some(version) => records.delete_if(key(), *version).await.map(|()| Some(*version)),
-                None => records.delete(key()).await,
+        Action::Delete { versions, .. } => {
+            let deleted = match versions.as_deref() {
+                None => records.delete(key()).await.map(|found| found.map(drop)),
+                Some([version]) => records.delete_if(key(), *version).await.map(Some),
+                Some(_) => {
+                    let found = records.get(key()).await?.ok_or_else(missing)?;
+                    hold(prepared, &found, &Guard::new(), versions.as_ref())?;
+                    records.delete(key()).await.map(|found| found.map(drop))
+                }
             };
-            match deleted.map_err(|error| unmatched(prepared, error, *version))? {
-                Some(_) => Ok(answered(204)),
-                None => Err(missing()),
-            }
+            let () = deleted.map_err(told)?.ok_or_else(missing)?;
+            Ok(Answered::new(204))
         }
         Action::Increment { add, .. } => {
             let added = records.increment(key(), add.iter().cloned()).await;
-            added.map_err(|error| prepared.told(error))?;
-            Ok(answered(200))
+            added.map_err(told)?;
+            Ok(Answered::new(200))
         }
         Action::Check { version, guard, exists, .. } => {
-            let found = records.get(key()).await?;
-            let seen = found.as_ref().map(|found| found.version);
-            hold(prepared, found, *exists, guard, *version)?;
-            Ok(match seen {
-                Some(version) => answered(200).with_version(version),
-                None => answered(200),
-            })
+            check(prepared, records.get(key()).await?, *exists, guard, *version)
         }
         Action::Get { .. } => Ok(match records.get_document(key()).await? {
-            Some(found) => answered(200).with_version(found.version).with_record(found.into_text()),
-            None => answered(404).with_no_record(),
+            Some(found) => {
+                let answered = Answered::new(200).with_version(found.version);
+                answered.with_record(found.into_text())
+            }
+            None => Answered::new(404).with_no_record(),
         }),
     }
 }
@@ -81,57 +82,76 @@ async fn put(
     prepared: &Prepared,
     records: &TransactionCollection<Value>,
     record: &Value,
-    only: PutOnly,
+    only: &PutOnly,
 ) -> Result<Written<Value>, Problem> {
-    let told = |error| prepared.told(error);
-    match only {
-        PutOnly::Always => Ok(records.upsert(record).await.map_err(told)?),
-        PutOnly::IfMatch(version) => {
-            let replaced = records.replace_if(record, version).await;
-            replaced.map_err(|error| unmatched(prepared, error, Some(version)))
-        }
-        PutOnly::IfAbsent => match records.get(prepared.key.clone()).await? {
-            Some(found) => {
-                Err(failed(prepared, "a record with this key is there already", Some(found)))
+    let replaced = match only {
+        PutOnly::Always => records.upsert(record).await,
+        PutOnly::IfPresent => records.replace(record).await,
+        PutOnly::IfMatch(versions) => match versions.as_slice() {
+            [version] => records.replace_if(record, *version).await,
+            _ => {
+                let found = records.get(prepared.key.clone()).await?;
+                let found = found.ok_or_else(nothing_to_match)?;
+                hold(prepared, &found, &Guard::new(), Some(versions))?;
+                records.replace(record).await
             }
-            None => Ok(records.upsert(record).await.map_err(told)?),
         },
+        PutOnly::IfAbsent => match records.get(prepared.key.clone()).await? {
+            Some(found) => return Err(in_the_way(prepared, Some(found))),
+            None => records.upsert(record).await,
+        },
+    };
+    replaced.map_err(|error| prepared.told_of_put(error))
+}
+
+/// What a put tells whether it made a new record.
+pub(super) fn put_status(written: &Written<Value>) -> u16 {
+    if written.effect == Effect::Created { 201 } else { 200 }
+}
+
+fn check(
+    prepared: &Prepared,
+    found: Option<Stored<Value>>,
+    exists: Option<bool>,
+    guard: &Guard,
+    version: Option<Version>,
+) -> Result<Answered, Problem> {
+    match (found, exists) {
+        (None, Some(false)) => Ok(Answered::new(200)),
+        (None, _) => Err(failed(prepared, "there is no record with this key", None)),
+        (Some(found), Some(false)) => {
+            Err(failed(prepared, "a record with this key is there", Some(found)))
+        }
+        (Some(found), _) => {
+            let versions = version.map(|version| vec![version]);
+            hold(prepared, &found, guard, versions.as_ref())?;
+            Ok(Answered::new(200).with_version(found.version))
+        }
     }
 }
 
 /// Refuses a record that is not as the conditions say.
 fn hold(
     prepared: &Prepared,
-    found: Option<Stored<Value>>,
-    exists: Option<bool>,
+    found: &Stored<Value>,
     guard: &Guard,
-    version: Option<Version>,
+    versions: Option<&Versions>,
 ) -> Result<(), Problem> {
-    let Some(found) = found else {
-        return match exists {
-            Some(false) => Ok(()),
-            _ => Err(failed(prepared, "there is no record with this key", None)),
-        };
-    };
-    if exists == Some(false) {
-        let detail = "a record with this key is there";
-        return Err(failed(prepared, detail, Some(found)));
-    }
-    if version.is_some_and(|version| version != found.version) {
+    if versions.is_some_and(|versions| !versions.contains(&found.version)) {
         let detail = "the record is in another version";
-        return Err(failed(prepared, detail, Some(found)));
+        return Err(failed(prepared, detail, Some(found.clone())));
     }
     match broken(guard, &found.value) {
         None => Ok(()),
-        Some(field) => {
-            let detail = format!("the field {field} has another value");
-            Err(failed(prepared, &detail, Some(found)))
+        Some((path, wanted)) => {
+            let detail = format!("the field {path} is not {wanted}");
+            Err(failed(prepared, &detail, Some(found.clone())))
         }
     }
 }
 
 /// A condition that does not hold, with the record as it is for those who may read it.
-fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<Value>>) -> Problem {
+pub(super) fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<Value>>) -> Problem {
     let problem = Problem::precondition_failed(detail);
     match current.filter(|_| prepared.may_read) {
         Some(Stored { version, value, .. }) => {
@@ -141,17 +161,24 @@ fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<Value>>) -> 
     }
 }
 
-/// The refusal of a write that asked for a version: a record that is not there does not have it.
-fn unmatched(prepared: &Prepared, error: keyloom::Error, version: Option<Version>) -> Problem {
-    if version.is_some() && error.kind() == ErrorKind::NotFound {
-        return failed(prepared, "there is no record with this key", None);
-    }
-    prepared.told(error)
+/// The answer to a put that asks for a version of what is not there. Without its condition it
+/// would have created the record.
+pub(super) fn nothing_to_match() -> Problem {
+    Problem::precondition_failed("there is no record that If-Match could fit")
+}
+
+/// The answer to a put that asks for no record where there is one.
+pub(super) fn in_the_way(prepared: &Prepared, found: Option<Stored<Value>>) -> Problem {
+    failed(prepared, "there is a record at this key already", found)
 }
 
 impl Prepared {
-    /// An error of the store. What is in the way is told to those who may read it.
+    /// An error of the store. Whether a record is not there or not for this caller is told alike,
+    /// and what it has is told to those who may read it.
     pub(crate) fn told(&self, error: keyloom::Error) -> Problem {
+        if is_missing(&error) {
+            return missing();
+        }
         if self.may_read {
             return error.into();
         }
@@ -162,53 +189,11 @@ impl Prepared {
         to_writer(error, sent)
     }
 
-    /// Whether the operation is best done without a transaction: additions then answer the new
-    /// values, records that cannot be read can be deleted, and one that is read is not taken apart.
-    /// What is read for an idempotency key is kept, and needs one.
-    pub(crate) fn is_direct(&self, key: Option<&str>) -> bool {
-        match self.operation.action {
-            Action::Increment { .. } | Action::Delete { .. } => true,
-            Action::Get { .. } => key.is_none(),
-            _ => false,
-        }
-    }
-
-    /// Does such an operation, once where there is a key.
-    pub(crate) async fn do_direct(&self, key: Option<&str>) -> Result<Answered, Problem> {
-        let collection = match key {
-            Some(key) => self.collection.with_idempotency_key(key)?,
-            None => self.collection.clone(),
-        };
-        let answered = |status| Answered::new(status, self, self.operation.key().unwrap_or(""));
-        match &self.operation.action {
-            Action::Increment { add, .. } => {
-                let values = collection.increment(self.key.clone(), add.iter().cloned()).await;
-                let values = values.map_err(|error| self.told(error))?;
-                if !self.may_read {
-                    return Ok(answered(200).without_body());
-                }
-                let asked = add.iter().filter_map(|(name, _)| {
-                    values.get(name).map(|value| (name.clone(), Value::from(*value)))
-                });
-                Ok(answered(200).with_values(asked.collect::<Map<_, _>>()))
-            }
-            Action::Delete { version: Some(version), .. } => {
-                let deleted = collection.delete_if(self.key.clone(), *version).await;
-                deleted.map_err(|error| unmatched(self, error, Some(*version)))?;
-                Ok(answered(204))
-            }
-            Action::Delete { version: None, .. } => {
-                match collection.delete(self.key.clone()).await? {
-                    Some(_) => Ok(answered(204)),
-                    None => Err(missing()),
-                }
-            }
-            Action::Get { .. } => {
-                let found = collection.get_document(self.key.clone()).await?;
-                let found = found.map(RecordText::of).transpose()?.ok_or_else(missing)?;
-                Ok(answered(200).with_version(found.version).with_record(found.text))
-            }
-            _ => Err(refusal::internal("the operation needs a transaction")),
+    /// An error of a put.
+    pub(super) fn told_of_put(&self, error: keyloom::Error) -> Problem {
+        match error.kind() {
+            ErrorKind::NotFound => nothing_to_match(),
+            _ => self.told(error),
         }
     }
 }

@@ -6,14 +6,17 @@ use serde_json::Value;
 use super::Guard;
 use crate::api::template::value_at;
 
-/// The first field that does not have its value. `null` also stands for a field that is not
+/// The first field that does not have its value, with that value. `null` also stands for a field that is not
 /// there, and numbers are compared by what they are worth.
-pub(super) fn broken<'g>(guard: &'g Guard, record: &Value) -> Option<&'g str> {
+pub(super) fn broken<'g>(guard: &'g Guard, record: &Value) -> Option<(&'g str, &'g Value)> {
     let holds = |path: &str, wanted: &Value| {
         let found = value_at(record, path).unwrap_or(&Value::Null);
         same_value(found, wanted)
     };
-    guard.iter().find(|(path, wanted)| !holds(path, wanted)).map(|(path, _)| path.as_str())
+    guard
+        .iter()
+        .find(|(path, wanted)| !holds(path, wanted))
+        .map(|(path, wanted)| (path.as_str(), wanted))
 }
 
 #[cfg(test)]
@@ -23,7 +26,9 @@ mod tests {
     use super::*;
 
     fn is_broken(guard: Value, record: Value) -> bool {
-        broken(guard.as_object().unwrap_or(&Guard::new()), &record).is_some()
+        let members = guard.as_object().into_iter().flatten();
+        let guard: Guard = members.map(|(path, value)| (path.clone(), value.clone())).collect();
+        broken(&guard, &record).is_some()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use keyloom::Version;
 use serde_json::{Map, Value};
 
-use super::{Action, Guard, Operation, PutOnly};
+use super::{Action, Guard, NewRecord, Operation, PutOnly, Versions};
 use crate::config::Limits;
 use crate::problem::Problem;
 use crate::refusal;
@@ -32,15 +32,17 @@ fn read(json: Value) -> Result<Operation, Problem> {
     let mut members = Members::of(json, "an operation")?;
     let op = members.text("op")?;
     let action = match op.as_str() {
-        "insert" => Action::Insert { record: members.object("record")? },
+        "insert" => Action::Insert { record: NewRecord::Read(members.object("record")?) },
         "put" => put(&mut members)?,
         "patch" => Action::Patch {
             key: members.text("key")?,
             patch: members.object("patch")?,
-            version: members.version()?,
+            versions: members.version()?.map(only),
             guard: members.guard()?,
         },
-        "delete" => Action::Delete { key: members.text("key")?, version: members.version()? },
+        "delete" => {
+            Action::Delete { key: members.text("key")?, versions: members.version()?.map(only) }
+        }
         "increment" => {
             Action::Increment { key: members.text("key")?, add: additions(members.take("add")?)? }
         }
@@ -64,11 +66,15 @@ fn put(members: &mut Members) -> Result<Action, Problem> {
             let detail = "if_match and if_absent exclude each other";
             return Err(Problem::invalid_request(detail));
         }
-        (Some(version), _) => PutOnly::IfMatch(version),
+        (Some(version), _) => PutOnly::IfMatch(only(version)),
         (None, Some(true)) => PutOnly::IfAbsent,
         (None, Some(false) | None) => PutOnly::Always,
     };
     Ok(Action::Put { key, record, only })
+}
+
+fn only(version: Version) -> Versions {
+    vec![version]
 }
 
 fn check(members: &mut Members) -> Result<Action, Problem> {
@@ -177,7 +183,7 @@ impl Members {
     fn guard(&mut self) -> Result<Guard, Problem> {
         match self.take_if_there("if") {
             None => Ok(Guard::new()),
-            Some(Value::Object(guard)) if !guard.is_empty() => Ok(guard),
+            Some(Value::Object(guard)) if !guard.is_empty() => Ok(guard.into_iter().collect()),
             Some(_) => Err(Problem::invalid_request("if is an object: fields and their values")),
         }
     }

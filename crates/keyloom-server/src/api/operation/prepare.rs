@@ -1,11 +1,12 @@
 //! Rights and keys of operations, before anything happens.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use keyloom::{Collection, SchemaDeclaration};
+use keyloom::{Collection, CollectionDeclaration};
 use serde_json::Value;
 
-use super::{Action, Operation};
+use super::{Action, Answered, NewRecord, Operation, Told};
 use crate::api::template::{fields_of, take_key, value_at};
 use crate::api::written_key::key_of;
 use crate::auth::Verb;
@@ -15,29 +16,27 @@ use crate::problem::Problem;
 /// An operation that the caller may ask for, with what it takes to do it.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    pub(crate) number: usize,
+    /// Its number among several.
+    pub(crate) number: Option<usize>,
     pub(crate) operation: Operation,
     pub(crate) collection: Collection<Value>,
     /// The values of the record's key; none for inserts, which have them in the record.
     pub(crate) key: Vec<Value>,
     /// Whether the caller may read what they write.
     pub(crate) may_read: bool,
-    /// The template of the record's key.
-    template: String,
+    declaration: Arc<CollectionDeclaration>,
 }
 
 /// What is known of the collections while operations are prepared.
 pub(crate) struct Preparing<'c> {
     caller: &'c Caller,
-    schema: SchemaDeclaration,
     collections: HashMap<(String, u8), Collection<Value>>,
 }
 
 impl<'c> Preparing<'c> {
     /// Prepares operations of a caller.
-    pub(crate) async fn new(caller: &'c Caller) -> Result<Self, Problem> {
-        let schema = caller.store.schema().await?.declaration();
-        Ok(Preparing { caller, schema, collections: HashMap::new() })
+    pub(crate) fn new(caller: &'c Caller) -> Self {
+        Preparing { caller, collections: HashMap::new() }
     }
 
     /// Checks the rights to an operation and finds the record that it is about. Refusals carry
@@ -51,24 +50,10 @@ impl<'c> Preparing<'c> {
         prepared.map_err(|problem| problem.with("operation", number))
     }
 
-    async fn prepared(
-        &mut self,
-        number: usize,
-        mut operation: Operation,
-    ) -> Result<Prepared, Problem> {
-        let verb = operation.verb();
-        let collection = self.collection(verb, &operation.collection).await?;
-        let declared = self.schema.collections.get(&operation.collection);
-        let template = declared.map(|declared| declared.key.clone()).unwrap_or_default();
-        let key = match operation.key() {
-            Some(key) => key_of(&collection, self.caller.user.as_deref(), key).await?,
-            None => Vec::new(),
-        };
-        if let Action::Put { record, .. } = &mut operation.action {
-            take_key(record, &template, &key)?;
-        }
-        let may_read = self.caller.may_read(&operation.collection);
-        Ok(Prepared { number, operation, collection, key, may_read, template })
+    async fn prepared(&mut self, number: usize, operation: Operation) -> Result<Prepared, Problem> {
+        let collection = self.collection(operation.verb(), &operation.collection).await?;
+        let prepared = Prepared::new(self.caller, collection, operation).await?;
+        Ok(Prepared { number: Some(number), ..prepared })
     }
 
     async fn collection(&mut self, verb: Verb, name: &str) -> Result<Collection<Value>, Problem> {
@@ -83,12 +68,57 @@ impl<'c> Preparing<'c> {
 }
 
 impl Prepared {
+    /// An operation on a collection that the caller may ask this of. Finds the record that it is
+    /// about.
+    pub(crate) async fn new(
+        caller: &Caller,
+        collection: Collection<Value>,
+        mut operation: Operation,
+    ) -> Result<Self, Problem> {
+        let declaration = collection.declaration().await?;
+        let key = match operation.key() {
+            Some(key) => key_of(&collection, caller.user.as_deref(), key).await?,
+            None => Vec::new(),
+        };
+        if let Action::Put { record, .. } = &mut operation.action {
+            take_key(record, &declaration.key, &key)?;
+        }
+        let may_read = caller.may_read(&operation.collection);
+        Ok(Prepared { number: None, operation, collection, key, may_read, declaration })
+    }
+
+    /// A refusal with the number of the operation, if it has one.
+    pub(crate) fn numbered(&self, problem: Problem) -> Problem {
+        match self.number {
+            Some(number) => problem.with("operation", number),
+            None => problem,
+        }
+    }
+
+    /// Whether it names the record with this key in the store.
+    pub(crate) async fn is_about(&self, stored_at: &str) -> bool {
+        let Ok(name) = self.collection.name_of(stored_at).await else { return false };
+        let key = self.collection.key_named(&name).await;
+        self.operation.key().is_some() && key.is_ok_and(|key| key == self.key)
+    }
+
+    /// An answer as one of several.
+    pub(crate) async fn body(&self, answered: &Answered) -> Result<Told, Problem> {
+        let name = match (self.operation.key(), &answered.stored_at) {
+            (Some(key), _) => key,
+            (None, Some(stored_at)) => &*self.collection.name_of(stored_at).await?,
+            (None, None) => "",
+        };
+        Ok(answered.body(self.operation.name(), name))
+    }
+
     /// The record that the operation is about, as text that is the same for the same record;
     /// `None` for an insert that makes its own key.
     pub(crate) fn subject(&self) -> Option<String> {
         let key: Vec<&Value> = match &self.operation.action {
-            Action::Insert { record } => {
-                let fields = fields_of(&self.template).into_iter();
+            Action::Insert { record: NewRecord::Text(_) } => return None,
+            Action::Insert { record: NewRecord::Read(record) } => {
+                let fields = fields_of(&self.declaration.key).into_iter();
                 fields.map(|path| value_at(record, path)).collect::<Option<_>>()?
             }
             _ => self.key.iter().collect(),
