@@ -20,7 +20,7 @@ pub(crate) const DEFAULT_STORE: &str = "file:./keyloom-data";
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -54,7 +54,7 @@ fn command() -> clap::Command {
 /// Where the records are, and how answers look.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Where, who and how")]
-pub(crate) struct Place {
+pub(crate) struct GlobalOptions {
     /// The store: a folder (./data, file:./data) or memory: [env: KEYLOOM_STORE] [default:
     /// file:./keyloom-data]
     #[arg(long, global = true, value_name = "ADDRESS", conflicts_with = "server")]
@@ -79,7 +79,7 @@ pub(crate) struct Place {
     pub(crate) table: bool,
 }
 
-impl Place {
+impl GlobalOptions {
     /// The store's address: the one that was named, that of the environment, or the usual one.
     pub(crate) fn address(&self) -> String {
         let named = self.store.clone().or_else(|| variable("KEYLOOM_STORE"));

@@ -80,12 +80,12 @@ fn equals(owner: &Ident, by: &TokenStream) -> TokenStream {
         impl ::keyloom::typed::Selects<#owner> for #by {
             type Then<Fixed, Ranged> = Fixed;
 
-            fn select<T, Fixed, Ranged>(self, asking: ::keyloom::typed::Asking<T>) -> Fixed
+            fn select<T, Fixed, Ranged>(self, parts: ::keyloom::typed::QueryParts<T>) -> Fixed
             where
-                Fixed: ::std::convert::From<::keyloom::typed::Asking<T>>,
-                Ranged: ::std::convert::From<::keyloom::typed::Asking<T>>,
+                Fixed: ::std::convert::From<::keyloom::typed::QueryParts<T>>,
+                Ranged: ::std::convert::From<::keyloom::typed::QueryParts<T>>,
             {
-                asking.fix(::keyloom::typed::Equals::<#owner>::into_value(self)).into()
+                parts.fix(::keyloom::typed::Equals::<#owner>::into_value(self)).into()
             }
         }
     }

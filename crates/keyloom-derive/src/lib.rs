@@ -5,7 +5,7 @@
 //! `aggregates`), its fields as serde
 //! writes them (`fields`, `serde_names`) and its templates (`templates`). Two things are
 //! written from that: the declaration of the collection (`declaration`), and the ways into it,
-//! one method per index and one type per step of a query (`ways`).
+//! one method per index and one type per step of a query (`queries`).
 
 mod aggregates;
 mod attributes;
@@ -17,10 +17,10 @@ mod fields;
 mod key;
 mod literals;
 mod names;
+mod queries;
 mod record;
 mod serde_names;
 mod templates;
-mod ways;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};

@@ -6,10 +6,10 @@
 //! | --- | --- | --- |
 //! | `approvals.by_requester("ana")` | `ApprovalByRequester` | `created_at` |
 //! | `….created_at(time)` | `ApprovalByRequesterCreatedAt` | `id` |
-//! | `….created_at(since..)` | `Asked<Approval, Ranged<Timestamp>>` | – |
-//! | `….id(id)` | `Asked<Approval, Settled>` | – |
+//! | `….created_at(since..)` | `TypedQuery<Approval, Ranged<Timestamp>>` | – |
+//! | `….id(id)` | `TypedQuery<Approval, Settled>` | – |
 //!
-//! Every step derefs to `Asked`, which has all that is common: order, filters, pages.
+//! Every step derefs to `TypedQuery`, which has all that is common: order, filters, pages.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -42,9 +42,9 @@ const RESERVED: [&str; 18] = [
     "starts_with",
 ];
 
-/// `ApprovalWays`.
+/// `ApprovalQueries`.
 pub(crate) fn trait_name(record: &Record<'_>) -> Ident {
-    format_ident!("{}Ways", record.input.ident)
+    format_ident!("{}Queries", record.input.ident)
 }
 
 pub(crate) fn expand(record: &Record<'_>) -> TokenStream {
@@ -56,13 +56,13 @@ pub(crate) fn expand(record: &Record<'_>) -> TokenStream {
     let others = record.indexes.iter().filter_map(|(index, template)| match index.kind {
         IndexKind::Value => None,
         IndexKind::Unique => Some(unique(owner, &index.name, template)),
-        IndexKind::Geo => Some(around(owner, &index.name, template)),
+        IndexKind::Geo => Some(near(owner, &index.name, template)),
     });
     quote! {
         #[doc = #about]
-        #visibility trait #name: ::keyloom::typed::Ways<#owner> {}
+        #visibility trait #name: ::keyloom::typed::TypedQueries<#owner> {}
 
-        impl<W: ::keyloom::typed::Ways<#owner>> #name for W {}
+        impl<W: ::keyloom::typed::TypedQueries<#owner>> #name for W {}
 
         // Inherent methods of a trait object need no import where they are called.
         #[allow(dead_code)]
@@ -71,8 +71,8 @@ pub(crate) fn expand(record: &Record<'_>) -> TokenStream {
             #(#others)*
 
             /// Reads the whole collection, in the order of its keys.
-            pub fn scan(&self) -> ::keyloom::typed::Asked<#owner, ::keyloom::typed::Settled> {
-                ::keyloom::typed::Ways::<#owner>::whole(self)
+            pub fn scan(&self) -> ::keyloom::typed::TypedQuery<#owner, ::keyloom::typed::Settled> {
+                ::keyloom::typed::TypedQueries::<#owner>::whole(self)
             }
         }
 
@@ -150,7 +150,8 @@ impl<'r> Chain<'r> {
             Some(name) => quote!(::std::option::Option::Some(#name)),
             None => quote!(::std::option::Option::None),
         };
-        let asking = quote!(::keyloom::typed::Ways::<#owner>::ask(self, #index, &[#(#paths),*]));
+        let parts =
+            quote!(::keyloom::typed::TypedQueries::<#owner>::query(self, #index, &[#(#paths),*]));
         let source = template.literal.value();
         let about = match &self.index {
             Some(name) => format!("By the index `{name}`: `{source}`."),
@@ -160,7 +161,7 @@ impl<'r> Chain<'r> {
             (Some(step), _) => quote! {
                 #[doc = #about]
                 pub fn #method(&self) -> #step {
-                    ::std::convert::From::from(#asking)
+                    ::std::convert::From::from(#parts)
                 }
             },
             (None, Some(first)) => {
@@ -173,7 +174,7 @@ impl<'r> Chain<'r> {
                         &self,
                         #argument: S,
                     ) -> #then {
-                        ::keyloom::typed::Selects::select(#argument, #asking)
+                        ::keyloom::typed::Selects::select(#argument, #parts)
                     }
                 }
             }
@@ -192,12 +193,12 @@ impl<'r> Chain<'r> {
         let source = template.literal.value();
         let about = format!("A query of [`{owner}`] along `{source}`, before `{path}`.");
         let about_method = format!("Fixes `{path}`, or its range where it has an order.");
-        let asked = quote!(::keyloom::typed::Asked<#owner, ::keyloom::typed::Open<#value>>);
+        let query = quote!(::keyloom::typed::TypedQuery<#owner, ::keyloom::typed::Open<#value>>);
         Some(quote! {
             #[doc = #about]
             #[must_use = "a query does nothing until a page of it is awaited"]
             #[derive(Clone, Debug)]
-            #visibility struct #name(#asked);
+            #visibility struct #name(#query);
 
             #[allow(dead_code)]
             impl #name {
@@ -207,22 +208,22 @@ impl<'r> Chain<'r> {
                 }
             }
 
-            impl ::std::convert::From<::keyloom::typed::Asking<#owner>> for #name {
-                fn from(asking: ::keyloom::typed::Asking<#owner>) -> Self {
-                    #name(asking.into())
+            impl ::std::convert::From<::keyloom::typed::QueryParts<#owner>> for #name {
+                fn from(parts: ::keyloom::typed::QueryParts<#owner>) -> Self {
+                    #name(parts.into())
                 }
             }
 
             impl ::std::ops::Deref for #name {
-                type Target = #asked;
+                type Target = #query;
 
                 fn deref(&self) -> &Self::Target {
                     &self.0
                 }
             }
 
-            impl ::std::convert::AsRef<#asked> for #name {
-                fn as_ref(&self) -> &#asked {
+            impl ::std::convert::AsRef<#query> for #name {
+                fn as_ref(&self) -> &#query {
                     &self.0
                 }
             }
@@ -235,9 +236,9 @@ impl<'r> Chain<'r> {
         let value = &template.segments[segment].value;
         let fixed = match self.steps.get(segment + 1).and_then(Option::as_ref) {
             Some(step) => quote!(#step),
-            None => quote!(::keyloom::typed::Asked<#owner, ::keyloom::typed::Settled>),
+            None => quote!(::keyloom::typed::TypedQuery<#owner, ::keyloom::typed::Settled>),
         };
-        let ranged = quote!(::keyloom::typed::Asked<#owner, ::keyloom::typed::Ranged<#value>>);
+        let ranged = quote!(::keyloom::typed::TypedQuery<#owner, ::keyloom::typed::Ranged<#value>>);
         quote!(S::Then<#fixed, #ranged>)
     }
 }
@@ -266,16 +267,16 @@ fn unique(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
         pub fn #method(
             &self,
             #(#arguments: impl ::keyloom::typed::Equals<#values>),*
-        ) -> ::keyloom::typed::One<#owner> {
+        ) -> ::keyloom::typed::TypedLookup<#owner> {
             let values = ::std::vec![#(::keyloom::typed::Equals::into_value(#arguments)),*];
-            ::keyloom::typed::Ways::<#owner>::one(self, #index, values)
+            ::keyloom::typed::TypedQueries::<#owner>::lookup(self, #index, values)
         }
     }
 }
 
 /// `by_position(place)`: what stands before the geohash is fixed, and the place is the last
 /// argument.
-fn around(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
+fn near(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
     let method = format_ident!("by_{}", snake_case(&name.to_string()));
     let index = name.to_string();
     let about = format!("What is near a place, nearest first: `{}`.", template.literal.value());
@@ -290,11 +291,11 @@ fn around(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
             &self,
             #(#arguments: impl ::keyloom::typed::Equals<#values>,)*
             place: impl ::std::convert::Into<::keyloom::Point>,
-        ) -> ::keyloom::typed::Around<#owner> {
-            let around = ::keyloom::typed::Ways::<#owner>::around(self, #index, place.into());
-            #(let around =
-                around.equal(#paths, ::keyloom::typed::Equals::into_value(#arguments));)*
-            around
+        ) -> ::keyloom::typed::TypedNear<#owner> {
+            let near = ::keyloom::typed::TypedQueries::<#owner>::near(self, #index, place.into());
+            #(let near =
+                near.equal(#paths, ::keyloom::typed::Equals::into_value(#arguments));)*
+            near
         }
     }
 }

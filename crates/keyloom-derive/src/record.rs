@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::fields::Fields;
 use crate::names::snake_case;
 use crate::templates::Template;
-use crate::{declaration, expiry, ways};
+use crate::{declaration, expiry, queries};
 
 /// Everything that the struct says.
 pub(crate) struct Record<'i> {
@@ -60,14 +60,14 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     };
     let key = &record.attribute.key;
     let declaration = declaration::expand(&record)?;
-    let ways_name = ways::trait_name(&record);
-    let ways = ways::expand(&record);
+    let queries_name = queries::trait_name(&record);
+    let queries = queries::expand(&record);
     let members = record.fields.members();
     Ok(quote! {
         #[automatically_derived]
         impl ::keyloom::Record for #name {
             const COLLECTION: &'static str = #collection;
-            type Ways = dyn #ways_name;
+            type Queries = dyn #queries_name;
 
             fn declaration() -> ::keyloom::Result<::keyloom::CollectionDeclaration> {
                 #[allow(unused_imports)]
@@ -82,11 +82,11 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 #members
             }
 
-            fn ways<W: ::keyloom::typed::Ways<Self>>(of: &W) -> &Self::Ways {
+            fn queries<W: ::keyloom::typed::TypedQueries<Self>>(of: &W) -> &Self::Queries {
                 of
             }
         }
 
-        #ways
+        #queries
     })
 }

@@ -11,8 +11,8 @@ use crate::config::Config;
 use crate::jobs::Jobs;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::places::Places;
 use crate::problem::Problem;
+use crate::slots::Slots;
 use crate::{api, auth, console, guard, openapi, problem};
 
 /// Answers requests about one store. Cloning is cheap and shares everything.
@@ -26,8 +26,8 @@ struct Shared {
     config: Config,
     metrics: Metrics,
     jobs: Jobs,
-    streams: Places,
-    moments: Places,
+    streams: Slots,
+    moments: Slots,
     kept_pages: KeptPages,
     memory: Memory,
     /// Whether the server is about to stop.
@@ -44,8 +44,8 @@ impl App {
             config,
             metrics: Metrics::default(),
             jobs: Jobs::default(),
-            streams: Places::default(),
-            moments: Places::default(),
+            streams: Slots::default(),
+            moments: Slots::default(),
             stopping: watch::Sender::new(false),
         };
         App { shared: Arc::new(shared) }
@@ -84,12 +84,12 @@ impl App {
     }
 
     /// The streams of changes that are open.
-    pub(crate) fn streams(&self) -> &Places {
+    pub(crate) fn streams(&self) -> &Slots {
         &self.shared.streams
     }
 
     /// The moments of the store that are held for exports and backups.
-    pub(crate) fn moments(&self) -> &Places {
+    pub(crate) fn moments(&self) -> &Slots {
         &self.shared.moments
     }
 

@@ -18,11 +18,11 @@ mod metrics;
 mod openapi;
 mod params;
 mod path;
-mod places;
 mod problem;
 mod refusal;
 mod repeats;
 mod serve;
+mod slots;
 
 pub use app::App;
 pub use auth::{Authority, Grant, Role, Verb, new_token};

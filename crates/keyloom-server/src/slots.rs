@@ -1,21 +1,21 @@
-//! A bounded number of places for what lasts long: streams, moments that are held.
+//! A bounded number of slots for what lasts long: streams, moments that are held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many places are taken.
+/// How many slots are taken.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(Arc<AtomicUsize>);
+pub(crate) struct Slots(Arc<AtomicUsize>);
 
 /// One that is taken, until it is dropped.
-pub(crate) struct Place(Places);
+pub(crate) struct Slot(Slots);
 
-impl Places {
-    /// Takes a place, unless so many are taken.
-    pub(crate) fn enter(&self, most: usize) -> Option<Place> {
+impl Slots {
+    /// Takes a slot, unless so many are taken.
+    pub(crate) fn enter(&self, most: usize) -> Option<Slot> {
         let more = |open| (open < most).then_some(open + 1);
         let entered = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        entered.is_ok().then(|| Place(self.clone()))
+        entered.is_ok().then(|| Slot(self.clone()))
     }
 
     /// How many are taken now.
@@ -24,7 +24,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use keyloom::{BackupCheck, BackupInfo};
 use serde_json::{Value, json};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{CONFLICT, FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Progress, Screen, bytes, counted, line, moment, note, written};
 use crate::target::{Request, Target};
@@ -39,7 +39,7 @@ and the secret that cursors are signed with: keep it as you keep the store.";
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Backup {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let mut sink = Sink::open(&self.file)?;
         let target = Target::open(place)?;
         let mut source = target.stream(Request::get(&["admin", "backup"]))?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::jobs;
 use crate::output::{Screen, line, visible};
@@ -27,7 +27,7 @@ Examples:
 A build that was interrupted goes on when it is run again.";
 
 impl Build {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let Build { collection, index } = self;
         let target = Target::open(place)?;
         let body = json!({ "collection": collection, "index": index });

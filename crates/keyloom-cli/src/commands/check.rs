@@ -6,7 +6,7 @@ use clap::Args;
 use keyloom::{Applied, Class, ErrorKind, KeyPattern, Schema, Store, keyspace_markdown};
 use serde_json::{Value, json};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{CONFLICT, FAILED, Failure};
 use crate::output::{Screen, Table, counted, line, note, visible};
 use crate::schema_files::{DEFAULT_SCHEMA, class_name, load};
@@ -37,7 +37,7 @@ Every problem is told with its file, line and column. Ends with 3 if the schema 
 with 4 if it contradicts what the store of --store has.";
 
 impl Check {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let schema = load(&self.schema)?;
         for warning in schema.warnings() {
             note(&format!("warning: {warning}"));
@@ -112,7 +112,7 @@ fn json(pattern: &impl serde::Serialize) -> Result<Value, Failure> {
 
 /// Says what the schema would change in a store, without changing it: the stored schema is put
 /// into a store in memory, and the new one is applied there.
-fn compare(place: &Place, schema: &Schema) -> Result<(), Failure> {
+fn compare(place: &GlobalOptions, schema: &Schema) -> Result<(), Failure> {
     let runtime = runtime()?;
     let store = open_store(&runtime, &place.address(), false)?;
     let tried = runtime.block_on(async {

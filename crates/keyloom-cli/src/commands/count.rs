@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::parameters;
 use crate::exit::Failure;
 use crate::numbers;
@@ -40,7 +40,7 @@ Examples:
 A declared count answers with one read. Otherwise the entries of an index are counted.";
 
 impl Count {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let request = Request::get(&["collections", &self.collection, "count"])
             .params(parameters("where", &self.conditions)?)
             .params(parameters("any", &self.any)?)

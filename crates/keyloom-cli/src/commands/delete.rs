@@ -4,7 +4,7 @@ use axum::http::Method;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::version;
 use crate::exit::Failure;
 use crate::output::{Screen, line, visible};
@@ -31,7 +31,7 @@ Examples:
 Ends with 1 if there is no such record, and with 4 if it has another version.";
 
 impl Delete {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let path = ["collections", &self.collection, "records", &self.key];
         let request = Request::new(Method::DELETE, &path).if_match(self.if_match.as_deref());
         Target::open(place)?.ask(request)?;

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::keys::{key, value};
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::output::{Screen, Table, cell};
 use crate::target::{Request, Target};
@@ -24,7 +24,7 @@ Examples:
   keyloom entries post ana:posts:p1 --json | jq -r .key";
 
 impl Entries {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let path = ["collections", &self.collection, "records", &self.key, "entries"];
         let answer = Target::open(place)?.value(Request::get(&path))?;
         let keys = answer["keys"].as_array().map_or(&[][..], Vec::as_slice);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, USAGE, WRONG_INPUT};
 use crate::output::{Progress, Screen, counted, grouped, line, note, visible_json, written};
 use crate::target::{Request, Target};
@@ -54,7 +54,7 @@ struct Told {
 }
 
 impl Export {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let target = Target::open(place)?;
         let after = match (&self.output, self.resume) {
             (Some(path), true) => last_line(path)?,
@@ -97,7 +97,7 @@ impl Export {
     }
 
     /// Says what was exported, and of which moment. What the lines are printed to says nothing else.
-    fn tell(&self, place: &Place, told: &Told) -> Result<(), Failure> {
+    fn tell(&self, place: &GlobalOptions, told: &Told) -> Result<(), Failure> {
         let of = told.of();
         let screen = Screen::of(place);
         let records = counted(told.records, "record");

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::fields::Fields;
 use crate::output::{Screen, note};
@@ -51,7 +51,7 @@ it is one line with key, version and record, as `query` prints each. Times are t
 stored. Ends with 1 if there is no such record.";
 
 impl Get {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         if self.by.is_none() && self.key.len() > 1 {
             return Err(Failure::new(crate::exit::USAGE, "a record has one key")
                 .with_hint("as one word, as in web:5; several values go with --by INDEX"));

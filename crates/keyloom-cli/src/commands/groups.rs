@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::assignment;
 use crate::exit::Failure;
 use crate::numbers;
@@ -36,7 +36,7 @@ Examples:
   keyloom groups run by_status --top 3";
 
 impl Groups {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let path = ["collections", &self.collection, "groups", &self.aggregate];
         let mut request = Request::get(&path).param_if("top", self.top);
         for text in &self.within {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::output::{Screen, Table, cell, line, visible};
 use crate::pages::Paging;
@@ -31,7 +31,7 @@ Examples:
   keyloom get approval 01kb3v4n7q9w2x5y8z1a3c5e7g --version VERSION";
 
 impl History {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let path = ["collections", &self.collection, "records", &self.key, "history"];
         let target = Target::open(place)?;
         let screen = Screen::of(place);

@@ -4,7 +4,7 @@ use axum::http::Method;
 use clap::Args;
 use serde_json::{Map, Value};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::assignment;
 use crate::exit::{Failure, USAGE};
 use crate::output::{Screen, Table, cell, line};
@@ -32,7 +32,7 @@ Several counters change in one step. It never conflicts with other writers, and 
 would be broken changes nothing and ends with 4.";
 
 impl Increment {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let mut deltas = Map::new();
         for text in &self.counters {
             let (counter, delta) = assignment(text)?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::numbers;
 use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
@@ -42,7 +42,7 @@ Examples:
   keyloom keys --area '~' --all";
 
 impl Keys {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let part = if self.tree { "branches" } else { "keys" };
         let request = Request::get(&["admin", part])
             .param("prefix", &self.prefix)

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::query::print;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::fields::Fields;
 use crate::numbers;
@@ -46,7 +46,7 @@ Examples:
 The distance is exact, also across the poles and the 180th meridian.";
 
 impl Near {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let request = Request::get(&["collections", &self.collection, "near"])
             .param("lat", self.lat)
             .param("lon", self.lon)

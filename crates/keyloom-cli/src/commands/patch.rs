@@ -4,7 +4,7 @@ use axum::http::Method;
 use clap::Args;
 
 use super::written;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::{assignment, version};
 use crate::exit::Failure;
 use crate::input;
@@ -38,7 +38,7 @@ Without --if-match it is tried again when somebody else writes at the same time.
 Ends with 4 if the version or a guard does not hold, or a transition is not allowed."#;
 
 impl Patch {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let patch = input::json(&self.patch)?;
         let path = ["collections", &self.collection, "records", &self.key];
         let mut request = Request::new(Method::PATCH, &path)

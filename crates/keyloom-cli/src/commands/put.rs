@@ -4,7 +4,7 @@ use axum::http::Method;
 use clap::Args;
 
 use super::written;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::version;
 use crate::exit::{Failure, USAGE};
 use crate::input;
@@ -41,7 +41,7 @@ With a KEY it creates or replaces; the fields of the key may be left out of the 
 Ends with 4 if something is in the way: the key, a unique value, another version."#;
 
 impl Put {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let Put { collection, rest, if_match, if_absent } = self;
         let (key, record) = match rest.as_slice() {
             [record] => (None, record),

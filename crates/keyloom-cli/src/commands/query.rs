@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::conditions::parameters;
 use crate::exit::Failure;
 use crate::fields::{Declared, Fields, value_at};
@@ -80,7 +80,7 @@ Examples:
   keyloom query approval requester_id=ana --explain";
 
 impl Query {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let answer = if self.explain { "explain" } else { "records" };
         let request = Request::get(&["collections", &self.collection, answer])
             .params(parameters("where", &self.conditions)?)

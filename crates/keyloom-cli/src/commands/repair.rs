@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::verify::{Idle, print_findings, total};
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
 use crate::output::{Screen, counted, note};
@@ -29,7 +29,7 @@ mend rests on exactly what was read, so that writers may go on meanwhile. An ind
 not built to its end is told of: `keyloom build` makes it ready.";
 
 impl Repair {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let target = Target::open(place)?;
         let body = json!({ "dry_run": self.dry_run });
         let what = if self.dry_run { "looking" } else { "repairing" };

@@ -10,7 +10,7 @@ use keyloom::{BackupInfo, ErrorKind};
 
 use super::backup::{told, words};
 use super::verify;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{Failure, WRONG_INPUT};
 use crate::output::{Progress, Screen, line};
 use crate::target::{Request, Target};
@@ -43,7 +43,7 @@ it is there. If a restore is interrupted, the same command goes on where it stop
 Afterwards every index is verified, as `keyloom verify` does; ends with 1 if something was found.";
 
 impl Restore {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let screen = Screen::of(place);
         if self.check {
             let info = self.checked()?;

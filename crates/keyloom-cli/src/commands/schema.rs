@@ -7,7 +7,7 @@ use keyloom::{CollectionDeclaration, Schema, SchemaDeclaration};
 use serde_json::{Value, json};
 
 use super::check::print_keyspace;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, USAGE};
 use crate::output::{Screen, Table, cell, note};
 use crate::schema_files::{load, tell_applied};
@@ -36,7 +36,7 @@ Nothing is dropped by applying a schema: what only the store knows stays. New in
 that are there must be built: `keyloom build COLLECTION INDEX`.";
 
 impl PrintSchema {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         if let Some(path) = &self.apply {
             apply(place, path)?;
         }
@@ -98,7 +98,7 @@ fn met(key: &str, condition: Option<String>) -> String {
     condition.map_or_else(|| key.to_owned(), |condition| format!("{key} where {condition}"))
 }
 
-fn apply(place: &Place, path: &std::path::Path) -> Result<(), Failure> {
+fn apply(place: &GlobalOptions, path: &std::path::Path) -> Result<(), Failure> {
     if place.server().is_some() {
         let message = "a server takes its schema when it starts";
         return Err(

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::limits::LimitOptions;
 use super::log::{Log, LogOptions};
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 use crate::output::{Screen, line, note};
 use crate::schema_files::{DEFAULT_SCHEMA, load_named, tell_applied};
@@ -76,7 +76,7 @@ end with 0. In a pipe it prints its URLs as one JSON line.";
 const PAUSE: Duration = Duration::from_secs(60);
 
 impl Serve {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         refuse_server(place)?;
         let schema = load_named(self.schema.as_deref())?;
         let mut prepared = self.listening.prepare()?;
@@ -107,7 +107,7 @@ impl Serve {
 }
 
 /// Serving is done on a store.
-pub(super) fn refuse_server(place: &Place) -> Result<(), Failure> {
+pub(super) fn refuse_server(place: &GlobalOptions) -> Result<(), Failure> {
     match &place.server {
         Some(_) => Err(Failure::new(USAGE, "a server serves a store, not another server")
             .with_hint("--store names the store")),

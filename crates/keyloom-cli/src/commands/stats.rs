@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::numbers;
 use crate::output::{Screen, Table, bytes, cell, grouped, line, visible};
@@ -24,7 +24,7 @@ Examples:
   keyloom stats --json | jq .collections";
 
 impl Stats {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let request = Request::get(&["admin", "stats"]).param_if("budget", self.budget);
         let answer = Target::open(place)?.value(request)?;
         let screen = Screen::of(place);

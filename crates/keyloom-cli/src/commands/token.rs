@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use keyloom_server::{Authority, new_token};
 use serde_json::json;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{Failure, USAGE};
 use crate::output::{Screen, line, note};
 
@@ -80,14 +80,14 @@ fn without_line(problem: &str) -> &str {
 }
 
 impl Token {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let TokenCommand::New(new) = self.command;
         new.run(place)
     }
 }
 
 impl NewToken {
-    fn run(self, place: &Place) -> Result<(), Failure> {
+    fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let (token, sha256) = new_token();
         let entry = self.entry(&sha256);
         // Whatever the server would refuse in the file is refused here: it came from the command

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::keys::key;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
 use crate::output::{Screen, Table, cell, counted, line, note, visible};
@@ -25,7 +25,7 @@ an index failed or is not built to its end; a disabled index is told of, and end
 `keyloom repair --dry-run` says what would mend a finding.";
 
 impl Verify {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         verify(&Target::open(place)?, Screen::of(place))
     }
 }

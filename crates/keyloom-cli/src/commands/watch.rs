@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{Failure, UNREACHABLE, USAGE};
 use crate::numbers;
 use crate::output::{Screen, cell, line, moment, note, visible};
@@ -45,7 +45,7 @@ The schema must declare a [log]. A connection that breaks is taken up again wher
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl Watch {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let target = Target::open(place)?;
         let screen = Screen::of(place);
         if self.once {

@@ -2,13 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::output::{Screen, line, visible};
 use crate::target::Answer;
 
 /// Tells that a record was written: a sentence for people, the record for programs.
-pub(super) fn tell(place: &Place, what: &str, key: &str, answer: &Answer) -> Result<(), Failure> {
+pub(super) fn tell(
+    place: &GlobalOptions,
+    what: &str,
+    key: &str,
+    answer: &Answer,
+) -> Result<(), Failure> {
     let screen = Screen::of(place);
     let version = answer.version().unwrap_or_default();
     if screen.is_for_people() {

@@ -15,7 +15,7 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use serde_json::Value;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
 
 /// Where answers go, and how they look there.
@@ -28,7 +28,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// The screen that the flags and the terminal make.
-    pub(crate) fn of(place: &Place) -> Self {
+    pub(crate) fn of(place: &GlobalOptions) -> Self {
         let is_terminal = stdout().is_terminal();
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         Screen {

@@ -18,12 +18,12 @@ use serde_json::Value;
 
 use self::local::Local;
 use self::remote::Remote;
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 
 /// Whom a command asks.
 pub(crate) struct Target {
-    place: Place,
+    place: GlobalOptions,
     kind: Kind,
 }
 
@@ -48,7 +48,7 @@ impl Opened {
 
 impl Target {
     /// The server that was named, or the store, which must be there.
-    pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn open(place: &GlobalOptions) -> Result<Self, Failure> {
         let kind = match place.server() {
             Some(url) => Kind::Remote(Remote::new(&url)?),
             None => Kind::Local(Local::open(&place.address())?),
@@ -57,7 +57,7 @@ impl Target {
     }
 
     /// The same, where a store that is not there is made.
-    pub(crate) fn open_or_make(place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn open_or_make(place: &GlobalOptions) -> Result<Self, Failure> {
         let kind = match place.server() {
             Some(url) => Kind::Remote(Remote::new(&url)?),
             None => Kind::Local(Local::make(&place.address())?),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::draw::{badge, count, crumbs, key, time, visible};
 use super::links::{Links, RecordName};
-use super::page::{Page, Place};
+use super::page::{MenuItem, Page};
 use super::visit::Visit;
 use crate::problem::Problem;
 
@@ -117,8 +117,8 @@ impl Page for ChangesPage {
         "Changes".to_owned()
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Changes
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Changes
     }
 
     fn view(&self, links: &Links) -> Markup {

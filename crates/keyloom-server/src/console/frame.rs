@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::assets;
 use super::draw::{logo, visible};
 use super::links::Links;
-use super::page::{Page, Place};
+use super::page::{MenuItem, Page};
 
 /// What the surroundings of a page tell.
 pub(super) struct Frame<'f> {
@@ -56,8 +56,8 @@ pub(super) fn around(page: &impl Page, frame: &Frame<'_>) -> Markup {
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                (top(page.place(), frame))
-                (menu(page.place(), frame))
+                (top(page.menu_item(), frame))
+                (menu(page.menu_item(), frame))
                 main id="main" tabindex="-1" { (page.view(frame.links)) }
                 (foot(frame))
             }
@@ -65,7 +65,7 @@ pub(super) fn around(page: &impl Page, frame: &Frame<'_>) -> Markup {
     }
 }
 
-fn top(place: Place<'_>, frame: &Frame<'_>) -> Markup {
+fn top(place: MenuItem<'_>, frame: &Frame<'_>) -> Markup {
     html! {
         header.top {
             a.brand href=(frame.links.overview()) { (logo()) span { "Keyloom" } }
@@ -110,7 +110,7 @@ fn search(frame: &Frame<'_>) -> Markup {
     }
 }
 
-fn view_as(place: Place<'_>, frame: &Frame<'_>) -> Markup {
+fn view_as(place: MenuItem<'_>, frame: &Frame<'_>) -> Markup {
     html! {
         form.as action=(frame.links.bare(&place.path())) {
             label for="as" { "View as" }
@@ -121,8 +121,8 @@ fn view_as(place: Place<'_>, frame: &Frame<'_>) -> Markup {
     }
 }
 
-fn menu(place: Place<'_>, frame: &Frame<'_>) -> Markup {
-    let item = |target: Place<'_>, name: &str| {
+fn menu(place: MenuItem<'_>, frame: &Frame<'_>) -> Markup {
+    let item = |target: MenuItem<'_>, name: &str| {
         html! {
             li {
                 a href=(frame.links.to(&target.path(), []))
@@ -133,18 +133,18 @@ fn menu(place: Place<'_>, frame: &Frame<'_>) -> Markup {
     html! {
         nav.menu aria-label="Console" {
             ul {
-                (item(Place::Overview, "Overview"))
-                (item(Place::Schema, "Schema"))
+                (item(MenuItem::Overview, "Overview"))
+                (item(MenuItem::Schema, "Schema"))
                 @if frame.is_admin {
-                    (item(Place::Keys, "Keys"))
-                    (item(Place::Changes, "Changes"))
-                    (item(Place::Verify, "Verify"))
+                    (item(MenuItem::Keys, "Keys"))
+                    (item(MenuItem::Changes, "Changes"))
+                    (item(MenuItem::Verify, "Verify"))
                 }
             }
             @if !frame.collections.is_empty() {
                 h2 #menu-collections { "Collections" }
                 ul.names aria-labelledby="menu-collections" {
-                    @for name in &frame.collections { (item(Place::Collection(name), name)) }
+                    @for name in &frame.collections { (item(MenuItem::Collection(name), name)) }
                 }
             }
         }

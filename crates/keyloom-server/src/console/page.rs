@@ -12,7 +12,7 @@ pub(super) trait Page: Serialize {
     fn title(&self) -> String;
 
     /// Where it belongs in the menu.
-    fn place(&self) -> Place<'_>;
+    fn menu_item(&self) -> MenuItem<'_>;
 
     /// The content, from the heading on.
     fn view(&self, links: &Links) -> Markup;
@@ -30,7 +30,7 @@ pub(super) trait Page: Serialize {
 
 /// The places of the menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place<'p> {
+pub(super) enum MenuItem<'p> {
     Overview,
     Collection(&'p str),
     Keys,
@@ -41,16 +41,16 @@ pub(super) enum Place<'p> {
     Elsewhere,
 }
 
-impl Place<'_> {
+impl MenuItem<'_> {
     /// The path of the place within its space.
     pub(super) fn path(self) -> String {
         match self {
-            Place::Overview | Place::Elsewhere => "/".to_owned(),
-            Place::Collection(name) => Links::collection_path(name),
-            Place::Keys => "/keys".to_owned(),
-            Place::Schema => "/schema".to_owned(),
-            Place::Changes => "/changes".to_owned(),
-            Place::Verify => "/verify".to_owned(),
+            MenuItem::Overview | MenuItem::Elsewhere => "/".to_owned(),
+            MenuItem::Collection(name) => Links::collection_path(name),
+            MenuItem::Keys => "/keys".to_owned(),
+            MenuItem::Schema => "/schema".to_owned(),
+            MenuItem::Changes => "/changes".to_owned(),
+            MenuItem::Verify => "/verify".to_owned(),
         }
     }
 }

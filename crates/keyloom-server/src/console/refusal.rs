@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::draw::{capital, visible};
 use super::links::Links;
-use super::page::{Page, Place};
+use super::page::{MenuItem, Page};
 use crate::problem::Problem;
 
 /// A problem that takes the place of a page.
@@ -199,8 +199,8 @@ impl Page for Refusal {
         self.told.title.clone()
     }
 
-    fn place(&self) -> Place<'_> {
-        self.collection.as_deref().map_or(Place::Elsewhere, Place::Collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        self.collection.as_deref().map_or(MenuItem::Elsewhere, MenuItem::Collection)
     }
 
     fn status(&self) -> StatusCode {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::draw::{crumbs, json, visible};
 use super::links::{Links, RecordName};
 use super::once;
-use super::page::{Page, Place};
+use super::page::{MenuItem, Page};
 use super::record::addressed;
 use super::visit::{Sent, Visit};
 use crate::auth::Verb;
@@ -89,8 +89,8 @@ impl Page for RemovePage {
         format!("Delete {} · {}", visible(&self.name), self.collection)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Collection(&self.collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Collection(&self.collection)
     }
 
     fn status(&self) -> StatusCode {

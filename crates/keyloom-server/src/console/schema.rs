@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::draw::{crumbs, json, key, template, visible};
 use super::links::Links;
-use super::page::{Page, Place};
+use super::page::{MenuItem, Page};
 use super::toml;
 use super::visit::Visit;
 use crate::problem::Problem;
@@ -76,8 +76,8 @@ impl Page for SchemaPage {
         "Schema".to_owned()
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Schema
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Schema
     }
 
     fn view(&self, links: &Links) -> Markup {

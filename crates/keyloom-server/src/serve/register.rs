@@ -48,7 +48,7 @@ struct Source(IpAddr);
 
 /// A place that is taken until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Registration {
     register: Arc<Register>,
     number: u64,
     /// What the connection is doing.
@@ -67,7 +67,7 @@ impl Register {
     }
 
     /// A place for a connection from this address, unless all that could make room are busy.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Registration> {
         let source = Source::of(address);
         let mut connected = self.connected();
         let has_share = connected.held_by(source) >= self.share;
@@ -81,7 +81,7 @@ impl Register {
         let state = Arc::new(State::new(self.epoch));
         let number = connected.add(source, state.clone());
         drop(connected);
-        Some(Place { register: self.clone(), number, state, is_exchanged })
+        Some(Registration { register: self.clone(), number, state, is_exchanged })
     }
 
     /// Every change of it is whole before anything can panic.
@@ -146,7 +146,7 @@ impl Source {
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.register.connected().remove(self.number);
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     /// So many connections, each a little later than the one before.
-    async fn enter(register: &Arc<Register>, address: IpAddr, count: usize) -> Vec<Place> {
+    async fn enter(register: &Arc<Register>, address: IpAddr, count: usize) -> Vec<Registration> {
         let mut places = Vec::new();
         for _ in 0..count {
             places.push(register.enter(address).unwrap());
@@ -182,7 +182,7 @@ mod tests {
         places
     }
 
-    fn is_closed(place: &Place) -> bool {
+    fn is_closed(place: &Registration) -> bool {
         place.state.phase() == Phase::Gone
     }
 
@@ -291,9 +291,9 @@ mod tests {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let _entered = runtime.enter();
             let register = Register::new(places, share);
-            let mut open: Vec<Place> = Vec::new();
+            let mut open: Vec<Registration> = Vec::new();
             for step in steps {
-                let at = |place: usize, open: &Vec<Place>| place.checked_rem(open.len());
+                let at = |place: usize, open: &Vec<Registration>| place.checked_rem(open.len());
                 match step {
                     Step::Connect(last) => {
                         let was_closed = open.iter().filter(|place| is_closed(place)).count();

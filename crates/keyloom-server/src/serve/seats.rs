@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::phase::State;
-use super::register::{Place, Register};
+use super::register::{Register, Registration};
 use crate::guard::Peer;
 use crate::repeats;
 
@@ -26,7 +26,7 @@ pub(super) struct Seats {
 
 /// A connection's place, until it is dropped.
 pub(super) struct Seat {
-    place: Place,
+    place: Registration,
     pub(super) peer: Peer,
 }
 

@@ -36,10 +36,10 @@ impl Runtime {
     pub(super) fn wait<F: Future>(&self, future: F) -> Result<F::Output> {
         let closed = || Error::new(ErrorKind::Internal, "the runtime is gone before its store");
         let runtime = self.0.as_ref().ok_or_else(closed)?;
-        match Place::here() {
-            Place::Outside => Ok(runtime.block_on(future)),
-            Place::LentThread => wait_on_lent_thread(runtime, future).map_err(unavailable),
-            Place::Task => Err(Error::new(
+        match CurrentThread::here() {
+            CurrentThread::Outside => Ok(runtime.block_on(future)),
+            CurrentThread::LentThread => wait_on_lent_thread(runtime, future).map_err(unavailable),
+            CurrentThread::Task => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "a blocking store cannot wait inside an async task: it would keep the thread from \
                  other tasks, and maybe from the one that it waits for",
@@ -57,7 +57,7 @@ fn unavailable(error: io::Error) -> Error {
 }
 
 /// What the present thread is to the runtime that it belongs to, if it belongs to one.
-enum Place {
+enum CurrentThread {
     /// It belongs to none.
     Outside,
     /// It runs `spawn_blocking`, and may wait.
@@ -66,16 +66,16 @@ enum Place {
     Task,
 }
 
-impl Place {
+impl CurrentThread {
     fn here() -> Self {
         if Handle::try_current().is_err() {
-            return Place::Outside;
+            return CurrentThread::Outside;
         }
         // Both kinds of threads run what has an id, but only workers have an index. The thread of
         // `Runtime::block_on` may have neither.
         match (worker_index(), task::try_id()) {
-            (None, Some(_)) => Place::LentThread,
-            _ => Place::Task,
+            (None, Some(_)) => CurrentThread::LentThread,
+            _ => CurrentThread::Task,
         }
     }
 }
@@ -88,8 +88,9 @@ impl Place {
 fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::Output> {
     let _timers = runtime.enter();
     let mut future = pin!(future);
-    let bell = Arc::new(Bell { waiting: thread::current(), has_rung: AtomicBool::new(false) });
-    let waker = Waker::from(bell.clone());
+    let parked =
+        Arc::new(ParkedThread { waiting: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(parked.clone());
     let mut context = Context::from_waker(&waker);
     // What is in memory answers at once, and needs no clock.
     if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
@@ -100,7 +101,7 @@ fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::O
         let (_waiting, is_over) = oneshot::channel::<()>();
         thread::Builder::new().spawn_scoped(scope, || runtime.block_on(is_over))?;
         loop {
-            bell.wait();
+            parked.wait();
             if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
                 return Ok(answer);
             }
@@ -108,24 +109,24 @@ fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::O
     })
 }
 
-/// Wakes the thread that waits. It remembers that it rang: what is polled may wait too, on the
+/// Wakes the thread that waits. It remembers that it was woken: what is polled may wait too, on the
 /// same thread, and would take the waking for its own.
-struct Bell {
+struct ParkedThread {
     waiting: Thread,
-    has_rung: AtomicBool,
+    is_woken: AtomicBool,
 }
 
-impl Bell {
+impl ParkedThread {
     fn wait(&self) {
-        while !self.has_rung.swap(false, Ordering::Acquire) {
+        while !self.is_woken.swap(false, Ordering::Acquire) {
             thread::park();
         }
     }
 }
 
-impl Wake for Bell {
+impl Wake for ParkedThread {
     fn wake(self: Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.waiting.unpark();
     }
 }

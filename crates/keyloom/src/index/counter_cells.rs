@@ -20,7 +20,7 @@ use super::mend::{Hand, Mended, Mender, condition, stamp_of};
 use crate::engine::{Addition, Address, Area, Cell, Content, Effect, ShowKey};
 use crate::record::Version;
 use crate::schema::{Collection, counted_record};
-use crate::schema::{Keyspace, Place};
+use crate::schema::{KeyOwner, Keyspace};
 use crate::space::Under;
 use crate::write::Retry;
 
@@ -43,9 +43,9 @@ struct Fault {
 impl CounterCell {
     pub(super) fn new(keyspace: &Keyspace, key: Bytes) -> Self {
         let record = counted_record(&key);
-        let place = record.as_ref().map(|record| keyspace.place(&record.area, &record.key));
+        let place = record.as_ref().map(|record| keyspace.owner_of(&record.area, &record.key));
         let collection = match place {
-            Some(Place::Record(collection)) if !collection.counters.is_empty() => {
+            Some(KeyOwner::Record(collection)) if !collection.counters.is_empty() => {
                 Some(collection.clone())
             }
             _ => None,

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
 use crate::lease::range as lease_range;
-use crate::schema::{Aggregate, Keyspace, Place};
+use crate::schema::{Aggregate, KeyOwner, Keyspace};
 use crate::space::{Interrupted, Live, Loaded, Position, Session, Stage, Under, Walk};
 use crate::write::Retry;
 
@@ -243,28 +243,28 @@ impl Verifier {
             let witnesses = lease::witnesses(&self.loaded, &row);
             return sorted.suspects.push(Suspect::Lease { witnesses, now: self.now });
         }
-        match self.keyspace.place(area, &row.key) {
-            Place::Record(collection) => {
+        match self.keyspace.owner_of(area, &row.key) {
+            KeyOwner::Record(collection) => {
                 sorted.records += 1;
                 sorted.add_record(&self.loaded, collection, row);
             }
-            Place::Entry(collection, index) => {
+            KeyOwner::Entry(collection, index) => {
                 if self.loaded.is_maintained(collection, index) {
                     sorted.entries += 1;
                     sorted.add_entry(collection, index, row);
                 }
             }
-            Place::Stray(template) => sorted.suspects.push(Suspect::Stray {
+            KeyOwner::Stray(template) => sorted.suspects.push(Suspect::Stray {
                 area: area.clone(),
                 key: row.key,
                 template: template.source.clone(),
             }),
-            Place::Counters => {
+            KeyOwner::Counters => {
                 let counters = CounterCell::new(&self.keyspace, row.key);
                 sorted.counters.push((counters, row.cell));
             }
             // A range is declared, so that something comes near each of its keys.
-            Place::Free => {}
+            KeyOwner::Free => {}
         }
     }
 

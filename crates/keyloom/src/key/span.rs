@@ -91,7 +91,7 @@ impl Template {
             }
             (Some((segment, literal)), Some(Span::Between(low, high))) => {
                 let (first, last) = if segment.desc { (high, low) } else { (low, high) };
-                let place = Place { prefix: self.prefix(equal)?, segment, literal };
+                let place = BoundedSegment { prefix: self.prefix(equal)?, segment, literal };
                 let Some(start) = place.start(first)? else {
                     return Ok(KeyRange::empty_at(place.prefix));
                 };
@@ -125,13 +125,13 @@ impl Template {
 }
 
 /// Where a bounded segment stands.
-struct Place<'t> {
+struct BoundedSegment<'t> {
     prefix: Bytes,
     segment: &'t Segment,
     literal: Option<&'t str>,
 }
 
-impl Place<'_> {
+impl BoundedSegment<'_> {
     /// The lowest key that is within; `None` when there is none at all.
     fn start(&self, bound: &Bound<Value>) -> Result<Option<Bytes>, KeyRefusal> {
         Ok(match bound {

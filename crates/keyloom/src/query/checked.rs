@@ -18,7 +18,7 @@ use crate::space::Session;
 /// A question that stands for one branch. Its names are names that records can have, and its
 /// values fit the declared types of their fields.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct CheckedQuery {
     pub(super) equal: Vec<(Path, Value)>,
     pub(super) range: Option<(Path, Span)>,
     pub(super) order: Option<(Path, Order)>,
@@ -31,11 +31,11 @@ pub(super) struct Asked {
 }
 
 /// One question per branch of the union; one in all where there is no union.
-pub(super) fn asked(
+pub(super) fn checked(
     session: &Session,
     collection: &Collection,
     query: &Query,
-) -> Result<Vec<Asked>> {
+) -> Result<Vec<CheckedQuery>> {
     let index = query.index.as_ref().and_then(|name| collection.indexes.get(name));
     let checks = Checks { session, collection, index: index.map(Arc::as_ref) };
     let pair = |field: &str, value: &Value| {
@@ -59,7 +59,7 @@ pub(super) fn asked(
         checks.test(&path, test)?;
         Ok(Filter { path, tests: vec![test.clone()] })
     });
-    let base = Asked {
+    let base = CheckedQuery {
         equal: equal.collect::<Result<_>>()?,
         range: range.transpose()?,
         order: order.transpose()?,
@@ -82,7 +82,7 @@ pub(super) fn asked(
 /// Whatever has an order can be asked for in it.
 const EVERYTHING: Span = Span::Between(Bound::Unbounded, Bound::Unbounded);
 
-impl Asked {
+impl CheckedQuery {
     /// A question of nothing but equalities.
     pub(super) fn equalities(
         session: &Session,
@@ -90,7 +90,7 @@ impl Asked {
         equal: &[(String, Value)],
     ) -> Result<Self> {
         let query = Query { equal: equal.to_vec(), ..Query::new() };
-        asked(session, collection, &query).map(|mut branches| branches.swap_remove(0))
+        checked(session, collection, &query).map(|mut branches| branches.swap_remove(0))
     }
 
     pub(super) fn value(&self, path: &Path) -> Option<&Value> {

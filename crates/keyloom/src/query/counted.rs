@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::asked::{Asked, asked, ensures};
+use super::checked::{CheckedQuery, checked, ensures};
 use super::predicate::Query;
 use crate::error::Result;
 use crate::schema::{Aggregate, Collection, Condition, IndexState, Test};
@@ -30,7 +30,7 @@ pub(crate) fn counted_by(
     if collection.aggregates.is_empty() || query.after.is_some() || query.index.is_some() {
         return Ok(None);
     }
-    let branches = asked(session, collection, query)?;
+    let branches = checked(session, collection, query)?;
     let [asked] = &branches[..] else { return Ok(None) };
     let is_ready = |aggregate: &&Arc<Aggregate>| {
         *loaded.state(&collection.name, &aggregate.name) == IndexState::Ready
@@ -42,7 +42,11 @@ pub(crate) fn counted_by(
 }
 
 /// The group of exactly the records that are asked for; `None` when there is no such group.
-fn group_of(collection: &Collection, aggregate: &Aggregate, asked: &Asked) -> Option<Vec<Value>> {
+fn group_of(
+    collection: &Collection,
+    aggregate: &Aggregate,
+    asked: &CheckedQuery,
+) -> Option<Vec<Value>> {
     let group: Vec<Value> =
         aggregate.group.iter().map(|path| asked.value(path).cloned()).collect::<Option<_>>()?;
     // Every record of the group is asked for.

@@ -41,24 +41,24 @@ pub(crate) struct Binding {
     /// The acting user, if there is one.
     pub(crate) actor: Option<String>,
     pub(crate) collection: String,
-    pub(crate) query: Asked,
+    pub(crate) query: Question,
 }
 
 /// What was asked. Most cursors are never written out, so that most queries need not be put into
 /// words.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Question {
     /// A query as it is.
     Query(Box<Query>),
     /// A question of another kind: the same text for the same question.
     Words(String),
 }
 
-impl Asked {
+impl Question {
     fn words(&self) -> Cow<'_, str> {
         match self {
-            Asked::Query(query) => query.canonical().into(),
-            Asked::Words(words) => words.into(),
+            Question::Query(query) => query.canonical().into(),
+            Question::Words(words) => words.into(),
         }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
             space: "main".into(),
             actor: None,
             collection: "approval".into(),
-            query: Asked::Words("[]".into()),
+            query: Question::Words("[]".into()),
         }
     }
 
@@ -342,8 +342,8 @@ mod tests {
     fn other_queries_spaces_and_secrets_are_noticed() {
         let (_, text) = cursor();
         for other in [
-            Binding { query: Asked::Words("[1]".into()), ..binding() },
-            Binding { query: Asked::Query(Box::default()), ..binding() },
+            Binding { query: Question::Words("[1]".into()), ..binding() },
+            Binding { query: Question::Query(Box::default()), ..binding() },
             Binding { space: "other".into(), ..binding() },
             Binding { actor: Some("ana".into()), ..binding() },
             Binding { collection: "other".into(), ..binding() },

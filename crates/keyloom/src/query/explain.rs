@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::asked::Asked;
+use super::checked::CheckedQuery;
 use super::filter::Filter;
 use super::fit::fit_unnamed;
 use super::plan::{Branch, Plan};
@@ -88,7 +88,11 @@ fn access(index: Option<&Arc<Index>>) -> &'static str {
 }
 
 /// The refusal of a query that no index serves, with what there is and what would serve.
-pub(super) fn no_index(loaded: &Loaded, collection: &Collection, branches: &[Asked]) -> Error {
+pub(super) fn no_index(
+    loaded: &Loaded,
+    collection: &Collection,
+    branches: &[CheckedQuery],
+) -> Error {
     let message = match branches.len() {
         1 => "no index serves this query",
         _ => "no indexes serve this union in one order",
@@ -110,7 +114,7 @@ pub(super) fn no_index(loaded: &Loaded, collection: &Collection, branches: &[Ask
             error = error.with("nearly", index);
         }
     }
-    if branches.len() > 1 && branches.iter().any(Asked::is_about_elements) {
+    if branches.len() > 1 && branches.iter().any(CheckedQuery::is_about_elements) {
         let note = "a union gives each record once, so that it cannot range over elements";
         error = error.with("note", note);
     }
@@ -124,7 +128,7 @@ pub(super) fn no_index(loaded: &Loaded, collection: &Collection, branches: &[Ask
     }
     match (named, branches.len()) {
         (Some(_), _) => error.with("or", "do not insist on an index"),
-        (None, 1) if branches.iter().all(Asked::can_be_scanned_for) => {
+        (None, 1) if branches.iter().all(CheckedQuery::can_be_scanned_for) => {
             error.with("or", "ask for a scan of the whole collection")
         }
         (None, 1) => error,
@@ -143,7 +147,7 @@ fn declare(collection: &Collection, path: &Path) -> String {
 }
 
 /// The partial indexes that would serve if their conditions were asked for, too.
-fn nearly(collection: &Collection, asked: &Asked) -> Vec<String> {
+fn nearly(collection: &Collection, asked: &CheckedQuery) -> Vec<String> {
     if asked.is_empty() || asked.index.is_some() {
         return Vec::new();
     }
@@ -157,7 +161,7 @@ fn nearly(collection: &Collection, asked: &Asked) -> Vec<String> {
     collection.asked_indexes().filter_map(of_index).collect()
 }
 
-fn describe(asked: &Asked) -> String {
+fn describe(asked: &CheckedQuery) -> String {
     let mut words: Vec<String> = asked
         .equal
         .iter()
@@ -181,7 +185,7 @@ fn order_word(order: Order) -> &'static str {
 
 /// A template that would serve: what is fixed, then what is ranged or ordered, then the rest of
 /// the record's key.
-fn would_serve(collection: &Collection, asked: &Asked) -> String {
+fn would_serve(collection: &Collection, asked: &CheckedQuery) -> String {
     let fixed = asked.equal.iter().map(|(path, _)| path);
     let along = asked.along();
     let used: Vec<&Path> = fixed.clone().chain(along).collect();
@@ -197,7 +201,7 @@ fn would_serve(collection: &Collection, asked: &Asked) -> String {
 
 /// The placeholder of what is ranged or ordered. Plain text has no order, but beginnings; what is
 /// descending has none.
-fn along_which(collection: &Collection, path: &Path, asked: &Asked) -> String {
+fn along_which(collection: &Collection, path: &Path, asked: &CheckedQuery) -> String {
     let kind = collection.fields.get(path).map(|field| &field.kind);
     let is_text = kind == Some(&FieldKind::Key(Kind::Text));
     let is_prefix = matches!(asked.range, Some((_, Span::Prefix(_))));

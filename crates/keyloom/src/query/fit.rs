@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::asked::{Asked, ensures};
+use super::checked::{CheckedQuery, ensures};
 use super::filter::Filter;
 use super::predicate::{Order, Query};
 use crate::engine::Direction;
@@ -37,7 +37,7 @@ impl Fit {
     /// Better fits are less: those that have exactly what is asked for, the question's own filters
     /// apart; then those that presume fewer fields, and so miss fewer records; then those with
     /// fewer reads per record.
-    fn rank(&self, asked: &Asked) -> (usize, usize, u8) {
+    fn rank(&self, asked: &CheckedQuery) -> (usize, usize, u8) {
         let added = self.filters.iter().filter(|filter| !asked.filters.contains(filter)).count();
         let reads = match &self.index {
             None => 0,
@@ -54,7 +54,7 @@ pub(super) fn fits(
     loaded: &Loaded,
     collection: &Arc<Collection>,
     query: &Query,
-    asked: &Asked,
+    asked: &CheckedQuery,
 ) -> Result<Vec<Fit>> {
     if let Some(name) = &asked.index {
         let index = collection.asked_index(name)?;
@@ -98,7 +98,7 @@ pub(super) fn fits(
 pub(super) fn fit_unnamed(
     collection: &Collection,
     index: &Arc<Index>,
-    asked: &Asked,
+    asked: &CheckedQuery,
 ) -> Option<Fit> {
     // It has a record once for each element, which is an answer to no other question.
     let is_of_elements = index.star.is_some() && !asked.is_about_elements();
@@ -115,7 +115,7 @@ pub(super) fn fit_unnamed(
 }
 
 /// Refuses to take the places of a cell for one place.
-fn refuse_places(collection: &Collection, index: &Index, asked: &Asked) -> Result<()> {
+fn refuse_places(collection: &Collection, index: &Index, asked: &CheckedQuery) -> Result<()> {
     let is_place = |path: &Path| {
         let mut segments = index.key.segments().filter(|segment| segment.path == *path);
         segments.any(|segment| matches!(segment.codec, Codec::Geohash { .. }))
@@ -135,7 +135,7 @@ fn refuse_places(collection: &Collection, index: &Index, asked: &Asked) -> Resul
 /// Whether keys of the index, or of the records themselves, answer what is asked by one
 /// contiguous range in its order. What the segments leave must be about fields that the condition
 /// of the index tests: it is guaranteed by the condition, or becomes a filter.
-fn fit(collection: &Collection, index: Option<&Arc<Index>>, asked: &Asked) -> Option<Fit> {
+fn fit(collection: &Collection, index: Option<&Arc<Index>>, asked: &CheckedQuery) -> Option<Fit> {
     let template = index.map_or(&collection.key, |index| &index.key);
     let condition = index.and_then(|index| index.condition.as_ref());
     let segments: Vec<&Segment> = template.segments().collect();
@@ -189,7 +189,11 @@ fn serves(segment: &Segment, span: &Span) -> bool {
 }
 
 /// Fields that nobody asked for, and without which a record has no entry in the index.
-fn presumed(collection: &Collection, index: Option<&Arc<Index>>, asked: &Asked) -> Vec<Path> {
+fn presumed(
+    collection: &Collection,
+    index: Option<&Arc<Index>>,
+    asked: &CheckedQuery,
+) -> Vec<Path> {
     let Some(index) = index.filter(|index| index.sparse) else { return Vec::new() };
     let is_certain = |path: &Path| {
         asked.paths().any(|asked| asked == path)

@@ -1,7 +1,7 @@
 //! One question becomes records.
 
 mod after;
-mod asked;
+mod checked;
 mod checks;
 mod count;
 mod counted;
@@ -25,7 +25,7 @@ mod walk;
 
 pub use count::Counted;
 pub(crate) use count::{count, count_entries};
-pub(crate) use cursor::{Asked, Binding, Position};
+pub(crate) use cursor::{Binding, Position, Question};
 pub use cursor::{Cursor, IntoCursor};
 pub use freshness::Freshness;
 pub(crate) use geo::near;

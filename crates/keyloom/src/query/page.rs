@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::counted::{CountedBy, counted_by};
-use super::cursor::{Asked, Binding, Cursor, Position};
+use super::cursor::{Binding, Cursor, Position, Question};
 use super::freshness::Freshness;
 use super::plan::{Branch, Plan, plan};
 use super::predicate::{Query, TAKE_MAX};
@@ -251,7 +251,7 @@ fn bind(session: &Session, loaded: &Loaded, collection: &Collection, query: &Que
         space: session.live.space.name().to_owned(),
         actor: session.actor().map(str::to_owned),
         collection: collection.name.clone(),
-        query: Asked::Query(Box::new(query.clone())),
+        query: Question::Query(Box::new(query.clone())),
     }
 }
 

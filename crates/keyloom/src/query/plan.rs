@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::after::begin_after;
-use super::asked::{Asked, asked};
+use super::checked::{CheckedQuery, checked};
 use super::filter::Filter;
 use super::fit::{Fit, agreeing, fits};
 use super::predicate::Query;
@@ -93,7 +93,7 @@ fn plan_from_start(
     query: &Query,
     pinned: Option<&str>,
 ) -> Result<Plan> {
-    let mut branches = asked(session, collection, query)?;
+    let mut branches = checked(session, collection, query)?;
     if let Some((path, owner)) = session.forced(collection) {
         branches.iter_mut().for_each(|asked| asked.imply(path, &owner));
     }
@@ -127,7 +127,7 @@ fn plan_from_start(
     Ok(Plan { loaded, collection, branches, direction })
 }
 
-fn branch(collection: &Collection, fit: Fit, asked: &Asked) -> Result<Branch> {
+fn branch(collection: &Collection, fit: Fit, asked: &CheckedQuery) -> Result<Branch> {
     let template = fit.template(collection);
     let values: Vec<&Value> = template
         .segments()
@@ -160,9 +160,9 @@ fn refuse_or_scan(
     loaded: &Arc<Loaded>,
     collection: &Arc<Collection>,
     query: &Query,
-    branches: &[Asked],
+    branches: &[CheckedQuery],
 ) -> Result<Plan> {
-    let [asked @ Asked { index: None, .. }] = branches else {
+    let [asked @ CheckedQuery { index: None, .. }] = branches else {
         return Err(super::explain::no_index(loaded, collection, branches));
     };
     if !query.scan {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::problem::{Place, Places, Problems, Trail};
+use super::problem::{Places, Problems, TextPosition, Trail};
 use crate::json;
 
 /// Parses a text. `None` when it is not JSON, with the reason among the problems.
@@ -16,7 +16,7 @@ pub(crate) fn parse(
     match json::parse(text.as_bytes()) {
         Ok(value) => Some((value, places(text, source))),
         Err(json::Fault { line, column, reason }) => {
-            let place = Place { line, column };
+            let place = TextPosition { line, column };
             problems.add_to_text(source, Some(place), format!("not JSON: {reason}"));
             None
         }
@@ -25,7 +25,7 @@ pub(crate) fn parse(
 
 /// Where everything stands in a text that was parsed already.
 fn places(text: &str, source: &Arc<str>) -> Places {
-    let told = Place { line: 1, column: 1 };
+    let told = TextPosition { line: 1, column: 1 };
     let mut walk = Walk { text, at: 0, told, told_at: 0, source, places: Places::default() };
     walk.skip(is_blank);
     let start = walk.place();
@@ -41,7 +41,7 @@ struct Walk<'a> {
     at: usize,
     /// The place that was told last, and its offset. A text may be one long line: each place is
     /// counted from the one before it.
-    told: Place,
+    told: TextPosition,
     told_at: usize,
     source: &'a Arc<str>,
     places: Places,
@@ -106,11 +106,11 @@ impl Walk<'_> {
     }
 
     /// The place of what comes next.
-    fn place(&mut self) -> Place {
+    fn place(&mut self) -> TextPosition {
         for character in self.text.get(self.told_at..self.at).unwrap_or_default().chars() {
             self.told = match character {
-                '\n' => Place { line: self.told.line + 1, column: 1 },
-                _ => Place { column: self.told.column + 1, ..self.told },
+                '\n' => TextPosition { line: self.told.line + 1, column: 1 },
+                _ => TextPosition { column: self.told.column + 1, ..self.told },
             };
         }
         self.told_at = self.at;

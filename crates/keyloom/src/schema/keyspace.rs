@@ -12,12 +12,12 @@ use crate::key::Template;
 
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
-    rooms: Vec<Room>,
+    templates: Vec<TemplateRange>,
     /// Whether a collection declares counters.
     counts: bool,
 }
 
-struct Room {
+struct TemplateRange {
     range: Range,
     collection: Arc<Collection>,
     /// `None` for the records themselves.
@@ -26,7 +26,7 @@ struct Room {
 
 /// What a key is to a schema.
 #[derive(Debug)]
-pub(crate) enum Place<'k> {
+pub(crate) enum KeyOwner<'k> {
     /// A record's key.
     Record(&'k Arc<Collection>),
     /// The key of an index entry.
@@ -42,40 +42,41 @@ pub(crate) enum Place<'k> {
 impl Keyspace {
     /// The templates of all collections and indexes, whatever the states of the indexes.
     pub(crate) fn of(schema: &Schema) -> Result<Self> {
-        let mut rooms = Vec::new();
+        let mut templates = Vec::new();
         for collection in schema.collections.values() {
             let range = collection.record_range()?;
-            rooms.push(Room { range, collection: collection.clone(), index: None });
+            templates.push(TemplateRange { range, collection: collection.clone(), index: None });
             for index in collection.indexes.values() {
                 let range = index.entry_range()?;
                 let (collection, index) = (collection.clone(), Some(index.clone()));
-                rooms.push(Room { range, collection, index });
+                templates.push(TemplateRange { range, collection, index });
             }
         }
         let counts = schema.collections.values().any(|it| !it.counters.is_empty());
-        Ok(Keyspace { rooms, counts })
+        Ok(Keyspace { templates, counts })
     }
 
     /// What a key is. No key belongs to two templates: such schemas are refused.
-    pub(crate) fn place(&self, area: &Area, key: &[u8]) -> Place<'_> {
+    pub(crate) fn owner_of(&self, area: &Area, key: &[u8]) -> KeyOwner<'_> {
         if self.counts && *area == Area::own() && counter_range().contains(key) {
-            return Place::Counters;
+            return KeyOwner::Counters;
         }
-        let near = || {
-            self.rooms.iter().filter(|room| room.range.area == *area && room.range.contains(key))
-        };
-        match near().find(|room| room.template().decode(key).is_some()) {
-            Some(Room { collection, index: None, .. }) => Place::Record(collection),
-            Some(Room { collection, index: Some(index), .. }) => Place::Entry(collection, index),
-            None => near().next().map_or(Place::Free, |room| Place::Stray(room.template())),
+        let near =
+            || self.templates.iter().filter(|it| it.range.area == *area && it.range.contains(key));
+        match near().find(|it| it.template().decode(key).is_some()) {
+            Some(TemplateRange { collection, index: None, .. }) => KeyOwner::Record(collection),
+            Some(TemplateRange { collection, index: Some(index), .. }) => {
+                KeyOwner::Entry(collection, index)
+            }
+            None => near().next().map_or(KeyOwner::Free, |it| KeyOwner::Stray(it.template())),
         }
     }
 
     /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
     pub(crate) fn ranges(&self) -> Vec<Range> {
         let counters = self.counts.then(counter_range);
-        let rooms = self.rooms.iter().map(|room| room.range.clone());
-        let mut ranges: Vec<Range> = rooms.chain(counters).collect();
+        let ranges = self.templates.iter().map(|it| it.range.clone());
+        let mut ranges: Vec<Range> = ranges.chain(counters).collect();
         ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));
         let mut apart: Vec<Range> = Vec::new();
         for range in ranges {
@@ -90,7 +91,7 @@ impl Keyspace {
     }
 }
 
-impl Room {
+impl TemplateRange {
     fn template(&self) -> &Template {
         self.index.as_ref().map_or(&self.collection.key, |index| &index.key)
     }
@@ -135,28 +136,28 @@ mod tests {
         Keyspace::of(&Schema::from_toml(SCHEMA).unwrap()).unwrap()
     }
 
-    fn place(area: &str, key: &str) -> String {
+    fn owner_of(area: &str, key: &str) -> String {
         let keyspace = keyspace();
-        match keyspace.place(&Area::new(area).unwrap(), key.as_bytes()) {
-            Place::Record(collection) => format!("record of {}", collection.name),
-            Place::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
-            Place::Stray(template) => format!("stray in {}", template.source),
-            Place::Free => "free".to_owned(),
-            Place::Counters => "counters".to_owned(),
+        match keyspace.owner_of(&Area::new(area).unwrap(), key.as_bytes()) {
+            KeyOwner::Record(collection) => format!("record of {}", collection.name),
+            KeyOwner::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
+            KeyOwner::Stray(template) => format!("stray in {}", template.source),
+            KeyOwner::Free => "free".to_owned(),
+            KeyOwner::Counters => "counters".to_owned(),
         }
     }
 
     #[test]
     fn every_key_has_one_place() {
-        assert_eq!(place("", "user:ana"), "record of user");
-        assert_eq!(place("", "user:ana:notes:n1"), "record of note");
-        assert_eq!(place("", "index:email:a@b"), "email of user");
-        assert_eq!(place("", "user:ana:notess:n1"), "stray in user:{userId}:notes:{noteId}");
-        assert_eq!(place("", "settings"), "record of setting");
-        assert_eq!(place("", "settings2"), "free");
-        assert_eq!(place("", "index:phone:1"), "free");
-        assert_eq!(place("executions", "settings2"), "record of execution");
-        assert_eq!(place("elsewhere", "user:ana"), "free");
+        assert_eq!(owner_of("", "user:ana"), "record of user");
+        assert_eq!(owner_of("", "user:ana:notes:n1"), "record of note");
+        assert_eq!(owner_of("", "index:email:a@b"), "email of user");
+        assert_eq!(owner_of("", "user:ana:notess:n1"), "stray in user:{userId}:notes:{noteId}");
+        assert_eq!(owner_of("", "settings"), "record of setting");
+        assert_eq!(owner_of("", "settings2"), "free");
+        assert_eq!(owner_of("", "index:phone:1"), "free");
+        assert_eq!(owner_of("executions", "settings2"), "record of execution");
+        assert_eq!(owner_of("elsewhere", "user:ana"), "free");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) use {
     counters::Counters,
     evolution::{Evolution, evolve},
     expiry::{EXPIRY_INDEX, MomentForm},
-    keyspace::{Keyspace, Place},
+    keyspace::{KeyOwner, Keyspace},
     model::{Collection, Field, FieldKind, Holds, Index, IndexKind},
     suggest::is_slip,
     target::{followed_key_of, record_key_of},

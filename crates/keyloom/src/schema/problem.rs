@@ -31,7 +31,7 @@ struct Problem {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Location {
     source: Arc<str>,
-    place: Option<Place>,
+    place: Option<TextPosition>,
 }
 
 /// Everything that is wrong, in the order of discovery.
@@ -40,7 +40,7 @@ pub(crate) struct Problems(Vec<Problem>);
 
 /// A place in a text, counted from 1. Columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 struct Spot {
     source: Arc<str>,
-    places: Option<(Place, Place)>,
+    places: Option<(TextPosition, TextPosition)>,
 }
 
 /// Where everything that was read stands.
@@ -58,7 +58,12 @@ pub(crate) struct Places(BTreeMap<Trail, Spot>);
 
 impl Places {
     /// Remembers which text a value came from, and where name and value begin in it if known.
-    pub(crate) fn insert(&mut self, trail: Trail, source: &Arc<str>, at: Option<(Place, Place)>) {
+    pub(crate) fn insert(
+        &mut self,
+        trail: Trail,
+        source: &Arc<str>,
+        at: Option<(TextPosition, TextPosition)>,
+    ) {
         self.0.insert(trail, Spot { source: Arc::clone(source), places: at });
     }
 
@@ -96,7 +101,7 @@ impl Problems {
     pub(crate) fn add_to_text(
         &mut self,
         source: &Arc<str>,
-        place: Option<Place>,
+        place: Option<TextPosition>,
         message: impl Into<String>,
     ) {
         let location = Location { source: Arc::clone(source), place };
@@ -169,9 +174,13 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&*self.source, self.place) {
             ("", None) => Ok(()),
-            ("", Some(Place { line, column })) => write!(f, "line {line}, column {column}: "),
+            ("", Some(TextPosition { line, column })) => {
+                write!(f, "line {line}, column {column}: ")
+            }
             (source, None) => write!(f, "{source}: "),
-            (source, Some(Place { line, column })) => write!(f, "{source}:{line}:{column}: "),
+            (source, Some(TextPosition { line, column })) => {
+                write!(f, "{source}:{line}:{column}: ")
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Place, Places, Problems, Trail};
+use super::problem::{Places, Problems, TextPosition, Trail};
 
 /// Parses a text. `None` when it is not TOML, with every reason among the problems.
 pub(crate) fn parse(
@@ -107,11 +107,11 @@ impl<'t> Lines<'t> {
     }
 
     /// The line and column of a byte offset, which may lie beyond the end.
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> TextPosition {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line - 1];
         let before = self.text.get(start..offset).unwrap_or_default();
-        Place { line, column: before.chars().count() + 1 }
+        TextPosition { line, column: before.chars().count() + 1 }
     }
 }
 
@@ -143,10 +143,10 @@ mod tests {
     #[test]
     fn places_count_lines_and_characters_from_one() {
         let lines = Lines::new("a\näé = 1\n");
-        assert_eq!(lines.place(0), Place { line: 1, column: 1 });
-        assert_eq!(lines.place(2), Place { line: 2, column: 1 });
-        assert_eq!(lines.place(6), Place { line: 2, column: 3 });
-        assert_eq!(lines.place(11), Place { line: 3, column: 1 });
-        assert_eq!(lines.place(99), Place { line: 3, column: 1 });
+        assert_eq!(lines.place(0), TextPosition { line: 1, column: 1 });
+        assert_eq!(lines.place(2), TextPosition { line: 2, column: 1 });
+        assert_eq!(lines.place(6), TextPosition { line: 2, column: 3 });
+        assert_eq!(lines.place(11), TextPosition { line: 3, column: 1 });
+        assert_eq!(lines.place(99), TextPosition { line: 3, column: 1 });
     }
 }

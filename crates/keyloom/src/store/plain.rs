@@ -9,17 +9,17 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Store;
-use super::sight::Sight;
+use super::visible_keys::VisibleKeys;
 use crate::engine::{
     Address, Area, Batch, Cell, Direction, Effect, EngineExt, Range, ShowKey, successor,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::json;
-use crate::query::{Asked, Binding, Cursor, Position, Problem, ProblemKind, Stopped, TAKE_MAX};
+use crate::query::{Binding, Cursor, Position, Problem, ProblemKind, Question, Stopped, TAKE_MAX};
 use crate::record::Version;
 use crate::schema::{Collection, Holds, Index, Schema};
-use crate::schema::{Keyspace, Place};
+use crate::schema::{KeyOwner, Keyspace};
 use crate::space::Loaded;
 use crate::space::Session;
 use crate::write::{self, Origin, Replay, Request, Whole, commit_claimed, once};
@@ -83,12 +83,12 @@ impl Expired {
     /// Whether a key holds an expired record: at its own key, or in an entry that carries it.
     fn has(&self, area: &Area, key: &[u8], value: &[u8]) -> bool {
         let Some(keyspace) = &self.keyspace else { return false };
-        match keyspace.place(area, key) {
-            Place::Record(collection) => collection.is_text_expired(value, self.now),
-            Place::Entry(collection, index) if index.holds == Holds::Record => {
+        match keyspace.owner_of(area, key) {
+            KeyOwner::Record(collection) => collection.is_text_expired(value, self.now),
+            KeyOwner::Entry(collection, index) if index.holds == Holds::Record => {
                 collection.is_text_expired(value, self.now)
             }
-            Place::Entry(..) | Place::Stray(_) | Place::Counters | Place::Free => false,
+            KeyOwner::Entry(..) | KeyOwner::Stray(_) | KeyOwner::Counters | KeyOwner::Free => false,
         }
     }
 }
@@ -124,7 +124,7 @@ impl Plain {
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
         let decided = self.session.live.decide(|loaded| {
-            let sight = Sight::new(&self.session, &loaded.schema, &self.area)?;
+            let sight = VisibleKeys::new(&self.session, &loaded.schema, &self.area)?;
             let is_shown = sight.shows(&address.key);
             if !is_shown {
                 self.place(loaded, &address)?;
@@ -246,13 +246,13 @@ impl Plain {
             let position = Cursor::open(text, &binding)?;
             left.start = successor(&position.key);
         }
-        let sight = Sight::new(&self.session, &loaded.schema, &self.area)?;
+        let sight = VisibleKeys::new(&self.session, &loaded.schema, &self.area)?;
         self.gather(&sight, left, limit, binding).await
     }
 
     async fn gather(
         &self,
-        sight: &Sight<'_>,
+        sight: &VisibleKeys<'_>,
         mut left: Range,
         limit: usize,
         binding: Arc<Binding>,
@@ -332,12 +332,12 @@ impl Plain {
     /// What an address is; an error for one of no template if a user is acting.
     fn place(&self, loaded: &Loaded, address: &Address) -> Result<Kind> {
         address.check()?;
-        let kind = match Keyspace::of(&loaded.schema)?.place(&address.area, &address.key) {
-            Place::Record(collection) => Kind::Record(collection.clone()),
-            Place::Entry(collection, index) => Kind::Entry(collection.clone(), index.clone()),
-            Place::Stray(template) => Kind::Stray(template.source.clone()),
+        let kind = match Keyspace::of(&loaded.schema)?.owner_of(&address.area, &address.key) {
+            KeyOwner::Record(collection) => Kind::Record(collection.clone()),
+            KeyOwner::Entry(collection, index) => Kind::Entry(collection.clone(), index.clone()),
+            KeyOwner::Stray(template) => Kind::Stray(template.source.clone()),
             // No user can name Keyloom's own area.
-            Place::Free | Place::Counters => Kind::Free,
+            KeyOwner::Free | KeyOwner::Counters => Kind::Free,
         };
         match kind {
             Kind::Stray(_) | Kind::Free if self.session.actor().is_some() => {
@@ -379,7 +379,7 @@ impl Plain {
             actor: self.session.actor().map(str::to_owned),
             collection: String::new(),
             // A query is a JSON text, and never begins so.
-            query: Asked::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),
+            query: Question::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),
         }
     }
 }

@@ -9,9 +9,9 @@ use super::Store;
 use super::owned_keys::content_text;
 use crate::engine::{Address, Area, Cell, Direction, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::{Asked, Binding, Cursor, IntoCursor, Position, TAKE_MAX};
+use crate::query::{Binding, Cursor, IntoCursor, Position, Question, TAKE_MAX};
 use crate::schema::Schema;
-use crate::schema::{Keyspace, Place};
+use crate::schema::{KeyOwner, Keyspace};
 use crate::space::Loaded;
 use crate::space::Session;
 use crate::space::cell_bytes;
@@ -218,7 +218,7 @@ impl RawKeys {
             space: self.session.live.space.name().to_owned(),
             actor: None,
             collection: String::new(),
-            query: Asked::Words(format!("raw {area:?} {}", prefix.escape_ascii())),
+            query: Question::Words(format!("raw {area:?} {}", prefix.escape_ascii())),
         }
     }
 }
@@ -245,15 +245,15 @@ fn raw(keyspace: &Keyspace, area: &Area, key: Bytes, cell: &Cell, with_value: bo
 }
 
 fn kind(keyspace: &Keyspace, area: &Area, key: &[u8]) -> RawKind {
-    match keyspace.place(area, key) {
-        Place::Record(collection) => RawKind::Record { collection: collection.name.clone() },
-        Place::Entry(collection, index) => {
+    match keyspace.owner_of(area, key) {
+        KeyOwner::Record(collection) => RawKind::Record { collection: collection.name.clone() },
+        KeyOwner::Entry(collection, index) => {
             RawKind::Entry { collection: collection.name.clone(), index: index.name.clone() }
         }
-        Place::Counters => RawKind::Counters,
-        Place::Stray(_) | Place::Free if *area == Area::own() => RawKind::Own,
-        Place::Stray(template) => RawKind::Stray { template: template.source.clone() },
-        Place::Free => RawKind::Free,
+        KeyOwner::Counters => RawKind::Counters,
+        KeyOwner::Stray(_) | KeyOwner::Free if *area == Area::own() => RawKind::Own,
+        KeyOwner::Stray(template) => RawKind::Stray { template: template.source.clone() },
+        KeyOwner::Free => RawKind::Free,
     }
 }
 

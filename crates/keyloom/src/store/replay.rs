@@ -1,7 +1,7 @@
 //! A store from the log of another.
 
 use super::Store;
-use super::changes::{declared_log, read};
+use super::change_log::{declared_log, read};
 use crate::engine::{
     Address, Batch, Condition, Effect, EngineExt, LogBounds, LogEntry, Outcome, Position,
 };

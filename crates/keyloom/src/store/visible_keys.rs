@@ -9,24 +9,24 @@ use crate::schema::Schema;
 use crate::space::Session;
 
 /// The keys of an area that a caller may see.
-pub(super) enum Sight<'s> {
+pub(super) enum VisibleKeys<'s> {
     /// All of them: the program itself is looking.
     Everything,
     /// Those of these templates, as far as the acting user may read them. Keys of no template
     /// belong to nobody, and no user sees them.
-    Rooms(Vec<Room<'s>>),
+    Templates(Vec<VisibleTemplate<'s>>),
 }
 
 /// The visible keys of one template.
-pub(super) struct Room<'s> {
+pub(super) struct VisibleTemplate<'s> {
     range: Range,
     template: &'s Template,
 }
 
-impl<'s> Sight<'s> {
+impl<'s> VisibleKeys<'s> {
     pub(super) fn new(session: &Session, schema: &'s Schema, area: &Area) -> Result<Self> {
         if session.actor().is_none() {
-            return Ok(Sight::Everything);
+            return Ok(VisibleKeys::Everything);
         }
         let mut rooms = Vec::new();
         for collection in schema.collections.values() {
@@ -41,18 +41,18 @@ impl<'s> Sight<'s> {
                     (None, None) => (collection.record_range()?, &collection.key),
                 };
                 if range.area == *area {
-                    rooms.push(Room { range, template });
+                    rooms.push(VisibleTemplate { range, template });
                 }
             }
         }
-        Ok(Sight::Rooms(rooms))
+        Ok(VisibleKeys::Templates(rooms))
     }
 
     /// Whether the caller sees this key, if something is there.
     pub(super) fn shows(&self, key: &[u8]) -> bool {
         match self {
-            Sight::Everything => true,
-            Sight::Rooms(rooms) => rooms
+            VisibleKeys::Everything => true,
+            VisibleKeys::Templates(rooms) => rooms
                 .iter()
                 .any(|room| room.range.contains(key) && room.template.decode(key).is_some()),
         }
@@ -60,7 +60,7 @@ impl<'s> Sight<'s> {
 
     /// The first part of a range that may hold visible keys.
     pub(super) fn first_part(&self, left: &Range) -> Option<Range> {
-        let Sight::Rooms(rooms) = self else {
+        let VisibleKeys::Templates(rooms) = self else {
             return (!left.is_empty()).then(|| left.clone());
         };
         let start = rooms.iter().filter_map(|room| room.first_of(left)).min()?;
@@ -80,13 +80,13 @@ impl<'s> Sight<'s> {
     /// visible one may be.
     pub(super) fn skip(&self, left: &Range, hidden: &[u8]) -> Range {
         let left = left.after(hidden, Direction::Forward);
-        let Sight::Rooms(rooms) = self else { return left };
+        let VisibleKeys::Templates(rooms) = self else { return left };
         let next = rooms.iter().filter_map(|room| {
             if !room.range.contains(hidden) {
                 return room.first_of(&left);
             }
             let rest = room.template.skip(&room.range, hidden, Direction::Forward);
-            Room { range: rest, template: room.template }.first_of(&left)
+            VisibleTemplate { range: rest, template: room.template }.first_of(&left)
         });
         match next.min() {
             Some(start) => Range { start, ..left },
@@ -95,7 +95,7 @@ impl<'s> Sight<'s> {
     }
 }
 
-impl Room<'_> {
+impl VisibleTemplate<'_> {
     /// The lowest position that the room and a range share.
     fn first_of(&self, range: &Range) -> Option<Bytes> {
         let start = self.range.start.clone().max(range.start.clone());

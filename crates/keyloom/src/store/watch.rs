@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Store;
-use super::changes::{Logged, LoggedChange, declared_log, logged, read};
+use super::change_log::{Logged, LoggedChange, declared_log, logged, read};
 use crate::engine::{EngineExt, Position};
 use crate::error::Result;
 use crate::space::Session;

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::asking::Asking;
+use super::parts::QueryParts;
 use super::record::Record;
 use crate::blocking::Runtime;
 use crate::error::{Error, ErrorKind, Result};
@@ -72,11 +72,11 @@ pub struct Paging<T, R> {
 }
 
 impl<T, R> Paging<T, R> {
-    pub(super) fn new(asking: &Asking<T>, take: usize) -> Self {
+    pub(super) fn new(parts: &QueryParts<T>, take: usize) -> Self {
         Paging {
-            of: asking.of.clone(),
-            runtime: asking.runtime.clone(),
-            query: asking.query().map(|query| query.take(take)),
+            of: parts.of.clone(),
+            runtime: parts.runtime.clone(),
+            query: parts.query().map(|query| query.take(take)),
             reads: PhantomData,
         }
     }

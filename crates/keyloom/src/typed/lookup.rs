@@ -12,32 +12,32 @@ use crate::store::{Collection, Stored};
 
 /// A look-up by a unique index.
 #[must_use = "a look-up does nothing until it is awaited"]
-pub struct One<T> {
+pub struct TypedLookup<T> {
     of: Collection<T>,
     runtime: Option<Arc<Runtime>>,
     index: &'static str,
     values: Vec<Value>,
 }
 
-impl<T: Record> One<T> {
+impl<T: Record> TypedLookup<T> {
     pub(super) fn new(
         of: Collection<T>,
         runtime: Option<Arc<Runtime>>,
         index: &'static str,
         values: Vec<Value>,
     ) -> Self {
-        One { of, runtime, index, values }
+        TypedLookup { of, runtime, index, values }
     }
 
     /// The record, if there is one. Two reads.
     pub fn get(self) -> Answer<Option<Stored<T>>> {
-        let One { of, runtime, index, values } = self;
+        let TypedLookup { of, runtime, index, values } = self;
         Answer::new(runtime, async move { of.get_by(index, values).await })
     }
 
     /// The record as it lies in the store, if there is one. Two reads.
     pub fn document(self) -> Answer<Option<Document>> {
-        let One { of, runtime, index, values } = self;
+        let TypedLookup { of, runtime, index, values } = self;
         Answer::new(runtime, async move { of.get_document_by(index, values).await })
     }
 }

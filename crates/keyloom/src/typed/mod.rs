@@ -6,34 +6,34 @@
 //! a number. Every step is a type, so that a query that no index could answer does not compile.
 
 mod answer;
-mod around;
-mod asked;
-mod asking;
 mod choice;
 mod expected;
 mod field;
-mod one;
+mod lookup;
+mod near;
 mod pages;
+mod parts;
+mod queries;
+mod query;
 mod record;
 mod select;
 mod values;
-mod ways;
 
 pub use answer::{Answer, Documents, Keys, Paging, Reads, Records};
-pub use around::Around;
-pub use asked::{Asked, Open, Place, Ranged, Settled};
-pub use asking::Asking;
 pub use choice::Choice;
 pub use expected::{Counted, Moment};
 pub use field::{Each, ElementSegment, Field, Segment};
-pub use one::One;
+pub use lookup::TypedLookup;
+pub use near::TypedNear;
 pub use pages::Pages;
+pub use parts::QueryParts;
+pub use queries::TypedQueries;
+pub use query::{Open, Ranged, Settled, TakesOrder, TypedQuery};
 pub use record::Record;
 pub use select::{
     Equals, Fraction, Integer, Ordered, Prefixed, Selects, SortedText, Timelike, Whole,
 };
 pub use values::{DateTime, Id, Point, Timestamp, Uuid};
-pub use ways::Ways;
 
 #[doc(hidden)]
 pub use {

@@ -14,20 +14,20 @@ use crate::store::{Collection, Stored};
 
 /// A search around a place, nearest first.
 #[must_use = "a search does nothing until a page of it is awaited"]
-pub struct Around<T> {
+pub struct TypedNear<T> {
     of: Collection<T>,
     runtime: Option<Arc<Runtime>>,
     near: Near,
 }
 
-impl<T: Record> Around<T> {
+impl<T: Record> TypedNear<T> {
     pub(super) fn new(
         of: Collection<T>,
         runtime: Option<Arc<Runtime>>,
         index: &'static str,
         place: Point,
     ) -> Self {
-        Around { of, runtime, near: Near::new(place.lat, place.lon).index(index) }
+        TypedNear { of, runtime, near: Near::new(place.lat, place.lon).index(index) }
     }
 
     /// Only records whose field has this value. The derive fixes what stands before the geohash.
@@ -58,7 +58,7 @@ impl<T: Record> Around<T> {
 
     /// A page of up to so many records, nearest first, with their distances.
     pub fn page(self, records: usize) -> Answer<Page<Nearby<Stored<T>>>> {
-        let Around { of, runtime, near } = self;
+        let TypedNear { of, runtime, near } = self;
         let near = near.take(records);
         Answer::new(runtime, async move { of.near(&near).await })
     }

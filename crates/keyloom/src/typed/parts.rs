@@ -12,9 +12,9 @@ use crate::query::{Alternative, Order, Query};
 use crate::schema::Test;
 use crate::store::Collection;
 
-/// What a typed query consists of. Its steps are [`Asked`](super::Asked) and the types that
+/// What a typed query consists of. Its steps are [`TypedQuery`](super::TypedQuery) and the types that
 /// `#[derive(Record)]` makes; this is what they carry.
-pub struct Asking<T> {
+pub struct QueryParts<T> {
     pub(super) of: Collection<T>,
     pub(super) runtime: Option<Arc<Runtime>>,
     /// One branch, or those of a union.
@@ -38,14 +38,14 @@ struct Branch {
     equal: Vec<(&'static str, Value)>,
 }
 
-impl<T> Asking<T> {
+impl<T> QueryParts<T> {
     pub(super) fn new(
         of: Collection<T>,
         runtime: Option<Arc<Runtime>>,
         index: Option<&'static str>,
         paths: &'static [&'static str],
     ) -> Self {
-        Asking {
+        QueryParts {
             of,
             runtime,
             branches: vec![Branch { index, equal: Vec::new() }],
@@ -61,7 +61,7 @@ impl<T> Asking<T> {
 
     /// Everything, in the order of the keys.
     pub(super) fn whole(of: Collection<T>, runtime: Option<Arc<Runtime>>) -> Self {
-        Asking { scan: true, ..Asking::new(of, runtime, None, &[]) }
+        QueryParts { scan: true, ..QueryParts::new(of, runtime, None, &[]) }
     }
 
     /// Fixes the next segment to a value.
@@ -163,9 +163,9 @@ impl<T> Asking<T> {
     }
 }
 
-impl<T> Clone for Asking<T> {
+impl<T> Clone for QueryParts<T> {
     fn clone(&self) -> Self {
-        Asking {
+        QueryParts {
             of: self.of.clone(),
             runtime: self.runtime.clone(),
             branches: self.branches.clone(),
@@ -180,7 +180,7 @@ impl<T> Clone for Asking<T> {
     }
 }
 
-impl<T> fmt::Debug for Asking<T> {
+impl<T> fmt::Debug for QueryParts<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {:?}", self.of.name(), self.query())
     }

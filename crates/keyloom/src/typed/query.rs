@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::answer::{Answer, Documents, Keys, Paging, Records};
-use super::asking::Asking;
 use super::pages::Pages;
+use super::parts::QueryParts;
 use super::record::Record;
 use super::select::{Ordered, Prefixed, Selects, Timelike};
 use crate::key::Span;
@@ -20,9 +20,9 @@ use crate::store::{Collection, Stored};
 /// Nothing is read until a page, a count or an explanation is awaited. The same query can be
 /// asked again.
 #[must_use = "a query does nothing until a page of it is awaited"]
-pub struct Asked<T, P> {
-    asking: Asking<T>,
-    place: PhantomData<fn() -> P>,
+pub struct TypedQuery<T, P> {
+    parts: QueryParts<T>,
+    state: PhantomData<fn() -> P>,
 }
 
 /// The next segment, of type `V`, may be bounded or ordered.
@@ -39,118 +39,121 @@ pub struct Settled(());
     message = "there is nothing left to order by",
     label = "every segment is fixed, or the order is given already"
 )]
-pub trait Place {
+pub trait TakesOrder {
     /// The type of the segment that orders the answer.
     type Value;
 }
 
-impl<V> Place for Open<V> {
+impl<V> TakesOrder for Open<V> {
     type Value = V;
 }
 
-impl<V> Place for Ranged<V> {
+impl<V> TakesOrder for Ranged<V> {
     type Value = V;
 }
 
-impl<T, P> From<Asking<T>> for Asked<T, P> {
-    fn from(asking: Asking<T>) -> Self {
-        Asked { asking, place: PhantomData }
+impl<T, P> From<QueryParts<T>> for TypedQuery<T, P> {
+    fn from(parts: QueryParts<T>) -> Self {
+        TypedQuery { parts, state: PhantomData }
     }
 }
 
-impl<T, P> From<Asked<T, P>> for Asking<T> {
-    fn from(asked: Asked<T, P>) -> Self {
-        asked.asking
+impl<T, P> From<TypedQuery<T, P>> for QueryParts<T> {
+    fn from(query: TypedQuery<T, P>) -> Self {
+        query.parts
     }
 }
 
-impl<T, P> Asked<T, P> {
+impl<T, P> TypedQuery<T, P> {
     /// Lowest first.
-    pub fn ascending(&self) -> Asked<T, Settled>
+    pub fn ascending(&self) -> TypedQuery<T, Settled>
     where
-        P: Place<Value: Ordered>,
+        P: TakesOrder<Value: Ordered>,
     {
-        self.asking.clone().ordered(Order::Ascending).into()
+        self.parts.clone().ordered(Order::Ascending).into()
     }
 
     /// Highest first.
-    pub fn descending(&self) -> Asked<T, Settled>
+    pub fn descending(&self) -> TypedQuery<T, Settled>
     where
-        P: Place<Value: Ordered>,
+        P: TakesOrder<Value: Ordered>,
     {
-        self.asking.clone().ordered(Order::Descending).into()
+        self.parts.clone().ordered(Order::Descending).into()
     }
 
     /// Latest first.
-    pub fn newest(&self) -> Asked<T, Settled>
+    pub fn newest(&self) -> TypedQuery<T, Settled>
     where
-        P: Place<Value: Timelike>,
+        P: TakesOrder<Value: Timelike>,
     {
         self.descending()
     }
 
     /// Earliest first.
-    pub fn oldest(&self) -> Asked<T, Settled>
+    pub fn oldest(&self) -> TypedQuery<T, Settled>
     where
-        P: Place<Value: Timelike>,
+        P: TakesOrder<Value: Timelike>,
     {
         self.ascending()
     }
 }
 
-impl<T, V> Asked<T, Open<V>> {
+impl<T, V> TypedQuery<T, Open<V>> {
     /// Bounds the next segment, whatever its name. Serves unions, whose sides may come from
     /// different indexes.
-    pub fn range<S>(&self, range: S) -> Asked<T, Ranged<V>>
+    pub fn range<S>(&self, range: S) -> TypedQuery<T, Ranged<V>>
     where
         V: Ordered,
-        S: Selects<V, Then<Asked<T, Settled>, Asked<T, Ranged<V>>> = Asked<T, Ranged<V>>>,
+        S: Selects<
+                V,
+                Then<TypedQuery<T, Settled>, TypedQuery<T, Ranged<V>>> = TypedQuery<T, Ranged<V>>,
+            >,
     {
-        range.select::<T, Asked<T, Settled>, Asked<T, Ranged<V>>>(self.asking.clone())
+        range.select::<T, TypedQuery<T, Settled>, TypedQuery<T, Ranged<V>>>(self.parts.clone())
     }
 
     /// Only those whose next segment begins with this text.
-    pub fn starts_with(&self, text: &str) -> Asked<T, Ranged<V>>
+    pub fn starts_with(&self, text: &str) -> TypedQuery<T, Ranged<V>>
     where
         V: Prefixed,
     {
-        self.asking.clone().within(Span::Prefix(text.to_owned())).into()
+        self.parts.clone().within(Span::Prefix(text.to_owned())).into()
     }
 }
 
-impl<T, P> Asked<T, P> {
+impl<T, P> TypedQuery<T, P> {
     /// This or that, in one order and without duplicates: the union of two indexes whose
     /// remaining segments are the same.
-    pub fn or(&self, other: impl AsRef<Asked<T, P>>) -> Self {
-        self.asking.clone().or(&other.as_ref().asking).into()
+    pub fn or(&self, other: impl AsRef<TypedQuery<T, P>>) -> Self {
+        self.parts.clone().or(&other.as_ref().parts).into()
     }
 
     /// Leaves out records that do not pass. What a filter drops was read; see
     /// [`limit`](Self::limit).
     pub fn filter(&self, field: &str, test: Test) -> Self {
-        self.asking.clone().filtered(field, test).into()
+        self.parts.clone().filtered(field, test).into()
     }
 
     /// The most records that are read, whether a filter keeps them or not.
     pub fn limit(&self, records: usize) -> Self {
-        self.asking.clone().limited(records).into()
+        self.parts.clone().limited(records).into()
     }
 }
 
-impl<T: Record, P> Asked<T, P> {
+impl<T: Record, P> TypedQuery<T, P> {
     /// A page of up to so many records.
     pub fn page(&self, records: usize) -> Paging<T, Records> {
-        Paging::new(&self.asking, records)
+        Paging::new(&self.parts, records)
     }
 
     /// A page of records as they lie in the store: the JSON text, not looked at.
     pub fn documents(&self, records: usize) -> Paging<T, Documents> {
-        Paging::new(&self.asking, records)
+        Paging::new(&self.parts, records)
     }
 
     /// A page of keys. The records are not read.
     pub fn keys(&self, records: usize) -> Paging<T, Keys> {
-        Paging::new(&self.asking, records)
+        Paging::new(&self.parts, records)
     }
 
     /// All pages, each of up to so many records, one after the other.
@@ -173,8 +176,8 @@ impl<T: Record, P> Asked<T, P> {
         records: usize,
         pages: impl Fn(&Collection<T>, &Query) -> crate::Pages<R>,
     ) -> Pages<R> {
-        let Asking { of, runtime, .. } = &self.asking;
-        let pages = match self.asking.query() {
+        let QueryParts { of, runtime, .. } = &self.parts;
+        let pages = match self.parts.query() {
             Ok(query) => pages(of, &query.take(records)),
             Err(error) => pages(of, &Query::new()).refused(error),
         };
@@ -184,38 +187,38 @@ impl<T: Record, P> Asked<T, P> {
     /// The first record.
     pub fn first(&self) -> Answer<Option<Stored<T>>> {
         let page = self.page(1);
-        Answer::new(self.asking.runtime.clone(), async move {
+        Answer::new(self.parts.runtime.clone(), async move {
             Ok(page.await?.records.into_iter().next())
         })
     }
 
     /// How many records there are. Reads every entry.
     pub fn count(&self) -> Answer<usize> {
-        let (of, query) = (self.asking.of.clone(), self.asking.query());
-        Answer::new(self.asking.runtime.clone(), async move { of.count(&query?).await })
+        let (of, query) = (self.parts.of.clone(), self.parts.query());
+        Answer::new(self.parts.runtime.clone(), async move { of.count(&query?).await })
     }
 
     /// How the query would be answered, in words.
     pub fn explain(&self) -> Answer<String> {
-        let (of, query) = (self.asking.of.clone(), self.asking.query());
-        Answer::new(self.asking.runtime.clone(), async move { of.explain(&query?).await })
+        let (of, query) = (self.parts.of.clone(), self.parts.query());
+        Answer::new(self.parts.runtime.clone(), async move { of.explain(&query?).await })
     }
 }
 
-impl<T, P> AsRef<Asked<T, P>> for Asked<T, P> {
-    fn as_ref(&self) -> &Asked<T, P> {
+impl<T, P> AsRef<TypedQuery<T, P>> for TypedQuery<T, P> {
+    fn as_ref(&self) -> &TypedQuery<T, P> {
         self
     }
 }
 
-impl<T, P> Clone for Asked<T, P> {
+impl<T, P> Clone for TypedQuery<T, P> {
     fn clone(&self) -> Self {
-        self.asking.clone().into()
+        self.parts.clone().into()
     }
 }
 
-impl<T, P> fmt::Debug for Asked<T, P> {
+impl<T, P> fmt::Debug for TypedQuery<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.asking.fmt(f)
+        self.parts.fmt(f)
     }
 }

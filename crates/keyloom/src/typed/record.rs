@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ways::Ways;
+use super::queries::TypedQueries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{CollectionDeclaration, Schema, SchemaDeclaration};
 
@@ -16,7 +16,7 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// The ways into the collection: what a [`Collection`](crate::Collection) of this type
     /// derefs to. The derive makes it a trait object with a `by_…` method for each index.
-    type Ways: ?Sized;
+    type Queries: ?Sized;
 
     /// The collection that the type declares, as a schema file would.
     fn declaration() -> Result<CollectionDeclaration>;
@@ -28,7 +28,7 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 
     /// The ways of a collection.
-    fn ways<W: Ways<Self>>(of: &W) -> &Self::Ways;
+    fn queries<W: TypedQueries<Self>>(of: &W) -> &Self::Queries;
 
     /// The schema that the type declares: its collection, checked.
     fn schema() -> Result<Schema> {

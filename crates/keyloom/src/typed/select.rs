@@ -4,7 +4,7 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 
 use serde_json::Value;
 
-use super::asking::Asking;
+use super::parts::QueryParts;
 use super::values::{DateTime, Id, Timestamp, Uuid};
 use crate::key::{Span, asked_float};
 
@@ -29,10 +29,10 @@ pub trait Selects<V>: Sized {
     type Then<Fixed, Ranged>;
 
     /// Adds this to a query.
-    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Self::Then<Fixed, Ranged>
+    fn select<T, Fixed, Ranged>(self, parts: QueryParts<T>) -> Self::Then<Fixed, Ranged>
     where
-        Fixed: From<Asking<T>>,
-        Ranged: From<Asking<T>>;
+        Fixed: From<QueryParts<T>>,
+        Ranged: From<QueryParts<T>>;
 }
 
 /// Segments whose order in keys is the order of their values.
@@ -160,12 +160,12 @@ macro_rules! value {
         impl<$($bound)*> Selects<$segment> for $value {
             type Then<Fixed, Ranged> = Fixed;
 
-            fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Fixed
+            fn select<T, Fixed, Ranged>(self, parts: QueryParts<T>) -> Fixed
             where
-                Fixed: From<Asking<T>>,
-                Ranged: From<Asking<T>>,
+                Fixed: From<QueryParts<T>>,
+                Ranged: From<QueryParts<T>>,
             {
-                asking.fix(Equals::<$segment>::into_value(self)).into()
+                parts.fix(Equals::<$segment>::into_value(self)).into()
             }
         }
     };
@@ -189,14 +189,14 @@ macro_rules! ranges {
         impl<V: Ordered, B: Into<V>> Selects<V> for $range {
             type Then<Fixed, Ranged> = Ranged;
 
-            fn select<T, Fixed, Ranged>($self, asking: Asking<T>) -> Ranged
+            fn select<T, Fixed, Ranged>($self, parts: QueryParts<T>) -> Ranged
             where
-                Fixed: From<Asking<T>>,
-                Ranged: From<Asking<T>>,
+                Fixed: From<QueryParts<T>>,
+                Ranged: From<QueryParts<T>>,
             {
                 let value = |bound: B| bound.into().into_bound();
                 let (lower, upper): (Bound<B>, Bound<B>) = ($lower, $upper);
-                asking.within(Span::Between(lower.map(value), upper.map(value))).into()
+                parts.within(Span::Between(lower.map(value), upper.map(value))).into()
             }
         }
     )*};
@@ -213,14 +213,14 @@ ranges! {
 impl<V: Ordered, B: Into<V>> Selects<V> for RangeInclusive<B> {
     type Then<Fixed, Ranged> = Ranged;
 
-    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Ranged
+    fn select<T, Fixed, Ranged>(self, parts: QueryParts<T>) -> Ranged
     where
-        Fixed: From<Asking<T>>,
-        Ranged: From<Asking<T>>,
+        Fixed: From<QueryParts<T>>,
+        Ranged: From<QueryParts<T>>,
     {
         let (lower, upper) = self.into_inner();
         let bounds = (Bound::Included(lower), Bound::Included(upper));
-        Selects::<V>::select::<T, Fixed, Ranged>(bounds, asking)
+        Selects::<V>::select::<T, Fixed, Ranged>(bounds, parts)
     }
 }
 
@@ -228,11 +228,11 @@ impl<V: Ordered, B: Into<V>> Selects<V> for RangeInclusive<B> {
 impl<V: Ordered> Selects<V> for RangeFull {
     type Then<Fixed, Ranged> = Ranged;
 
-    fn select<T, Fixed, Ranged>(self, asking: Asking<T>) -> Ranged
+    fn select<T, Fixed, Ranged>(self, parts: QueryParts<T>) -> Ranged
     where
-        Fixed: From<Asking<T>>,
-        Ranged: From<Asking<T>>,
+        Fixed: From<QueryParts<T>>,
+        Ranged: From<QueryParts<T>>,
     {
-        asking.within(Span::Between(Bound::Unbounded, Bound::Unbounded)).into()
+        parts.within(Span::Between(Bound::Unbounded, Bound::Unbounded)).into()
     }
 }

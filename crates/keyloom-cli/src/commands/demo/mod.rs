@@ -12,7 +12,7 @@ use serde_json::json;
 
 use self::fill::{Filled, fill};
 use super::serve::{Announced, Listening, refuse_server};
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, USAGE};
 use crate::numbers;
 use crate::output::{Screen, counted, grouped, line};
@@ -46,7 +46,7 @@ on one store, it adds nothing that is there already. Four systems share the spac
 reputations live in the space `reputation`.";
 
 impl Demo {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         refuse_server(place)?;
         if self.no_serve && place.store.is_none() {
             return Err(Failure::new(

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use self::journal::{Done, Earlier, Journal, Settings};
 use self::report::Report;
 use self::source::{Batch, Source};
-use crate::cli::Place;
+use crate::cli::GlobalOptions;
 use crate::exit::{Failure, UNKNOWN, USAGE, WRONG_INPUT};
 use crate::interrupt::unless_interrupted;
 use crate::output::{Progress, Screen, counted, line, note};
@@ -82,7 +82,7 @@ struct Standing {
 }
 
 impl Import {
-    pub(crate) fn run(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let standing = Arc::new(Standing::default());
         let is_resume = self.resume;
         let (worker, place) = (Arc::clone(&standing), place.clone());
@@ -95,7 +95,7 @@ impl Import {
         )
     }
 
-    fn work(&self, place: &Place, standing: &Standing) -> Result<(), Failure> {
+    fn work(&self, place: &GlobalOptions, standing: &Standing) -> Result<(), Failure> {
         let mut source = Source::open(&self.file)?;
         let mut journal = self.journal(place, &source)?;
         if let Some(at) = journal.finished_at() {
@@ -125,7 +125,7 @@ impl Import {
         self.tell(place, journal.done(), &report)
     }
 
-    fn journal(&self, place: &Place, source: &Source) -> Result<Journal, Failure> {
+    fn journal(&self, place: &GlobalOptions, source: &Source) -> Result<Journal, Failure> {
         let settings = Settings {
             collection: self.collection.clone(),
             mode: self.mode_name().to_owned(),
@@ -208,7 +208,7 @@ impl Import {
         self.report.clone().or(before).or_else(|| journal.is_beside_file().then(beside))
     }
 
-    fn tell(&self, place: &Place, done: Done, report: &Report) -> Result<(), Failure> {
+    fn tell(&self, place: &GlobalOptions, done: Done, report: &Report) -> Result<(), Failure> {
         let Done { written, failed, .. } = done;
         let screen = Screen::of(place);
         match screen.is_for_people() {

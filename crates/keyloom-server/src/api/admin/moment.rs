@@ -7,9 +7,9 @@ use keyloom::{ErrorKind, Position, Store};
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::places::Place;
 use crate::problem::Problem;
 use crate::refusal;
+use crate::slots::Slot;
 
 /// How the parts of an answer relate in time: `snapshot`, or `walk`.
 const CONSISTENCY: HeaderName = HeaderName::from_static("keyloom-consistency");
@@ -27,7 +27,7 @@ pub(super) struct Moment {
     pub(super) position: Option<Position>,
     longest: Duration,
     end: Instant,
-    _place: Place,
+    _slot: Slot,
 }
 
 impl Moment {
@@ -44,7 +44,7 @@ impl Moment {
 
     async fn of(app: &App, store: Store, is_one: bool) -> Result<Self, Problem> {
         let limits = &app.config().limits;
-        let place = app.moments().enter(limits.moments_max).ok_or_else(|| {
+        let slot = app.moments().enter(limits.moments_max).ok_or_else(|| {
             let most = limits.moments_max;
             refusal::overloaded(format!(
                 "there are {most} exports and backups already, which is the limit"
@@ -58,7 +58,7 @@ impl Moment {
         let longest = limits.moment_timeout;
         let end = Instant::now() + longest;
         let app = app.clone();
-        Ok(Moment { app, store, is_one, position, longest, end, _place: place })
+        Ok(Moment { app, store, is_one, position, longest, end, _slot: slot })
     }
 
     /// Refuses to go on when the server is about to stop, and after the longest time.

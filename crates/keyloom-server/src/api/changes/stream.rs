@@ -20,9 +20,9 @@ use keyloom::{Logged, Position, Store, Watch, WatchOptions};
 use super::told::commit;
 use super::{Wanted, refused, too_many};
 use crate::app::App;
-use crate::places::Place;
 use crate::problem::Problem;
 use crate::refusal;
+use crate::slots::Slot;
 
 /// What a stream needs to go on.
 struct Following {
@@ -30,7 +30,7 @@ struct Following {
     watch: Watch,
     pulse: Duration,
     is_over: bool,
-    _place: Place,
+    _slot: Slot,
 }
 
 /// Answers with a stream from this position on, or from now.
@@ -41,8 +41,8 @@ pub(super) async fn answer(
     wanted: &Wanted,
 ) -> Result<Response, Problem> {
     let limits = &app.config().limits;
-    let place = app.streams().enter(limits.streams_max);
-    let place = place.ok_or_else(|| too_many(limits.streams_max))?;
+    let slot = app.streams().enter(limits.streams_max);
+    let slot = slot.ok_or_else(|| too_many(limits.streams_max))?;
     let options = from.map_or_else(WatchOptions::from_now, WatchOptions::from_position);
     let collections = wanted.collections.iter().flatten();
     let options = collections.fold(options, |options, name| options.collection(name));
@@ -52,7 +52,7 @@ pub(super) async fn answer(
         watch: store.watch(options).await.map_err(refused)?,
         pulse: limits.stream_pulse,
         is_over: false,
-        _place: place,
+        _slot: slot,
     };
     // Who loses the connection before anything happened must know where to go on, too.
     let begin = iter([following.beat("from here on")]);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Places in a list whose items are worked off one after the other.
+/// Slots in a list whose items are worked off one after the other.
 pub(crate) type Lane = Vec<usize>;
 
 /// Puts the places of a list into lanes by what their items are about, in order. An item that is

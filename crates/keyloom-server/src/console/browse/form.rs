@@ -4,7 +4,7 @@ use keyloom::FieldType;
 use maud::{Markup, html};
 
 use super::BrowsePage;
-use super::question::{BY_KEY, COMPARISONS, Place};
+use super::question::{BY_KEY, COMPARISONS, GeoInput};
 use crate::console::declared::fields;
 use crate::console::draw::visible;
 use crate::console::links::Links;
@@ -79,7 +79,7 @@ impl BrowsePage {
     }
 
     /// The inputs for a place, and for the fields that the index has before it.
-    fn around(&self, place: &Place) -> Markup {
+    fn around(&self, place: &GeoInput) -> Markup {
         let input = |name: &str, label: &str, hint: &str, value: &str| {
             html! {
                 div.row.field {

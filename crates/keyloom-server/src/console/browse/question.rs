@@ -42,12 +42,12 @@ pub(super) struct Question {
     pub(super) keys_only: bool,
     pub(super) cursor: Option<String>,
     /// Around which place, of a geo index.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<GeoInput>,
 }
 
 /// A place as it was typed: degrees, and metres around it.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Place {
+pub(super) struct GeoInput {
     pub(super) lat: String,
     pub(super) lon: String,
     /// Empty: however far.
@@ -85,7 +85,7 @@ impl Question {
         let (index, order, cursor) = (text("index")?, text("order")?, text("cursor")?);
         let limit = params.take_number("limit")?.unwrap_or(TAKE).clamp(1, TAKE_MAX);
         let keys_only = params.take_flag("keys_only")?;
-        let place = Place {
+        let place = GeoInput {
             lat: params.take("lat")?.unwrap_or_default(),
             lon: params.take("lon")?.unwrap_or_default(),
             radius_m: params.take("radius_m")?.unwrap_or_default(),
@@ -141,7 +141,7 @@ impl Question {
         if self.keys_only {
             add("keys_only", "true");
         }
-        if let Some(Place { lat, lon, radius_m }) = &self.place {
+        if let Some(GeoInput { lat, lon, radius_m }) = &self.place {
             let all = [("lat", lat), ("lon", lon), ("radius_m", radius_m)];
             all.iter()
                 .filter(|(_, said)| !said.is_empty())
@@ -192,7 +192,7 @@ impl Question {
     }
 }
 
-impl Place {
+impl GeoInput {
     /// Whether nothing was said of it yet.
     pub(super) fn is_open(&self) -> bool {
         self.lat.is_empty() && self.lon.is_empty()

@@ -9,7 +9,7 @@ use super::{Answer, BrowsePage, Row};
 use crate::console::declared::{at, fields};
 use crate::console::draw::{count, crumbs, distance, json_line, key, template, time, visible};
 use crate::console::links::{Links, RecordName};
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 /// How much of a field, and of the whole record, a row shows.
 const FIELD_CHARS_MAX: usize = 40;
@@ -20,8 +20,8 @@ impl Page for BrowsePage {
         self.collection.clone()
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Collection(&self.collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Collection(&self.collection)
     }
 
     fn status(&self) -> StatusCode {

@@ -8,7 +8,7 @@ use crate::console::differences;
 use crate::console::draw::{crumbs, json, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::once;
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 impl Page for EditPage {
     fn title(&self) -> String {
@@ -18,8 +18,8 @@ impl Page for EditPage {
         }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Collection(&self.collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Collection(&self.collection)
     }
 
     fn status(&self) -> StatusCode {

@@ -8,7 +8,7 @@ use crate::console::draw::{
 };
 use crate::console::links::Links;
 use crate::console::once;
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 /// How much of a value a row shows.
 const VALUE_CHARS_MAX: usize = 60;
@@ -18,8 +18,8 @@ impl Page for IndexPage {
         format!("{} · {}", self.name, self.collection)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Collection(&self.collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Collection(&self.collection)
     }
 
     fn view(&self, links: &Links) -> Markup {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{Here, KeysPage, Twig, key_text};
 use crate::console::draw::{at_least, badge, bars, bytes, count, json, key, visible};
 use crate::console::links::{Links, RecordName};
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 /// What ends a level of the tree.
 const SEPARATORS: &[u8] = b":_/|#";
@@ -18,8 +18,8 @@ impl Page for KeysPage {
         }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Keys
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Keys
     }
 
     fn view(&self, links: &Links) -> Markup {

@@ -7,7 +7,7 @@ use super::{AggregateSummary, Counted, IndexSummary, OverviewPage, Summary};
 use crate::console::draw::{at_least, badge, bars, bytes, capital, count, template};
 use crate::console::index::tone;
 use crate::console::links::Links;
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 use crate::console::schema::no_schema;
 
 impl Page for OverviewPage {
@@ -15,8 +15,8 @@ impl Page for OverviewPage {
         format!("Space {}", self.space)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Overview
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Overview
     }
 
     fn view(&self, links: &Links) -> Markup {

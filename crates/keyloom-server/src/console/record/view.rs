@@ -10,7 +10,7 @@ use crate::console::differences;
 use crate::console::draw::{self, badge, count, crumbs, json, key, time, visible};
 use crate::console::links::{Links, RecordName};
 use crate::console::once;
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 /// How much of a value the table of keys shows at once.
 const VALUE_CHARS_MAX: usize = 160;
@@ -27,8 +27,8 @@ impl Page for RecordPage {
         format!("{} · {}", visible(&self.name), self.collection)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Collection(&self.collection)
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Collection(&self.collection)
     }
 
     fn status(&self) -> StatusCode {

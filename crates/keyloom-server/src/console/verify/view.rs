@@ -7,15 +7,15 @@ use crate::console::draw::{badge, count, crumbs, key, time};
 use crate::console::index::tone;
 use crate::console::links::Links;
 use crate::console::once;
-use crate::console::page::{Page, Place};
+use crate::console::page::{MenuItem, Page};
 
 impl Page for VerifyPage {
     fn title(&self) -> String {
         "Verify".to_owned()
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Verify
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Verify
     }
 
     fn refresh_s(&self) -> Option<u32> {
@@ -80,8 +80,8 @@ impl Page for JobPage {
         self.job.name()
     }
 
-    fn place(&self) -> Place<'_> {
-        Place::Verify
+    fn menu_item(&self) -> MenuItem<'_> {
+        MenuItem::Verify
     }
 
     fn refresh_s(&self) -> Option<u32> {

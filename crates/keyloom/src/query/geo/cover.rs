@@ -1,7 +1,7 @@
 //! The geohash cells that a ring around a place touches, as few as can be and as small as the
 //! index has them.
 
-use super::sphere::{Place, Rectangle, bounds};
+use super::sphere::{GeoPoint, Rectangle, bounds};
 use crate::key::{GEOHASH_LETTERS, geohash_bounds, geohash_encode};
 
 /// The most cells that are read at once. Each is one range of a round trip.
@@ -18,7 +18,7 @@ const ROUNDING_M: f64 = 1e-2;
 
 /// The cells that may hold a place whose distance from `center` is between `inner_m` and
 /// `outer_m`. Cells have at most `chars` characters; one of none is the whole Earth.
-pub(super) fn cover(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
+pub(super) fn cover(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
     (1..=chars)
         .rev()
         .find_map(|chars| {
@@ -29,7 +29,7 @@ pub(super) fn cover(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec
 
 /// As [`cover`], by more and smaller cells: for rings that are narrow and far away, so that the few
 /// large cells that they touch hold a lot besides.
-pub(super) fn cover_finely(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
+pub(super) fn cover_finely(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
     let mut cells = vec![String::new()];
     for _ in 0..chars {
         let parts = cells.iter().flat_map(|cell| {
@@ -46,7 +46,7 @@ pub(super) fn cover_finely(center: Place, inner_m: f64, outer_m: f64, chars: u8)
 }
 
 /// Whether a cell may hold a place of a ring.
-fn is_touched(cell: &str, center: Place, inner_m: f64, outer_m: f64) -> bool {
+fn is_touched(cell: &str, center: GeoPoint, inner_m: f64, outer_m: f64) -> bool {
     let (south, north, west, east) = geohash_bounds(cell);
     let bounds = Rectangle { south, north, west, east };
     bounds.distance_m_min(center) <= outer_m + ROUNDING_M
@@ -54,7 +54,7 @@ fn is_touched(cell: &str, center: Place, inner_m: f64, outer_m: f64) -> bool {
 }
 
 /// The cells of one size; `None` when there are too many.
-fn cells(center: Place, inner_m: f64, outer_m: f64, chars: u8) -> Option<Vec<String>> {
+fn cells(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Option<Vec<String>> {
     let grid = Grid::new(chars);
     let reach = bounds(center, outer_m + ROUNDING_M);
     let rows = grid.rows(reach.south, reach.north);
@@ -116,15 +116,15 @@ mod tests {
     use super::*;
     use crate::key::cases;
 
-    fn place() -> impl Strategy<Value = Place> {
+    fn place() -> impl Strategy<Value = GeoPoint> {
         let lat = prop_oneof![4 => -90.0..=90.0f64, 1 => Just(-90.0), 1 => Just(90.0), 1 => 89.99..=90.0f64];
         let lon = prop_oneof![4 => -180.0..=180.0f64, 1 => Just(-180.0), 1 => Just(180.0), 1 => 179.99..=180.0f64];
-        (lat, lon).prop_map(|(lat, lon)| Place { lat, lon })
+        (lat, lon).prop_map(|(lat, lon)| GeoPoint { lat, lon })
     }
 
-    fn nearby(center: Place) -> impl Strategy<Value = Place> {
+    fn nearby(center: GeoPoint) -> impl Strategy<Value = GeoPoint> {
         let step = prop_oneof![-1e-4..=1e-4f64, -0.1..=0.1f64, -10.0..=10.0f64];
-        (step.clone(), step).prop_map(move |(lat, lon)| Place {
+        (step.clone(), step).prop_map(move |(lat, lon)| GeoPoint {
             lat: (center.lat + lat).clamp(-90.0, 90.0),
             lon: (center.lon + lon + 180.0).rem_euclid(360.0) - 180.0,
         })
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_narrow_ring_that_is_far_away_is_covered_finely() {
-        let center = Place { lat: 10.0, lon: 20.0 };
+        let center = GeoPoint { lat: 10.0, lon: 20.0 };
         let (near, far) = (9_000_000.0, 9_000_500.0);
         let (few, many) = (cover(center, near, far, 6), cover_finely(center, near, far, 6));
         assert!(few[0].len() < many[0].len(), "{few:?} {many:?}");
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_small_ring_does_not_take_the_whole_earth() {
-        let cells = cover(Place { lat: 48.8566, lon: 2.3522 }, 0.0, 1_000.0, 6);
+        let cells = cover(GeoPoint { lat: 48.8566, lon: 2.3522 }, 0.0, 1_000.0, 6);
         assert!(cells.iter().all(|cell| cell.len() >= 5), "{cells:?}");
     }
 }

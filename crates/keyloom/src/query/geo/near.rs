@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::rank::Rank;
 use super::search::Search;
-use super::sphere::{DISTANCE_M_MAX, Place};
+use super::sphere::{DISTANCE_M_MAX, GeoPoint};
 use crate::counted::reveal;
 use crate::error::{Error, ErrorKind, Result};
-use crate::query::asked::Asked;
+use crate::query::checked::CheckedQuery;
 use crate::query::cursor::{self, Binding, Cursor, IntoCursor};
 use crate::query::page::Page;
 use crate::query::predicate::TAKE_MAX;
@@ -26,7 +26,7 @@ use crate::space::Session;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Near {
-    pub(super) place: Place,
+    pub(super) place: GeoPoint,
     pub(super) radius_m: f64,
     pub(super) equal: Vec<(String, Value)>,
     index: Option<String>,
@@ -40,7 +40,7 @@ impl Near {
     /// The records nearest to a place, given in degrees.
     pub fn new(lat: f64, lon: f64) -> Self {
         Near {
-            place: Place { lat, lon },
+            place: GeoPoint { lat, lon },
             radius_m: DISTANCE_M_MAX,
             equal: Vec::new(),
             index: None,
@@ -105,7 +105,7 @@ impl Near {
     }
 
     fn canonical(&self) -> String {
-        let Place { lat, lon } = self.place;
+        let GeoPoint { lat, lon } = self.place;
         json!(["near", lat, lon, self.radius_m, self.equal, self.index]).to_string()
     }
 
@@ -160,7 +160,7 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
     let decided = session.live.decide(|loaded| {
         let collection = loaded.schema.collection(name)?;
         near.check(collection)?;
-        let mut asked = Asked::equalities(session, collection, &near.equal)?;
+        let mut asked = CheckedQuery::equalities(session, collection, &near.equal)?;
         if let Some((path, owner)) = session.forced(collection) {
             asked.imply(path, &owner);
         }
@@ -170,7 +170,7 @@ async fn near_once(session: &Session, name: &str, near: &Near) -> Result<Page<Ne
             space: session.live.space.name().to_owned(),
             actor: session.actor().map(str::to_owned),
             collection: collection.name.clone(),
-            query: cursor::Asked::Words(near.canonical()),
+            query: cursor::Question::Words(near.canonical()),
         };
         Ok((loaded.clone(), collection.clone(), index.clone(), asked, Arc::new(binding)))
     });
@@ -190,7 +190,7 @@ fn geo_index<'s>(
     loaded: &Loaded,
     collection: &'s Collection,
     name: Option<&str>,
-    asked: &Asked,
+    asked: &CheckedQuery,
 ) -> Result<&'s Arc<Index>> {
     let index = match name {
         Some(name) => collection.index(name)?,
@@ -205,7 +205,7 @@ fn geo_index<'s>(
 }
 
 /// The one geo index that has every record that is asked for.
-fn only_geo_index<'s>(collection: &'s Collection, asked: &Asked) -> Result<&'s Arc<Index>> {
+fn only_geo_index<'s>(collection: &'s Collection, asked: &CheckedQuery) -> Result<&'s Arc<Index>> {
     let all = || collection.indexes.values().filter(|index| index.kind == IndexKind::Geo);
     let has_all = |index: &&Arc<Index>| match &index.condition {
         Some(condition) => asked.implies(collection, condition),

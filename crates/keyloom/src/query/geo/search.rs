@@ -15,11 +15,11 @@ use super::near::{Near, Nearby, refused};
 use super::nearest::{Nearest, Room};
 use super::rank::Rank;
 use super::ring::Ring;
-use super::sphere::{DISTANCE_M_MAX, Place};
+use super::sphere::{DISTANCE_M_MAX, GeoPoint};
 use crate::engine::Direction;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Codec, Path, Segment, Span, shortened};
-use crate::query::asked::{Asked, ensures};
+use crate::query::checked::{CheckedQuery, ensures};
 use crate::query::cursor::{Binding, Cursor, Position};
 use crate::query::filter::Filter;
 use crate::query::page::{Page, Problem, Stopped, weight};
@@ -81,7 +81,7 @@ impl<'s> Search<'s> {
         collection: &'s Arc<Collection>,
         index: &'s Arc<Index>,
         near: &'s Near,
-        asked: &Asked,
+        asked: &CheckedQuery,
     ) -> Result<Self> {
         let before = index.key.segments().take_while(|segment| chars_of(segment).is_none());
         let before: Vec<&Segment> = before.collect();
@@ -324,7 +324,7 @@ impl<'s> Search<'s> {
         })
     }
 
-    fn place_of(&self, document: &Document) -> Result<Place, Problem> {
+    fn place_of(&self, document: &Document) -> Result<GeoPoint, Problem> {
         let about = |reason: String| unreadable(document.key.bytes(), reason);
         let record: Value = document.json().map_err(|error| about(error.to_string()))?;
         let point = self.collection.value(&self.geohash.path, &record);
@@ -350,7 +350,7 @@ fn chars_of(segment: &Segment) -> Option<u8> {
     }
 }
 
-fn coordinates(codec: &Codec, point: &Value) -> Option<Place> {
+fn coordinates(codec: &Codec, point: &Value) -> Option<GeoPoint> {
     let Codec::Geohash { lat, lon, .. } = codec else { return None };
-    Some(Place { lat: point.get(lat)?.as_f64()?, lon: point.get(lon)?.as_f64()? })
+    Some(GeoPoint { lat: point.get(lat)?.as_f64()?, lon: point.get(lon)?.as_f64()? })
 }

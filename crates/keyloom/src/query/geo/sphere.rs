@@ -14,14 +14,14 @@ const ANTIPODE_ROUNDING_M: f64 = 1.0;
 
 /// A place in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct GeoPoint {
     pub(crate) lat: f64,
     pub(crate) lon: f64,
 }
 
-impl Place {
+impl GeoPoint {
     /// The distance to another place in metres, by the haversine formula.
-    pub(crate) fn distance_m(self, other: Place) -> f64 {
+    pub(crate) fn distance_m(self, other: GeoPoint) -> f64 {
         let half = |gap: f64| (gap.to_radians() / 2.0).sin().powi(2);
         let parallels = parallel_radius(self.lat) * parallel_radius(other.lat);
         let h = half(other.lat - self.lat) + parallels * half(longitude_gap(self.lon, other.lon));
@@ -29,9 +29,9 @@ impl Place {
     }
 
     /// The place on the other side of the Earth.
-    fn antipode(self) -> Place {
+    fn antipode(self) -> GeoPoint {
         let lon = if self.lon > 0.0 { self.lon - 180.0 } else { self.lon + 180.0 };
-        Place { lat: -self.lat, lon }
+        GeoPoint { lat: -self.lat, lon }
     }
 }
 
@@ -57,16 +57,16 @@ impl Rectangle {
     /// At a fixed latitude the distance grows with the difference in longitude, so the nearest
     /// point is on the place's own meridian if the rectangle crosses it, and otherwise on the
     /// nearer of its two sides.
-    pub(crate) fn distance_m_min(&self, from: Place) -> f64 {
+    pub(crate) fn distance_m_min(&self, from: GeoPoint) -> f64 {
         if (self.west..=self.east).contains(&from.lon) {
-            let nearest = Place { lat: from.lat.clamp(self.south, self.north), lon: from.lon };
+            let nearest = GeoPoint { lat: from.lat.clamp(self.south, self.north), lon: from.lon };
             return from.distance_m(nearest);
         }
         [self.west, self.east]
             .into_iter()
             .flat_map(|lon| {
                 let best = nearest_latitude(from, lon).clamp(self.south, self.north);
-                [self.south, best, self.north].map(|lat| from.distance_m(Place { lat, lon }))
+                [self.south, best, self.north].map(|lat| from.distance_m(GeoPoint { lat, lon }))
             })
             .fold(DISTANCE_M_MAX, f64::min)
     }
@@ -75,7 +75,7 @@ impl Rectangle {
     ///
     /// The farthest point from a place is the nearest to its antipode. Within a quarter of the
     /// globe it is a corner, which is told without the rounding of distances half around the Earth.
-    pub(crate) fn distance_m_max(&self, from: Place) -> f64 {
+    pub(crate) fn distance_m_max(&self, from: GeoPoint) -> f64 {
         let sides = [self.west, self.east];
         if sides.into_iter().any(|lon| longitude_gap(from.lon, lon) > 90.0)
             || self.east - self.west > 90.0
@@ -85,13 +85,15 @@ impl Rectangle {
         }
         sides
             .into_iter()
-            .flat_map(|lon| [self.south, self.north].map(|lat| from.distance_m(Place { lat, lon })))
+            .flat_map(|lon| {
+                [self.south, self.north].map(|lat| from.distance_m(GeoPoint { lat, lon }))
+            })
             .fold(0.0, f64::max)
     }
 }
 
 /// Where the meridian `lon` comes closest to a place. Beyond a pole when it is nearest there.
-fn nearest_latitude(from: Place, lon: f64) -> f64 {
+fn nearest_latitude(from: GeoPoint, lon: f64) -> f64 {
     let (lat, gap) = (from.lat.to_radians(), (lon - from.lon).to_radians());
     lat.sin().atan2(lat.cos() * gap.cos()).to_degrees()
 }
@@ -105,7 +107,7 @@ fn longitude_gap(a: f64, b: f64) -> f64 {
 
 /// The latitudes and longitudes that a circle reaches. Longitudes may leave -180 to 180; a circle
 /// around a pole reaches all of them.
-pub(crate) fn bounds(center: Place, radius_m: f64) -> Rectangle {
+pub(crate) fn bounds(center: GeoPoint, radius_m: f64) -> Rectangle {
     let angle = radius_m / EARTH_RADIUS_M;
     let (south, north) = (center.lat - angle.to_degrees(), center.lat + angle.to_degrees());
     let reach = (angle.sin() / center.lat.to_radians().cos()).abs();
@@ -127,26 +129,27 @@ mod tests {
 
     use super::*;
 
-    fn place() -> impl Strategy<Value = Place> {
+    fn place() -> impl Strategy<Value = GeoPoint> {
         let lat = prop_oneof![-90.0..=90.0f64, Just(-90.0), Just(0.0), Just(90.0)];
         let lon = prop_oneof![-180.0..=180.0f64, Just(-180.0), Just(0.0), Just(180.0)];
-        (lat, lon).prop_map(|(lat, lon)| Place { lat, lon })
+        (lat, lon).prop_map(|(lat, lon)| GeoPoint { lat, lon })
     }
 
     #[test]
     fn known_distances() {
-        let paris = Place { lat: 48.8566, lon: 2.3522 };
-        let london = Place { lat: 51.5074, lon: -0.1278 };
+        let paris = GeoPoint { lat: 48.8566, lon: 2.3522 };
+        let london = GeoPoint { lat: 51.5074, lon: -0.1278 };
         assert!((paris.distance_m(london) - 343_556.0).abs() < 100.0);
-        let quarter = Place { lat: 0.0, lon: 0.0 }.distance_m(Place { lat: 90.0, lon: 77.0 });
+        let quarter = GeoPoint { lat: 0.0, lon: 0.0 }.distance_m(GeoPoint { lat: 90.0, lon: 77.0 });
         assert!((quarter - DISTANCE_M_MAX / 2.0).abs() < 1e-3);
-        let across = Place { lat: 0.0, lon: 179.9 }.distance_m(Place { lat: 0.0, lon: -179.9 });
+        let across =
+            GeoPoint { lat: 0.0, lon: 179.9 }.distance_m(GeoPoint { lat: 0.0, lon: -179.9 });
         assert!((across - DISTANCE_M_MAX / 900.0).abs() < 1e-3);
     }
 
     #[test]
     fn one_place_has_no_distance_from_itself_however_it_is_written() {
-        let place = |lat, lon| Place { lat, lon };
+        let place = |lat, lon| GeoPoint { lat, lon };
         for (a, b) in [
             (place(12.5, 180.0), place(12.5, -180.0)),
             (place(90.0, 55.0), place(90.0, -125.0)),
@@ -159,9 +162,9 @@ mod tests {
 
     #[test]
     fn the_farthest_point_of_a_rectangle_is_told_wherever_it_lies() {
-        let from = Place { lat: 10.0, lon: 20.0 };
+        let from = GeoPoint { lat: 10.0, lon: 20.0 };
         let far = Rectangle { south: -5.0, north: 0.0, west: -150.0, east: -140.0 };
-        let corner = from.distance_m(Place { lat: -5.0, lon: -150.0 });
+        let corner = from.distance_m(GeoPoint { lat: -5.0, lon: -150.0 });
         let told = far.distance_m_max(from);
         assert!((corner..=corner + 2_000.0).contains(&told), "{told} for {corner}");
     }
@@ -179,7 +182,7 @@ mod tests {
                 west: a.lon.min(b.lon),
                 east: a.lon.max(b.lon),
             };
-            let inside = Place {
+            let inside = GeoPoint {
                 lat: rectangle.south + x * (rectangle.north - rectangle.south),
                 lon: rectangle.west + y * (rectangle.east - rectangle.west),
             };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::cursor::{Asked, Binding, Cursor, Position};
+use super::cursor::{Binding, Cursor, Position, Question};
 use super::predicate::TAKE_MAX;
 use super::swept::swept;
 use crate::engine::{Address, Row};
@@ -248,7 +248,7 @@ async fn start<'s>(
             space: session.live.space.name().to_owned(),
             collection: declared.name.clone(),
             actor: session.actor().map(str::to_owned),
-            query: Asked::Words(json!(["groups", query.aggregate, query.within]).to_string()),
+            query: Question::Words(json!(["groups", query.aggregate, query.within]).to_string()),
         };
         if let Some(text) = &query.cursor {
             let done = aggregate.cells(generation.number, &Cursor::open(text, &binding)?.key);

@@ -9,7 +9,7 @@ use super::subject::{Subject, read};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{Difference, HistoryKind, Past, Trace, trace_address, trace_of};
-use crate::query::cursor::{Asked, Binding, Cursor, Position};
+use crate::query::cursor::{Binding, Cursor, Position, Question};
 use crate::query::page::{Page, Problem, ProblemKind, Stopped};
 use crate::query::predicate::TAKE_MAX;
 use crate::record::{Document, Version};
@@ -247,7 +247,7 @@ fn bind(subject: &Subject<'_>) -> Binding {
         collection: subject.name().to_owned(),
         actor: subject.session.actor().map(str::to_owned),
         // A query is a JSON text, and never begins so.
-        query: Asked::Words(format!("history {}", subject.key.escape_ascii())),
+        query: Question::Words(format!("history {}", subject.key.escape_ascii())),
     }
 }
 
