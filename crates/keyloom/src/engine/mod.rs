@@ -5,7 +5,6 @@
 
 mod address;
 mod batch;
-pub(crate) mod bell;
 mod capabilities;
 mod cell;
 pub mod conformance;
@@ -14,6 +13,7 @@ mod embedded;
 mod extension;
 mod figure;
 mod log;
+mod log_waiters;
 mod memory;
 pub(crate) mod percent;
 mod pin;

@@ -9,30 +9,28 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use bytes::{Buf, Bytes};
 use fjall::Keyspace;
 
-use super::super::bell::Bells;
+use super::super::log_waiters::LogWaiters;
 use super::super::quantum::Quantum;
 use super::super::{
     Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, successor,
     target_of,
 };
 use super::cache::RecordCache;
-use super::database::{Database, tables_lack};
+use super::fjall::{Database, FilterSnapshot, Stored, tables_lack};
 use super::group::Change;
 use super::hashed::KeyRef;
 use super::hits::Hits;
 use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
 use super::options::Options;
-use super::stored::Stored;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
-use super::unflushed::Marks;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
 pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
     caches: Caches,
-    bells: Bells,
+    log_waiters: LogWaiters,
     /// The moments that somebody holds. They end with this view.
     pins: Mutex<Vec<Weak<View>>>,
 }
@@ -93,14 +91,14 @@ pub(super) struct Published {
 /// What tells that a cell is absent without a look into memory.
 struct Unflushed {
     cells: Keyspace,
-    marks: Marks,
+    marks: FilterSnapshot,
 }
 
 impl Published {
     /// All that was written so far.
     pub(super) fn new(commit: u64, database: &Database) -> Self {
         let (snapshot, cells) = (database.snapshot(), database.cells().clone());
-        let unflushed = Unflushed { cells: cells.clone(), marks: database.unflushed() };
+        let unflushed = Unflushed { cells: cells.clone(), marks: database.memtable_filter() };
         let stored = Stored::Latest { snapshot, cells };
         Published { commit, stored, unflushed: Some(unflushed) }
     }
@@ -108,8 +106,8 @@ impl Published {
 
 impl View {
     pub(super) fn new(first: Published, caches: Caches) -> Self {
-        let (published, bells) = (RwLock::new(Some(Arc::new(first))), Bells::default());
-        View { published, caches, bells, pins: Mutex::default() }
+        let (published, log_waiters) = (RwLock::new(Some(Arc::new(first))), LogWaiters::default());
+        View { published, caches, log_waiters, pins: Mutex::default() }
     }
 
     /// The moment at which to read, as a view of its own that stays at it. It ends when this one is
@@ -166,8 +164,8 @@ impl View {
     }
 
     /// What wakes those who wait for a log to grow.
-    pub(super) fn bells(&self) -> &Bells {
-        &self.bells
+    pub(super) fn log_waiters(&self) -> &LogWaiters {
+        &self.log_waiters
     }
 }
 
@@ -242,7 +240,7 @@ impl Moment<'_> {
     /// looked at as they are now, and a merge takes out what a later batch has removed.
     pub(super) fn load_if_unchanged(&self, key: KeyRef<'_>) -> Result<Option<Bytes>> {
         if let Some(Unflushed { cells, marks }) = &self.published.unflushed
-            && !marks.may_have(key.hash)
+            && !marks.may_contain(key.hash)
             && tables_lack(cells, key.bytes)?
         {
             return Ok(None);

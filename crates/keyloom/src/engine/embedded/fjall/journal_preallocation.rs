@@ -40,7 +40,7 @@ const CELL_OVERHEAD_BYTES: usize = 32;
 const BATCH_OVERHEAD_BYTES: u64 = 64;
 
 /// What is known of the journal that fjall writes.
-pub(super) struct Runway {
+pub(super) struct JournalPreallocation {
     folder: PathBuf,
     /// The number of the journal, once we have looked.
     journal: Option<u64>,
@@ -54,11 +54,18 @@ pub(super) struct Runway {
     announced: u64,
 }
 
-impl Runway {
+impl JournalPreallocation {
     /// For the folder of fjall's journals, and the last of those that are there before fjall opens
     /// it.
     pub(super) fn new(folder: PathBuf, inherited: Option<u64>) -> Self {
-        Runway { folder, journal: None, inherited, reached: 0, cleared: 0, announced: FIRST_BYTES }
+        JournalPreallocation {
+            folder,
+            journal: None,
+            inherited,
+            reached: 0,
+            cleared: 0,
+            announced: FIRST_BYTES,
+        }
     }
 
     /// Makes ready for a batch of these cells.
@@ -229,7 +236,7 @@ mod tests {
         #[test]
         fn nothing_that_was_written_is_written_over(steps in steps(), is_late in any::<bool>()) {
             let folder = tempfile::tempdir().unwrap();
-            let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+            let mut preallocation = JournalPreallocation::new(folder.path().into(), last_journal(folder.path()));
             let mut writer = Writer::open(folder.path());
             writer.write(1_000, 1);
             for (number, step) in steps.into_iter().enumerate() {
@@ -237,7 +244,7 @@ mod tests {
                     // A batch takes less than was announced, and may find a journal that was made
                     // in between.
                     Step::Write { bytes, less } => {
-                        runway.make_room(bytes as u64);
+                        preallocation.make_room(bytes as u64);
                         if is_late && number % 5 == 0 {
                             writer.rotate();
                         }
@@ -251,7 +258,7 @@ mod tests {
                             let file = OpenOptions::new().write(true).open(journal).unwrap();
                             file.set_len(written.len() as u64).unwrap();
                         }
-                        runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+                        preallocation = JournalPreallocation::new(folder.path().into(), last_journal(folder.path()));
                         writer = Writer::open(folder.path());
                     }
                 }
@@ -263,7 +270,8 @@ mod tests {
     #[test]
     fn blocks_are_there_before_they_are_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut preallocation =
+            JournalPreallocation::new(folder.path().into(), last_journal(folder.path()));
         let mut writer = Writer::open(folder.path());
         let blocks = |number: u64| {
             let file = File::open(journal_path(folder.path(), number)).unwrap();
@@ -273,7 +281,7 @@ mod tests {
         for journal in 0..2 {
             let mut least = u64::MAX;
             for _ in 0..50 {
-                runway.make_room(10_000);
+                preallocation.make_room(10_000);
                 least = least.min(blocks(journal).saturating_sub(writer.at.unwrap()));
                 writer.write(9_000, 1);
             }
@@ -291,17 +299,18 @@ mod tests {
     #[test]
     fn a_large_batch_is_written_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut preallocation =
+            JournalPreallocation::new(folder.path().into(), last_journal(folder.path()));
         let mut writer = Writer::open(folder.path());
         let blocks = || {
             let file = File::open(writer.path()).unwrap();
             file.sync_all().unwrap();
             file.metadata().unwrap().blocks() * 512
         };
-        runway.make_room(2 * STRETCH_BYTES);
+        preallocation.make_room(2 * STRETCH_BYTES);
         assert_eq!(blocks(), 0, "there are zeros for a large batch");
-        runway.make_room(1_000);
-        runway.make_room(10_000);
+        preallocation.make_room(1_000);
+        preallocation.make_room(10_000);
         assert!(blocks() >= STRETCH_BYTES, "the small one after it has none");
         writer.write(2 * STRETCH_BYTES as usize, 1);
         writer.write(11_000, 2);
@@ -324,9 +333,10 @@ mod tests {
             bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
         };
         assert!(reached() < FIRST_BYTES);
-        let mut runway = Runway::new(path.path().into(), last_journal(path.path()));
-        runway.make_room(1);
-        let (begun, bound) = (reached(), runway.reached);
+        let mut preallocation =
+            JournalPreallocation::new(path.path().into(), last_journal(path.path()));
+        preallocation.make_room(1);
+        let (begun, bound) = (reached(), preallocation.reached);
         // The smallest cells have the most overhead for their bytes.
         for number in 0..100_u8 {
             let written: Vec<(Bytes, Option<Bytes>)> = (0..=number % 5)
@@ -339,9 +349,9 @@ mod tests {
                     None => batch.remove(&cells, key.clone()),
                 }
             }
-            runway.announce(written.iter().map(|(key, stored)| (key, stored.as_ref())));
+            preallocation.announce(written.iter().map(|(key, stored)| (key, stored.as_ref())));
             batch.commit().unwrap();
-            let (came, announced) = (reached() - begun, runway.reached - bound);
+            let (came, announced) = (reached() - begun, preallocation.reached - bound);
             assert!(0 < came && came <= announced, "{came} of {announced}");
         }
     }
@@ -350,9 +360,10 @@ mod tests {
     fn a_journal_that_was_found_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(journal_path(folder.path(), 7), "found").unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut preallocation =
+            JournalPreallocation::new(folder.path().into(), last_journal(folder.path()));
         for _ in 0..100 {
-            runway.make_room(100_000);
+            preallocation.make_room(100_000);
         }
         assert_eq!(std::fs::read(journal_path(folder.path(), 7)).unwrap(), b"found");
     }

@@ -13,16 +13,16 @@ use fjall::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::figures::disk_bytes;
+use super::super::folder::Folder;
+use super::super::group::Change;
+use super::super::log::Changes;
+use super::super::options::Options;
 use super::fault::{self, background_failed};
-use super::figures::disk_bytes;
-use super::folder::Folder;
-use super::group::Change;
 use super::journal::{journal_path, last_journal};
-use super::log::Changes;
-use super::options::Options;
-use super::runway::Runway;
-use super::torn::cut_torn_batch;
-use super::unflushed::{Marks, Unflushed};
+use super::journal_preallocation::JournalPreallocation;
+use super::journal_repair::cut_torn_batch;
+use super::memtable_filter::{FilterSnapshot, MemtableFilter};
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -67,7 +67,7 @@ const WAIT_STEP: Duration = Duration::from_millis(1);
 
 /// What a commit is to survive before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Survives {
+pub(crate) enum Survives {
     /// The end of this process.
     Process,
     /// A loss of power.
@@ -89,20 +89,20 @@ impl Survives {
 }
 
 /// One fjall database with one keyspace. Fields are dropped in order, the lock last.
-pub(super) struct Database {
+pub(crate) struct Database {
     cells: Keyspace,
     fjall: fjall::Database,
-    runway: Runway,
-    unflushed: Unflushed,
+    preallocation: JournalPreallocation,
+    memtable_filter: MemtableFilter,
     folder: Folder,
 }
 
 impl Database {
     /// Opens what is in the folder, or creates it.
-    pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
+    pub(crate) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
         let at = |error| fault::opening(folder.path(), error);
         let inherited = last_journal(&folder.cells_path());
-        let runway = Runway::new(folder.cells_path(), inherited);
+        let preallocation = JournalPreallocation::new(folder.cells_path(), inherited);
         let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
             blocks_worth_keeping(disk_bytes(&folder.cells_path().join(TABLES_FOLDER)))
         });
@@ -125,33 +125,33 @@ impl Database {
         let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options)).map_err(at)?;
         let next_number = go_on_numbering(&fjall, &cells);
         let is_replayed = cells.tree.get_highest_memtable_seqno().is_some();
-        let unflushed = Unflushed::new(options.memtable_bytes, next_number, is_replayed);
+        let memtable_filter = MemtableFilter::new(options.memtable_bytes, next_number, is_replayed);
         if folder.is_new() {
             fjall.persist(PersistMode::SyncAll).map_err(at)?;
             folder.finish_creation()?;
         }
-        Ok(Database { cells, fjall, runway, unflushed, folder })
+        Ok(Database { cells, fjall, preallocation, memtable_filter, folder })
     }
 
     /// The cells, to be read through a snapshot.
-    pub(super) fn cells(&self) -> &Keyspace {
+    pub(crate) fn cells(&self) -> &Keyspace {
         &self.cells
     }
 
     /// Everything that was written so far.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         self.fjall.snapshot()
     }
 
     /// Which of the cells may be in memory.
-    pub(super) fn unflushed(&self) -> Marks {
-        self.unflushed.marks()
+    pub(crate) fn memtable_filter(&self) -> FilterSnapshot {
+        self.memtable_filter.snapshot()
     }
 
     /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this
     /// order. After an error nothing of it is in memory, but the journal may have it; see
     /// [`fault::Fault`].
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         cells: &[Change<'_>],
         log: &Changes,
@@ -164,7 +164,7 @@ impl Database {
         let written = cells.iter().map(|change| (&change.key.bytes, change.stored.as_deref()));
         let written = written.chain(log.iter().map(|(key, stored)| (key, stored.as_ref())));
         if survives == Survives::Power {
-            self.runway.announce(written.clone());
+            self.preallocation.announce(written.clone());
         }
         for (key, stored) in written {
             match stored {
@@ -174,19 +174,19 @@ impl Database {
         }
         batch.commit().map_err(fault::writing)?;
         // Nobody asks whether an entry of a log is absent.
-        self.unflushed.note(cells.iter().map(|change| change.key.hash));
+        self.memtable_filter.add(cells.iter().map(|change| change.key.hash));
         let highest_flushed = || self.cells.tree.get_highest_persisted_seqno();
-        self.unflushed.forget_flushed(self.fjall.supervisor.seqno.get(), highest_flushed);
+        self.memtable_filter.discard_flushed(self.fjall.supervisor.seqno.get(), highest_flushed);
         Ok(())
     }
 
     /// Makes everything that was written survive a loss of power.
-    pub(super) fn sync(&self) -> Result<(), fault::Fault> {
+    pub(crate) fn sync(&self) -> Result<(), fault::Fault> {
         self.fjall.persist(Survives::Power.mode()).map_err(fault::writing)
     }
 
     /// Leaves a store that opens fast: everything is in tables, and the journal is empty.
-    pub(super) fn close(self) -> Result<(), fault::Fault> {
+    pub(crate) fn close(self) -> Result<(), fault::Fault> {
         self.flush()?;
         let is_flushed = self.cells.tree.get_highest_memtable_seqno().is_none();
         let Database { cells, fjall, folder, .. } = self;
@@ -194,7 +194,7 @@ impl Database {
         drop(fjall);
         if is_flushed {
             // Recovery would find each batch of it in the tables, one by one, and fjall would go on
-            // at its end, where it has no runway. When removing it fails, that is what happens, and
+            // at its end, where nothing is preallocated. When removing it fails, that is what happens, and
             // only takes longer.
             let _ = remove_last_journal(&folder.cells_path());
         }
@@ -249,7 +249,7 @@ fn open_mending(
 }
 
 /// Whether no table has anything of a key, not even that it was removed.
-pub(super) fn tables_lack(cells: &Keyspace, key: &[u8]) -> Result<bool> {
+pub(crate) fn tables_lack(cells: &Keyspace, key: &[u8]) -> Result<bool> {
     const OF_ANY_TIME: u64 = u64::MAX;
     let hash = xxh3_64(key);
     let version = cells.tree.current_version();
