@@ -89,6 +89,8 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("lsm_tree",    &["engine/embedded/fjall/"]),
     ("quick_cache", &["engine/embedded/large.rs"]),
     ("xxhash_rust", &["engine/embedded/fjall/"]),
+    // What a process does without is told to whoever runs it.
+    ("tracing",     &["engine/embedded/fjall/trust.rs"]),
     ("jsonschema",  &["schema/body.rs"]),
     // The loader calls the module of that name.
     ("toml",        &["schema/toml.rs", "schema/load.rs"]),

@@ -44,7 +44,7 @@ use tokio::sync::oneshot;
 pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
-use self::fjall::Database;
+use self::fjall::{Database, Trust};
 use super::log::{Allowance, check_entries};
 use super::quantum::pay_for_log;
 use super::{
@@ -74,6 +74,7 @@ pub struct Embedded {
     view: Arc<View>,
     requests: mpsc::Sender<Request>,
     work: Arc<Work>,
+    trust: Arc<Trust>,
     path: PathBuf,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -86,6 +87,7 @@ impl Embedded {
     /// with [`ErrorKind::UnknownFormat`], and stays untouched.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
+        let trust = Arc::clone(database.trust());
         let view = Arc::new(View::new(Published::new(0, &database), Caches::new(&options)));
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
@@ -109,6 +111,7 @@ impl Embedded {
             view,
             requests,
             work,
+            trust,
             path: path.as_ref().to_path_buf(),
             thread: Mutex::new(Some(thread)),
         })
@@ -234,7 +237,9 @@ impl Engine for Embedded {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        figures(&self.work, &self.view, &self.path)
+        let mut figures = figures(&self.work, &self.view, &self.path);
+        figures.push(Figure::count("disabled short cuts", self.trust.lost().into()));
+        figures
     }
 
     async fn close(&self) -> Result<()> {

@@ -7,7 +7,6 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::{Buf, Bytes};
-use fjall::Keyspace;
 
 use super::super::log_waiters::LogWaiters;
 use super::super::quantum::Quantum;
@@ -16,7 +15,7 @@ use super::super::{
     target_of,
 };
 use super::cache::RecordCache;
-use super::fjall::{Database, FilterSnapshot, Stored, tables_lack};
+use super::fjall::{AbsenceCheck, Database, Stored};
 use super::group::Change;
 use super::hashed::KeyRef;
 use super::hits::Hits;
@@ -85,22 +84,14 @@ pub(super) struct Published {
     /// How many groups were published before it since the store was opened.
     pub(super) commit: u64,
     stored: Stored,
-    unflushed: Option<Unflushed>,
-}
-
-/// What tells that a cell is absent without a look into memory.
-struct Unflushed {
-    cells: Keyspace,
-    marks: FilterSnapshot,
+    /// The short cut to what is absent; `None` at a moment that is held.
+    absence: Option<AbsenceCheck>,
 }
 
 impl Published {
     /// All that was written so far.
     pub(super) fn new(commit: u64, database: &Database) -> Self {
-        let (snapshot, cells) = (database.snapshot(), database.cells().clone());
-        let unflushed = Unflushed { cells: cells.clone(), marks: database.memtable_filter() };
-        let stored = Stored::Latest { snapshot, cells };
-        Published { commit, stored, unflushed: Some(unflushed) }
+        Published { commit, stored: database.stored(), absence: Some(database.absence()) }
     }
 }
 
@@ -117,7 +108,7 @@ impl View {
         // finds this one among the others.
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let Published { commit, stored, .. } = &*self.moment()?.published;
-        let held = Published { commit: *commit, stored: stored.hold()?, unflushed: None };
+        let held = Published { commit: *commit, stored: stored.hold()?, absence: None };
         let pinned = Arc::new(View::new(held, Caches::none()));
         pins.retain(|pin| pin.strong_count() > 0);
         pins.push(Arc::downgrade(&pinned));
@@ -236,16 +227,12 @@ impl Moment<'_> {
     }
 
     /// The same, of a cell that mostly is not there, and for those who will ask whether it has changed
-    /// since this moment: if it has, the answer may be `None` though it was there. The tables are
-    /// looked at as they are now, and a merge takes out what a later batch has removed.
+    /// since this moment: if it has, the answer may be `None` though it was there.
     pub(super) fn load_if_unchanged(&self, key: KeyRef<'_>) -> Result<Option<Bytes>> {
-        if let Some(Unflushed { cells, marks }) = &self.published.unflushed
-            && !marks.may_contain(key.hash)
-            && tables_lack(cells, key.bytes)?
-        {
-            return Ok(None);
+        match &self.published.absence {
+            Some(absence) if absence.rules_out(key)? => Ok(None),
+            _ => self.load_past_caches(key.bytes),
         }
-        self.load_past_caches(key.bytes)
     }
 
     /// Many cells.

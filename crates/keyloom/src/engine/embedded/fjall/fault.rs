@@ -68,6 +68,16 @@ pub(crate) fn opening(path: &Path, error: fjall::Error) -> Error {
     }
 }
 
+/// A store whose tables hold what no reader would see.
+pub(crate) fn hides_what_it_has(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::UnknownFormat,
+        "this version of fjall does not show what the store's tables hold",
+    )
+    .with("path", path.display())
+    .with("advice", "open it with the version of Keyloom that wrote it")
+}
+
 /// A failure to read.
 pub(crate) fn reading(error: fjall::Error) -> Error {
     let (kind, message) = match &error {

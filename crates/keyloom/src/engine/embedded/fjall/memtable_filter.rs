@@ -13,6 +13,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::hashed::Key;
+
 /// For how many bytes of a memtable a filter has one word, which is a 64th of it. fjall reckons 80
 /// bytes or more for a cell. With six keys for each word, one in thirty keys that were not added
 /// looks as if it had been, and of usual keys fewer.
@@ -25,6 +27,9 @@ const WORDS_MAX: u64 = 1 << 21;
 /// asked again what the tables have.
 const WORDS_PER_LOOK: usize = 8;
 
+/// How many keys of a filter are kept, to ask the tables for them before it is discarded.
+const WITNESSES_MAX: usize = 8;
+
 /// Two bits for each key, both in one word.
 struct BloomFilter(Box<[AtomicU64]>);
 
@@ -33,7 +38,7 @@ impl BloomFilter {
         Arc::new(BloomFilter((0..words).map(|_| AtomicU64::new(word)).collect()))
     }
 
-    /// FilterSnapshot a key. One thread does so at a time; who reads meanwhile looks at a moment before.
+    /// Adds a key. One thread does so at a time; who reads meanwhile looks at a moment before.
     fn add(&self, hash: u64) {
         let (word, bits) = self.place(hash);
         word.store(word.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
@@ -66,11 +71,22 @@ impl FilterSnapshot {
     }
 }
 
+/// A key that was added to a filter.
+pub(crate) struct Witness {
+    hash: u64,
+    pub(crate) key: Box<[u8]>,
+}
+
 /// The filters as the commit thread keeps them.
 pub(crate) struct MemtableFilter {
     current: FilterSnapshot,
     /// All keys of the older filter were written in batches with lower numbers.
     older_end: u64,
+    /// Some of the keys that were added last to each filter. Were a filter discarded too early, they
+    /// would be those still in memory.
+    older_witnesses: Vec<Witness>,
+    newer_witnesses: Vec<Witness>,
+    groups: usize,
     /// How many keys the newer filter has, and with how many the tables are looked at.
     newer_keys: usize,
     next_look: usize,
@@ -85,6 +101,9 @@ impl MemtableFilter {
         MemtableFilter {
             current: FilterSnapshot { older, newer: BloomFilter::new(words, 0) },
             older_end: next_number,
+            older_witnesses: Vec::new(),
+            newer_witnesses: Vec::new(),
+            groups: 0,
             newer_keys: 0,
             next_look: 0,
         }
@@ -95,31 +114,53 @@ impl MemtableFilter {
         self.current.clone()
     }
 
-    /// FilterSnapshot the keys of a batch, before it is published.
-    pub(crate) fn add(&mut self, hashes: impl ExactSizeIterator<Item = u64>) {
-        self.newer_keys += hashes.len();
-        hashes.for_each(|hash| self.current.newer.add(hash));
+    /// Adds the keys of a group of batches, before it is published.
+    pub(crate) fn add<'k>(&mut self, keys: impl ExactSizeIterator<Item = &'k Key>) {
+        self.newer_keys += keys.len();
+        let last = keys.inspect(|key| self.current.newer.add(key.hash)).last();
+        if let Some(Key { hash, bytes }) = last {
+            // A copy: the bytes of a batch are one piece, and none of it is kept for a key of it.
+            let witness = Witness { hash: *hash, key: bytes[..].into() };
+            match self.newer_witnesses.get_mut(self.groups % WITNESSES_MAX) {
+                Some(oldest) => *oldest = witness,
+                None => self.newer_witnesses.push(witness),
+            }
+            self.groups += 1;
+        }
     }
 
-    /// Discards the older filter, if the tables have its keys. The next batch has that number; the tables
-    /// say the highest number that they have anything of.
+    /// Some of the keys that were added last.
+    pub(crate) fn witnesses(&self) -> impl Iterator<Item = &Witness> {
+        self.older_witnesses.iter().chain(&self.newer_witnesses)
+    }
+
+    /// Discards the older filter, if the tables have its keys. The next batch has that number; the
+    /// tables say the highest number that they have anything of, and whether they have some keys that
+    /// should not be in memory any more.
     pub(crate) fn discard_flushed(
         &mut self,
         next_number: u64,
         highest_flushed: impl FnOnce() -> Option<u64>,
+        tables_have: impl FnOnce(&mut dyn Iterator<Item = &Witness>) -> bool,
     ) {
         if self.newer_keys < self.next_look {
             return;
         }
         let words = self.current.newer.0.len();
         self.next_look = self.newer_keys + words.div_ceil(WORDS_PER_LOOK);
-        // Memory becomes tables in the order in which it was filled. A part of a later batch can
-        // only be there after all of those before it.
-        let is_flushed = || highest_flushed().is_some_and(|highest| highest >= self.older_end);
+        let newer = &self.current.newer;
+        let is_flushed = || {
+            highest_flushed().is_some_and(|highest| highest >= self.older_end)
+                && tables_have(
+                    &mut self.older_witnesses.iter().filter(|it| !newer.contains(it.hash)),
+                )
+        };
         if self.current.older.is_none() || is_flushed() {
             let newer = std::mem::replace(&mut self.current.newer, BloomFilter::new(words, 0));
             self.current.older = Some(newer);
             self.older_end = next_number;
+            self.older_witnesses = std::mem::take(&mut self.newer_witnesses);
+            self.groups = 0;
             (self.newer_keys, self.next_look) = (0, words.div_ceil(WORDS_PER_LOOK));
         }
     }
@@ -129,6 +170,7 @@ impl MemtableFilter {
 mod tests {
     use std::hash::BuildHasher;
 
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::super::super::large::KeyHasher;
@@ -144,7 +186,8 @@ mod tests {
     }
 
     fn add(filter: &mut MemtableFilter, hashes: &[u64]) {
-        filter.add(hashes.iter().copied());
+        let key = |&hash| Key { hash, bytes: Bytes::copy_from_slice(&u64::to_be_bytes(hash)) };
+        filter.add(hashes.iter().map(key).collect::<Vec<_>>().iter());
     }
 
     fn count(snapshot: &FilterSnapshot, hashes: &[u64]) -> usize {
@@ -177,12 +220,12 @@ mod tests {
         let mut filter = MemtableFilter::new(MEMTABLE_BYTES, 1, false);
         let keys = hashes(0..10_000);
         add(&mut filter, &keys[..1_000]);
-        filter.discard_flushed(2, NOTHING_FLUSHED);
+        filter.discard_flushed(2, NOTHING_FLUSHED, |_| true);
         let before = filter.snapshot();
         for number in 2..10 {
             let batch = number as usize * 1_000;
             add(&mut filter, &keys[batch..batch + 1_000]);
-            filter.discard_flushed(number + 1, || Some(number));
+            filter.discard_flushed(number + 1, || Some(number), |_| true);
         }
         assert_eq!(count(&before, &keys[..1_000]), 1_000);
         assert!(count(&filter.snapshot(), &keys[..1_000]) < 100);
@@ -194,15 +237,35 @@ mod tests {
         let keys = hashes(0..4_000);
         let is_known = |filter: &MemtableFilter| count(&filter.snapshot(), &keys[3_000..]) < 100;
         add(&mut filter, &keys[..1_000]);
-        filter.discard_flushed(8, NOTHING_FLUSHED);
+        filter.discard_flushed(8, NOTHING_FLUSHED, |_| true);
         assert!(!is_known(&filter));
         add(&mut filter, &keys[1_000..2_000]);
-        filter.discard_flushed(9, || Some(6));
+        filter.discard_flushed(9, || Some(6), |_| true);
         assert!(!is_known(&filter));
         add(&mut filter, &keys[2_000..3_000]);
-        filter.discard_flushed(10, || Some(7));
+        filter.discard_flushed(10, || Some(7), |_| true);
         assert!(is_known(&filter));
         assert_eq!(count(&filter.snapshot(), &keys[..3_000]), 3_000);
+    }
+
+    #[test]
+    fn a_filter_stays_whose_keys_the_tables_deny() {
+        let mut filter = MemtableFilter::new(MEMTABLE_BYTES, 1, false);
+        let keys = hashes(0..40_000);
+        let mut asked = Vec::new();
+        for (number, batch) in (1..).zip(keys.chunks(1_000)) {
+            add(&mut filter, batch);
+            filter.discard_flushed(
+                number + 1,
+                || Some(number),
+                |witnesses| {
+                    asked.extend(witnesses.map(|witness| witness.hash));
+                    false
+                },
+            );
+        }
+        assert!(asked.contains(&keys[999]), "the last key of the first filter is asked for");
+        assert_eq!(count(&filter.snapshot(), &keys), keys.len());
     }
 
     proptest! {
@@ -220,7 +283,7 @@ mod tests {
                 add(&mut filter, &batch);
                 written.push(batch);
                 flushed += flushed_to.index((number - flushed) as usize + 1) as u64;
-                filter.discard_flushed(number + 1, || (flushed > 0).then_some(flushed));
+                filter.discard_flushed(number + 1, || (flushed > 0).then_some(flushed), |_| true);
                 let in_memory = written.iter().skip((flushed as usize).saturating_sub(1));
                 for keys in in_memory {
                     prop_assert_eq!(count(&filter.snapshot(), keys), keys.len());
