@@ -18,9 +18,9 @@ use super::super::options::Options;
 use super::absence::AbsenceCheck;
 use super::fault::{self, background_failed};
 use super::internals::Internals;
-use super::journal::{journal_path, last_journal};
+use super::journal::{journal_path, journals, last_journal};
 use super::journal_preallocation::JournalPreallocation;
-use super::journal_repair::cut_torn_batch;
+use super::journal_repair::{cut_torn_batch, is_of_known_version};
 use super::memtable_filter::MemtableFilter;
 use super::self_check;
 use super::stored::Stored;
@@ -269,6 +269,12 @@ struct Opened {
 impl Opened {
     fn open(folder: &Folder, options: &Options) -> Result<Self> {
         let path = folder.cells_path();
+        for journal in journals(&path).into_iter().map(|number| journal_path(&path, number)) {
+            // What cannot be read is fjall's to tell.
+            if !is_of_known_version(&journal).unwrap_or(true) {
+                return Err(fault::unknown_journal(&journal));
+            }
+        }
         let inherited = last_journal(&path);
         let block_cache_bytes = options
             .block_cache_bytes

@@ -68,6 +68,16 @@ pub(crate) fn opening(path: &Path, error: fjall::Error) -> Error {
     }
 }
 
+/// A journal that fjall would cut off, since it does not know what stands there.
+pub(crate) fn unknown_journal(journal: &Path) -> Error {
+    Error::new(
+        ErrorKind::UnknownFormat,
+        "a journal of the store is of an unknown format, or damaged",
+    )
+    .with("path", journal.display())
+    .with("advice", "nothing was changed; open it with the version of Keyloom that wrote it")
+}
+
 /// A store whose tables hold what no reader would see.
 pub(crate) fn hides_what_it_has(path: &Path) -> Error {
     Error::new(

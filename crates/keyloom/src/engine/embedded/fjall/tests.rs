@@ -8,10 +8,12 @@ use bytes::Bytes;
 
 use super::super::{Embedded, Options};
 use super::internals::{Broken, Internals};
+use super::journal::{journal_path, last_journal};
 use crate::engine::{
     Address, Area, Batch, Condition, Direction, Effect, Engine, EngineExt, Outcome, Range, Space,
     Stamp,
 };
+use crate::error::ErrorKind;
 
 const MEMTABLE_BYTES: u64 = 64 << 10;
 const CELL_BYTES: usize = 1_000;
@@ -140,6 +142,30 @@ async fn a_journal_that_is_longer_than_reckoned_loses_nothing() {
     let again = open(copy.path(), None);
     assert_eq!(keys_of(&again).await, KEYS);
     again.close().await.unwrap();
+    store.close().await.unwrap();
+}
+
+/// fjall would take what it does not know for the end, and cut it off.
+#[tokio::test]
+async fn a_journal_of_an_unknown_format_is_refused_and_stays_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), None);
+    claim_each_once(&store, 0..10).await;
+    let copy = tempfile::tempdir().unwrap();
+    copy_below(folder.path(), copy.path());
+    store.close().await.unwrap();
+    let cells = copy.path().join("cells");
+    let journal = journal_path(&cells, last_journal(&cells).unwrap());
+    let known = std::fs::read(&journal).unwrap();
+    let mut unknown = known.clone();
+    unknown[0] = 9;
+    std::fs::write(&journal, &unknown).unwrap();
+    let error = Embedded::open(copy.path(), Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownFormat, "{error}");
+    assert!(std::fs::read(&journal).unwrap() == unknown, "the journal was changed");
+    std::fs::write(&journal, &known).unwrap();
+    let store = open(copy.path(), None);
+    assert_eq!(keys_of(&store).await, 10);
     store.close().await.unwrap();
 }
 
