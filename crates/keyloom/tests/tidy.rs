@@ -60,7 +60,7 @@ const BANS: &[Ban] = &[
         place: In::Library,
         instead: "wait for what must happen",
         except: &[(
-            "crates/keyloom/src/engine/embedded/database.rs",
+            "crates/keyloom/src/engine/embedded/fjall/database.rs",
             "fjall gives no signal when it has flushed a memtable",
         )],
     },

@@ -1,7 +1,6 @@
 //! A store that this process holds, asked through the server's application.
 
 use std::io::{self, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use super::{Answer, Opened};
-use crate::exit::{FAILED, Failure, UNREACHABLE, WRONG_INPUT};
+use crate::exit::{FAILED, Failure, UNREACHABLE};
 
 /// How much of a file is sent at once.
 const PIECE_BYTES: usize = 256 << 10;
@@ -32,49 +31,27 @@ pub(crate) fn open_store(
     address: &str,
     is_made: bool,
 ) -> Result<Store, Failure> {
-    if let Some(engine) = later_engine(address) {
-        let message = format!("Keyloom cannot keep its records in {engine} yet");
-        return Err(Failure::new(WRONG_INPUT, message).with_hint("file:PATH and memory: work"));
-    }
-    if let Some(path) = address.strip_prefix("file:")
-        && !path.is_empty()
-        && !is_made
-        && has_nothing(Path::new(path))
-    {
-        if path == "memory" {
-            let message = "memory is read as the name of a folder, which is not there";
-            return Err(Failure::new(UNREACHABLE, message).with_hint("in memory: --store memory:"));
+    let opened = match is_made {
+        true => runtime.block_on(Store::open(address)),
+        false => runtime.block_on(Store::open_existing(address)),
+    };
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => no_store(error.context_value("path").unwrap_or(address)),
+        ErrorKind::InvalidArgument => {
+            Failure::from(error).with_hint("a folder: --store ./data; for trials: --store memory:")
         }
-        let message = format!("there is no store at {path}");
-        let hint = "`keyloom schema --apply FILE` and `keyloom serve` make one, `keyloom demo` \
-                    shows one; --store names another, --server asks a running server";
-        return Err(Failure::new(UNREACHABLE, message).with_hint(hint));
-    }
-    runtime.block_on(Store::open(address)).map_err(|error| {
-        let is_unknown = error.kind() == ErrorKind::InvalidArgument;
-        let failure = Failure::from(error);
-        match is_unknown {
-            true => failure.with_hint("a folder: --store ./data; for trials: --store memory:"),
-            false => failure,
-        }
+        _ => Failure::from(error),
     })
 }
 
-/// Whether there is no such folder, or an empty one, in which a store would be made.
-fn has_nothing(folder: &Path) -> bool {
-    let is_empty = |mut entries: std::fs::ReadDir| entries.next().is_none();
-    !folder.exists() || std::fs::read_dir(folder).is_ok_and(is_empty)
-}
-
-/// The engines whose addresses are known and that do not exist yet.
-fn later_engine(address: &str) -> Option<&'static str> {
-    let (scheme, _) = address.split_once(':')?;
-    match scheme {
-        "redis" | "rediss" => Some("Redis"),
-        "postgres" | "postgresql" => Some("PostgreSQL"),
-        "dynamodb" => Some("DynamoDB"),
-        _ => None,
+fn no_store(path: &str) -> Failure {
+    if path == "memory" {
+        let message = "memory is read as the name of a folder, which is not there";
+        return Failure::new(UNREACHABLE, message).with_hint("in memory: --store memory:");
     }
+    let hint = "`keyloom schema --apply FILE` and `keyloom serve` make one, `keyloom demo` shows \
+                one; --store names another, --server asks a running server";
+    Failure::new(UNREACHABLE, format!("there is no store at {path}")).with_hint(hint)
 }
 
 /// The runtime of a command.

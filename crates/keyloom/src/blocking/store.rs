@@ -48,6 +48,12 @@ impl Store {
         Ok(Store { inner: runtime.run(crate::Store::open(address))?, runtime })
     }
 
+    /// As [`Store::open_existing`](crate::Store::open_existing).
+    pub fn open_existing(address: &str) -> Result<Self> {
+        let runtime = Arc::new(Runtime::new()?);
+        Ok(Store { inner: runtime.run(crate::Store::open_existing(address))?, runtime })
+    }
+
     /// As [`Store::on`](crate::Store::on).
     pub fn on(engine: Arc<dyn Engine>) -> Result<Self> {
         Ok(Store { inner: crate::Store::on(engine), runtime: Arc::new(Runtime::new()?) })

@@ -5,16 +5,18 @@
 
 mod address;
 mod batch;
-pub(crate) mod bell;
 mod capabilities;
 mod cell;
 pub mod conformance;
 pub(crate) mod decide;
+#[cfg(feature = "embedded")]
 mod embedded;
 mod extension;
 mod figure;
 mod log;
+mod log_waiters;
 mod memory;
+mod open;
 pub(crate) mod percent;
 mod pin;
 pub(crate) mod places;
@@ -32,13 +34,16 @@ pub use batch::{
 };
 pub use capabilities::{Capabilities, Reading};
 pub use cell::{Cell, Content, Integers, Stamp};
+#[cfg(feature = "embedded")]
 #[doc(hidden)]
 pub use embedded::SyncGate;
+#[cfg(feature = "embedded")]
 pub use embedded::{Durability, Embedded, Options as EmbeddedOptions};
 pub use extension::EngineExt;
 pub use figure::{Figure, Unit};
 pub use log::{LOG_ENTRY_BYTES_MAX, LogBounds, LogEntry, LogSlice, Position};
 pub use memory::Memory;
+pub(crate) use open::{Absent, open};
 pub use range::{Direction, Link, Range, Row, Stretch, Trail, after_prefix, successor};
 pub use recipe::{Cut, Part, Recipe};
 pub use witness::{Evidence, Witness};

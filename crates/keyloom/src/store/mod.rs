@@ -1,6 +1,5 @@
 //! What a program holds in its hands: stores, collections, transactions.
 
-mod address;
 mod aggregates;
 mod backup;
 mod branches;
@@ -61,7 +60,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::engine::{Engine, Space};
+use crate::engine::{self, Absent, Engine, Space};
 use crate::error::{Error, Result};
 use crate::idempotency::Answer;
 use crate::index;
@@ -92,8 +91,16 @@ impl Store {
     /// or `memory:` for a store that ends with the process. For tests, `memory:?conflicts=3`
     /// refuses one in three commits that depend on a record as it was read, as if another writer
     /// had been faster.
+    ///
+    /// Folders need the feature `embedded`, which is on unless it was turned off.
     pub async fn open(address: &str) -> Result<Self> {
-        Ok(Store::on(address::open(address)?))
+        Ok(Store::on(engine::open(address, Absent::IsMade).await?))
+    }
+
+    /// As [`open`](Self::open), for a store that must be there: instead of making one in a folder
+    /// that is missing or empty, it fails with [`ErrorKind::NotFound`](crate::ErrorKind::NotFound).
+    pub async fn open_existing(address: &str) -> Result<Self> {
+        Ok(Store::on(engine::open(address, Absent::IsAnError).await?))
     }
 
     /// A store on an engine that the program opened itself.

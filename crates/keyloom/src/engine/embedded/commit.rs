@@ -7,7 +7,7 @@
 //! 1. decides every batch, in order, on the store and on the batches before it,
 //! 2. writes all changes as one, and syncs once,
 //! 3. brings the caches up to date and publishes the new snapshot,
-//! 4. answers everyone, with the help of [another thread](super::answer).
+//! 4. answers everyone, with the help of [another thread](super::reply_thread).
 //!
 //! Nothing of a group can be seen or heard of before its step 2 is over. After a failure in
 //! step 2 nobody can know what the disk holds, so that the thread answers every later batch with
@@ -21,15 +21,14 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::super::{LogBounds, Position, Space};
-use super::answer::{Answerer, Ask, answer};
-use super::database::{Database, Survives};
-use super::fault::Fault;
 use super::figures::Work;
+use super::fjall::{Database, Fault, Survives};
 use super::gate::SyncGate;
 use super::group::{Change, Group, Verdict};
 use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
 use super::recent::Recent;
+use super::reply_thread::{Ask, ReplyThread, answer};
 use super::view::{Moment, Published, View, closed};
 use crate::error::{Error, Result};
 
@@ -67,18 +66,18 @@ pub(super) struct Extend {
 }
 
 /// Ends the waiting for logs to grow when the thread ends, also by a defect.
-struct EndOfBells(Arc<View>);
+struct EndOfWaiting(Arc<View>);
 
-impl Drop for EndOfBells {
+impl Drop for EndOfWaiting {
     fn drop(&mut self) {
-        self.0.bells().end();
+        self.0.log_waiters().end();
     }
 }
 
 /// The state of the thread.
 pub(super) struct CommitThread {
     requests: Receiver<Request>,
-    answerer: Answerer,
+    reply_thread: ReplyThread,
     database: Database,
     view: Arc<View>,
     work: Arc<Work>,
@@ -89,13 +88,13 @@ pub(super) struct CommitThread {
     recent: Recent,
     positions: Positions,
     fault: Option<Fault>,
-    _end_of_bells: EndOfBells,
+    _end_of_waiting: EndOfWaiting,
 }
 
 impl CommitThread {
     pub(super) fn new(
         requests: Receiver<Request>,
-        answerer: Answerer,
+        reply_thread: ReplyThread,
         database: Database,
         view: Arc<View>,
         work: Arc<Work>,
@@ -103,9 +102,9 @@ impl CommitThread {
     ) -> Self {
         CommitThread {
             requests,
-            answerer,
+            reply_thread,
             database,
-            _end_of_bells: EndOfBells(Arc::clone(&view)),
+            _end_of_waiting: EndOfWaiting(Arc::clone(&view)),
             view,
             work,
             sync_every: match options.durability {
@@ -187,7 +186,7 @@ impl CommitThread {
         let (appended, spaces) = appends.finish();
         self.positions = positions;
         match self.apply(commit, &changes, &appended) {
-            Ok(()) => spaces.iter().for_each(|space| self.view.bells().ring(space)),
+            Ok(()) => spaces.iter().for_each(|space| self.view.log_waiters().wake(space)),
             Err(fault) => self.fault = Some(fault),
         }
         drop(changes);
@@ -195,7 +194,7 @@ impl CommitThread {
             None => verdict.when_durable(),
             Some(fault) => Err(verdict.when_failed(fault)),
         };
-        self.answerer.answer(asks.into_iter().zip(verdicts.into_iter().map(outcome)));
+        self.reply_thread.answer(asks.into_iter().zip(verdicts.into_iter().map(outcome)));
     }
 
     fn trim(&mut self, trim: Trim) {
@@ -217,7 +216,7 @@ impl CommitThread {
         let extended = self.change_log(|moment| log::extend(moment, &space, at, &entries));
         if extended.is_ok() {
             self.positions.forget(&space);
-            self.view.bells().ring(&space);
+            self.view.log_waiters().wake(&space);
         }
         answer(reply, extended);
     }
@@ -292,8 +291,8 @@ impl CommitThread {
     fn finish(mut self, closer: Option<oneshot::Sender<Result<()>>>) {
         self.sync();
         self.view.close();
-        let CommitThread { requests, answerer, database, fault, sync_every, .. } = self;
-        answerer.finish();
+        let CommitThread { requests, reply_thread, database, fault, sync_every, .. } = self;
+        reply_thread.finish();
         let closing = match fault {
             None => database.close().map_err(|fault| fault.met_by_close()),
             Some(fault) => {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::super::decide::{Decision, Spot, decide};
 use super::super::{Batch, Cell, Committed, Effect, Integers, Outcome, Position, Rejection};
-use super::fault::Fault;
+use super::fjall::Fault;
 use super::hashed::{AsReckoned, Key};
 use super::layout;
 use super::log::Appends;

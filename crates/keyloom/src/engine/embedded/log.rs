@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use super::super::log::Allowance;
 use super::super::{LogBounds, LogEntry, LogSlice, Position, ShowKey, Space, successor};
-use super::stored::Rows;
+use super::fjall::Rows;
 use super::view::Moment;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -5,27 +5,21 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
-//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
-//! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them as
-//! [`stored`], for a moment that is [`pinned`] also later, with
-//! [`cache`] (of [`small`] cells and [`large`] ones) and [`stretches`] in front, and [`log`] is what
-//! batches append. Writers hear of it by way of [`answer`]. Keys go all this way with their hashes:
-//! [`hashed`].
-//! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
-//! a failure means.
+//! [`group`] decides them with the help of [`recent`], [`fjall`] makes them durable, [`view`] shows
+//! them, for a moment that is [`pinned`] also later, with [`cache`] (of [`small`] cells and [`large`]
+//! ones) and [`stretches`] in front, and [`log`] is what batches append. Writers hear of it by way of
+//! the [`reply_thread`]. Keys go all this way with their hashes: [`hashed`]. [`folder`] says whose
+//! folder it is. All that rests on how fjall works is in its own folder, which lists it.
 
-mod answer;
 mod cache;
 mod commit;
-mod database;
-mod fault;
 mod figures;
+mod fjall;
 mod folder;
 mod gate;
 mod group;
 mod hashed;
 mod hits;
-mod journal;
 mod large;
 mod layout;
 mod log;
@@ -33,12 +27,9 @@ mod options;
 mod pinned;
 mod prepare;
 mod recent;
-mod runway;
+mod reply_thread;
 mod small;
-mod stored;
 mod stretches;
-mod torn;
-mod unflushed;
 mod view;
 
 use std::fmt;
@@ -53,6 +44,7 @@ use tokio::sync::oneshot;
 pub use gate::SyncGate;
 pub use options::{Durability, Options};
 
+use self::fjall::{Database, Trust};
 use super::log::{Allowance, check_entries};
 use super::quantum::pay_for_log;
 use super::{
@@ -60,13 +52,12 @@ use super::{
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
-use answer::{Answerer, Ask};
 use commit::{CommitThread, Extend, Request, Trim};
-use database::Database;
 use figures::{Work, figures};
 use folder::Folder;
 use pinned::Pinned;
 use prepare::Prepared;
+use reply_thread::{Ask, ReplyThread};
 use view::{Caches, Published, View, closed};
 
 /// A store in one folder of the file system.
@@ -83,6 +74,7 @@ pub struct Embedded {
     view: Arc<View>,
     requests: mpsc::Sender<Request>,
     work: Arc<Work>,
+    trust: Arc<Trust>,
     path: PathBuf,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -95,12 +87,14 @@ impl Embedded {
     /// with [`ErrorKind::UnknownFormat`], and stays untouched.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
+        let trust = Arc::clone(database.trust());
         let view = Arc::new(View::new(Published::new(0, &database), Caches::new(&options)));
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
         let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));
-        let answerer = Answerer::start()?;
-        let commit_thread = CommitThread::new(received, answerer, database, seen, noted, &options);
+        let reply_thread = ReplyThread::start()?;
+        let commit_thread =
+            CommitThread::new(received, reply_thread, database, seen, noted, &options);
         let thread = start_thread("keyloom-commit", || commit_thread.run())?;
         Ok(Embedded {
             capabilities: Capabilities {
@@ -117,6 +111,7 @@ impl Embedded {
             view,
             requests,
             work,
+            trust,
             path: path.as_ref().to_path_buf(),
             thread: Mutex::new(Some(thread)),
         })
@@ -238,11 +233,13 @@ impl Engine for Embedded {
             let next = log::bounds(&self.view.moment()?, space)?.next;
             Ok((next > beyond).then_some(next))
         };
-        self.view.bells().wait(space, look).await
+        self.view.log_waiters().wait(space, look).await
     }
 
     fn figures(&self) -> Vec<Figure> {
-        figures(&self.work, &self.view, &self.path)
+        let mut figures = figures(&self.work, &self.view, &self.path);
+        figures.push(Figure::count("disabled short cuts", self.trust.lost().into()));
+        figures
     }
 
     async fn close(&self) -> Result<()> {

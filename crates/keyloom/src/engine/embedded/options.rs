@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fjall::Internals;
 use super::gate::SyncGate;
 
 const MIB: u64 = 1024 * 1024;
@@ -32,6 +33,7 @@ pub struct Options {
     pub(super) memtable_bytes: u64,
     pub(super) is_compressed: bool,
     pub(super) sync_gate: Option<SyncGate>,
+    pub(super) internals: Internals,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             memtable_bytes: 64 * MIB,
             is_compressed: false,
             sync_gate: None,
+            internals: Internals::default(),
         }
     }
 }

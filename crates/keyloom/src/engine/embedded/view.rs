@@ -7,32 +7,29 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bytes::{Buf, Bytes};
-use fjall::Keyspace;
 
-use super::super::bell::Bells;
+use super::super::log_waiters::LogWaiters;
 use super::super::quantum::Quantum;
 use super::super::{
     Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, successor,
     target_of,
 };
 use super::cache::RecordCache;
-use super::database::{Database, tables_lack};
+use super::fjall::{AbsenceCheck, Database, Stored};
 use super::group::Change;
 use super::hashed::KeyRef;
 use super::hits::Hits;
 use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
 use super::options::Options;
-use super::stored::Stored;
 use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
-use super::unflushed::Marks;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
 pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
     caches: Caches,
-    bells: Bells,
+    log_waiters: LogWaiters,
     /// The moments that somebody holds. They end with this view.
     pins: Mutex<Vec<Weak<View>>>,
 }
@@ -87,29 +84,21 @@ pub(super) struct Published {
     /// How many groups were published before it since the store was opened.
     pub(super) commit: u64,
     stored: Stored,
-    unflushed: Option<Unflushed>,
-}
-
-/// What tells that a cell is absent without a look into memory.
-struct Unflushed {
-    cells: Keyspace,
-    marks: Marks,
+    /// The short cut to what is absent; `None` at a moment that is held.
+    absence: Option<AbsenceCheck>,
 }
 
 impl Published {
     /// All that was written so far.
     pub(super) fn new(commit: u64, database: &Database) -> Self {
-        let (snapshot, cells) = (database.snapshot(), database.cells().clone());
-        let unflushed = Unflushed { cells: cells.clone(), marks: database.unflushed() };
-        let stored = Stored::Latest { snapshot, cells };
-        Published { commit, stored, unflushed: Some(unflushed) }
+        Published { commit, stored: database.stored(), absence: Some(database.absence()) }
     }
 }
 
 impl View {
     pub(super) fn new(first: Published, caches: Caches) -> Self {
-        let (published, bells) = (RwLock::new(Some(Arc::new(first))), Bells::default());
-        View { published, caches, bells, pins: Mutex::default() }
+        let (published, log_waiters) = (RwLock::new(Some(Arc::new(first))), LogWaiters::default());
+        View { published, caches, log_waiters, pins: Mutex::default() }
     }
 
     /// The moment at which to read, as a view of its own that stays at it. It ends when this one is
@@ -119,7 +108,7 @@ impl View {
         // finds this one among the others.
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let Published { commit, stored, .. } = &*self.moment()?.published;
-        let held = Published { commit: *commit, stored: stored.hold()?, unflushed: None };
+        let held = Published { commit: *commit, stored: stored.hold()?, absence: None };
         let pinned = Arc::new(View::new(held, Caches::none()));
         pins.retain(|pin| pin.strong_count() > 0);
         pins.push(Arc::downgrade(&pinned));
@@ -166,8 +155,8 @@ impl View {
     }
 
     /// What wakes those who wait for a log to grow.
-    pub(super) fn bells(&self) -> &Bells {
-        &self.bells
+    pub(super) fn log_waiters(&self) -> &LogWaiters {
+        &self.log_waiters
     }
 }
 
@@ -238,16 +227,12 @@ impl Moment<'_> {
     }
 
     /// The same, of a cell that mostly is not there, and for those who will ask whether it has changed
-    /// since this moment: if it has, the answer may be `None` though it was there. The tables are
-    /// looked at as they are now, and a merge takes out what a later batch has removed.
+    /// since this moment: if it has, the answer may be `None` though it was there.
     pub(super) fn load_if_unchanged(&self, key: KeyRef<'_>) -> Result<Option<Bytes>> {
-        if let Some(Unflushed { cells, marks }) = &self.published.unflushed
-            && !marks.may_have(key.hash)
-            && tables_lack(cells, key.bytes)?
-        {
-            return Ok(None);
+        match &self.published.absence {
+            Some(absence) if absence.rules_out(key)? => Ok(None),
+            _ => self.load_past_caches(key.bytes),
         }
-        self.load_past_caches(key.bytes)
     }
 
     /// Many cells.

@@ -9,9 +9,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::bell::Bells;
 use super::decide::{Decision, decide, writes};
 use super::log::check_entries;
+use super::log_waiters::LogWaiters;
 use super::quantum::{pay_for, pay_for_log, rows_of};
 use super::{
     Address, Area, Batch, Capabilities, Cause, Cell, Committed, Condition, Direction, Engine, Link,
@@ -35,7 +35,7 @@ use state::State;
 pub struct Memory {
     capabilities: Capabilities,
     store: RwLock<Open>,
-    bells: Bells,
+    log_waiters: LogWaiters,
     pins: Pins,
     /// One in so many commits that rest on something unchanged is refused.
     conflicts_every: Option<NonZeroU64>,
@@ -64,8 +64,9 @@ impl Memory {
             keeps_log: true,
             pins: true,
         };
-        let (store, bells, pins) = (RwLock::default(), Bells::default(), Pins::default());
-        Memory { capabilities, store, bells, pins, conflicts_every: None }
+        let (store, log_waiters, pins) =
+            (RwLock::default(), LogWaiters::default(), Pins::default());
+        Memory { capabilities, store, log_waiters, pins, conflicts_every: None }
     }
 
     /// The same store, in which one of so many commits that rest on a record as it was read is
@@ -181,7 +182,7 @@ impl Engine for Memory {
                 let position = append.map(|bytes| store.state.append(&space, bytes));
                 drop(store);
                 if position.is_some() {
-                    self.bells.ring(&space);
+                    self.log_waiters.wake(&space);
                 }
                 Outcome::Committed(Committed { integers, position })
             }
@@ -223,12 +224,12 @@ impl Engine for Memory {
         store.state.extend_log(space, at, entries)?;
         let bounds = store.state.log_bounds(space);
         drop(store);
-        self.bells.ring(space);
+        self.log_waiters.wake(space);
         Ok(bounds)
     }
 
     async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
-        self.bells
+        self.log_waiters
             .wait(space, || {
                 let next = self.read()?.state.log_bounds(space).next;
                 Ok((next > beyond).then_some(next))
@@ -239,7 +240,7 @@ impl Engine for Memory {
     async fn close(&self) -> Result<()> {
         self.store.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
         self.pins.end();
-        self.bells.end();
+        self.log_waiters.end();
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use super::fault;
 use crate::error::{Error, ErrorKind, Result};
 
 /// One moment.
-pub(super) enum Stored {
+pub(crate) enum Stored {
     /// The last one, for as long as it is.
     Latest { snapshot: Snapshot, cells: Keyspace },
     /// Any other.
@@ -27,14 +27,14 @@ pub(super) enum Stored {
 }
 
 /// What makes iterators over a moment. fjall's list has a type without a name.
-pub(super) struct Held(Box<MakeRows>);
+pub(crate) struct Held(Box<MakeRows>);
 
 type MakeRows = dyn Fn(Bound<&[u8]>, Bound<&[u8]>) -> HeldRows + Send + Sync;
 type HeldRows = Box<dyn DoubleEndedIterator<Item = Result<(Bytes, Bytes)>> + Send>;
 
 impl Stored {
     /// The same moment, to be held for long.
-    pub(super) fn hold(&self) -> Result<Stored> {
+    pub(crate) fn hold(&self) -> Result<Stored> {
         let (snapshot, cells) = match self {
             Stored::Latest { snapshot, cells } => (snapshot, cells),
             Stored::Held(_) => {
@@ -63,7 +63,7 @@ impl Stored {
     }
 
     /// What is stored at a key.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self {
             Stored::Latest { snapshot, cells } => {
                 Ok(snapshot.get(cells, key).map_err(fault::reading)?.map(Bytes::from))
@@ -76,7 +76,7 @@ impl Stored {
     }
 
     /// Keys from the first to below the second, with what is stored at them.
-    pub(super) fn range(&self, start: &[u8], end: &[u8]) -> Rows {
+    pub(crate) fn range(&self, start: &[u8], end: &[u8]) -> Rows {
         match self {
             Stored::Latest { snapshot, cells } => Rows::Latest(snapshot.range(cells, start..end)),
             Stored::Held(Held(rows)) => {
@@ -87,7 +87,7 @@ impl Stored {
 }
 
 /// Keys in order, from both ends, with what is stored at them.
-pub(super) enum Rows {
+pub(crate) enum Rows {
     Latest(fjall::Iter),
     Held(HeldRows),
 }
@@ -121,7 +121,7 @@ fn read(guard: fjall::Guard) -> Result<(Bytes, Bytes)> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-    use super::super::{Embedded, Options};
+    use super::super::super::{Embedded, Options};
     use super::*;
     use crate::engine::{
         Address, Area, Batch, Direction, Effect, Engine, EngineExt, Range, Space, Stamp,

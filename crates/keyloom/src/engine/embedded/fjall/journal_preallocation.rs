@@ -6,22 +6,27 @@
 //! time. So we write zeros a stretch ahead of fjall, where a file without blocks reads as zeros
 //! anyway: nobody can tell the difference.
 //!
-//! What must never happen is a zero over something that was written. Two rules see to it:
+//! What must never happen is a zero over something that was written. Three rules see to it:
 //!
 //! 1. We know an upper bound of the place that fjall has come to, since one thread gives it all
 //!    that it writes, and write only beyond.
 //! 2. Of journals that were there when the store was opened we keep away: fjall goes on at the end
 //!    of such a file, wherever that is.
+//! 3. We look first. Where anything but zeros is read, the bound was wrong: nothing is written, and
+//!    nothing is preallocated any more.
 //!
 //! Everything here may fail without harm; fjall meets the same disk a moment later, and tells.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::internals::Internals;
 use super::journal::{journal_path, last_journal};
+use super::trust::{ShortCut, Trust};
 
 /// How far ahead zeros are written at one time. The sync after it writes them too. For a batch that
 /// is larger there are none: it would have all its bytes written twice to save one wait.
@@ -30,18 +35,17 @@ const STRETCH_BYTES: u64 = 256 * 1024;
 /// More than fjall writes into a journal before we first look: the making of a keyspace.
 const FIRST_BYTES: u64 = 64 * 1024;
 
+/// How much is read and written by one call.
+const PIECE_BYTES: usize = 64 * 1024;
+
 /// Places are multiples of this, so that blocks are written whole.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What fjall writes for each cell besides its key and its bytes, and for each batch besides its
-/// cells; both are less, 21 and 26 bytes. What is too much here leaves a gap without zeros after
-/// large batches.
-const CELL_OVERHEAD_BYTES: usize = 32;
-const BATCH_OVERHEAD_BYTES: u64 = 64;
-
 /// What is known of the journal that fjall writes.
-pub(super) struct Runway {
+pub(super) struct JournalPreallocation {
     folder: PathBuf,
+    internals: Internals,
+    trust: Arc<Trust>,
     /// The number of the journal, once we have looked.
     journal: Option<u64>,
     /// The last journal that was there before the store was opened.
@@ -54,11 +58,25 @@ pub(super) struct Runway {
     announced: u64,
 }
 
-impl Runway {
+impl JournalPreallocation {
     /// For the folder of fjall's journals, and the last of those that are there before fjall opens
     /// it.
-    pub(super) fn new(folder: PathBuf, inherited: Option<u64>) -> Self {
-        Runway { folder, journal: None, inherited, reached: 0, cleared: 0, announced: FIRST_BYTES }
+    pub(super) fn new(
+        folder: PathBuf,
+        inherited: Option<u64>,
+        internals: Internals,
+        trust: Arc<Trust>,
+    ) -> Self {
+        JournalPreallocation {
+            folder,
+            internals,
+            trust,
+            journal: None,
+            inherited,
+            reached: 0,
+            cleared: 0,
+            announced: FIRST_BYTES,
+        }
     }
 
     /// Makes ready for a batch of these cells.
@@ -66,10 +84,9 @@ impl Runway {
         &mut self,
         cells: impl Iterator<Item = (&'c Bytes, Option<&'c Bytes>)>,
     ) {
-        let weight = |(key, stored): (&Bytes, Option<&Bytes>)| {
-            key.len() + stored.map_or(0, Bytes::len) + CELL_OVERHEAD_BYTES
-        };
-        self.make_room(cells.map(weight).sum::<usize>() as u64 + BATCH_OVERHEAD_BYTES);
+        if self.trust.has(ShortCut::Preallocation) {
+            self.make_room(self.internals.journal_bytes_max(cells));
+        }
     }
 
     /// Makes ready for so many bytes.
@@ -89,7 +106,10 @@ impl Runway {
         let end = next_block(self.reached) + STRETCH_BYTES;
         if let Some(journal) = self.journal.filter(|_| self.journal > self.inherited) {
             // Failing is no harm.
-            let _ = write_zeros(&journal_path(&self.folder, journal), begun, end);
+            let written = write_zeros(&journal_path(&self.folder, journal), begun, end);
+            if written.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+                self.trust.lose(ShortCut::Preallocation);
+            }
         }
         self.cleared = end;
     }
@@ -107,20 +127,27 @@ impl Runway {
     }
 }
 
-/// Writes zeros into a file, and never beyond its end.
+/// Writes zeros into a file, never beyond its end and never over anything else: where something is
+/// there already, nothing is written, and that is the error.
 #[cfg(unix)]
 fn write_zeros(path: &Path, begin: u64, end: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt as _;
 
-    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    let file: File = OpenOptions::new().write(true).open(path)?;
+    static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+    let file: File = OpenOptions::new().read(true).write(true).open(path)?;
     let end = end.min(file.metadata()?.len());
-    let mut at = begin;
-    while at < end {
-        let length = (ZEROS.len() as u64).min(end - at);
-        // No more than the length of an array.
-        file.write_all_at(&ZEROS[..length as usize], at)?;
-        at += length;
+    // No piece is longer than the array.
+    let pieces =
+        || (begin..end).step_by(PIECE_BYTES).map(|at| (at, PIECE_BYTES.min((end - at) as usize)));
+    let mut found = vec![0; PIECE_BYTES];
+    for (at, length) in pieces() {
+        file.read_exact_at(&mut found[..length], at)?;
+        if found[..length] != ZEROS[..length] {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+    }
+    for (at, length) in pieces() {
+        file.write_all_at(&ZEROS[..length], at)?;
     }
     Ok(())
 }
@@ -138,6 +165,7 @@ fn next_block(place: u64) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+    use std::io::Read as _;
     use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
     use proptest::prelude::*;
@@ -145,6 +173,12 @@ mod tests {
     use super::*;
 
     const JOURNAL_BYTES: u64 = 1024 * 1024;
+
+    /// For a folder as it is now.
+    fn preallocation(folder: &Path) -> JournalPreallocation {
+        let (inherited, trust) = (last_journal(folder), Arc::default());
+        JournalPreallocation::new(folder.into(), inherited, Internals::default(), trust)
+    }
 
     /// Writes journals as fjall does: one after the other, each from its begin, and goes on at the
     /// end of one that it finds.
@@ -229,7 +263,7 @@ mod tests {
         #[test]
         fn nothing_that_was_written_is_written_over(steps in steps(), is_late in any::<bool>()) {
             let folder = tempfile::tempdir().unwrap();
-            let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+            let mut ahead = preallocation(folder.path());
             let mut writer = Writer::open(folder.path());
             writer.write(1_000, 1);
             for (number, step) in steps.into_iter().enumerate() {
@@ -237,7 +271,7 @@ mod tests {
                     // A batch takes less than was announced, and may find a journal that was made
                     // in between.
                     Step::Write { bytes, less } => {
-                        runway.make_room(bytes as u64);
+                        ahead.make_room(bytes as u64);
                         if is_late && number % 5 == 0 {
                             writer.rotate();
                         }
@@ -251,7 +285,7 @@ mod tests {
                             let file = OpenOptions::new().write(true).open(journal).unwrap();
                             file.set_len(written.len() as u64).unwrap();
                         }
-                        runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+                        ahead = preallocation(folder.path());
                         writer = Writer::open(folder.path());
                     }
                 }
@@ -263,7 +297,7 @@ mod tests {
     #[test]
     fn blocks_are_there_before_they_are_needed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut ahead = preallocation(folder.path());
         let mut writer = Writer::open(folder.path());
         let blocks = |number: u64| {
             let file = File::open(journal_path(folder.path(), number)).unwrap();
@@ -273,7 +307,7 @@ mod tests {
         for journal in 0..2 {
             let mut least = u64::MAX;
             for _ in 0..50 {
-                runway.make_room(10_000);
+                ahead.make_room(10_000);
                 least = least.min(blocks(journal).saturating_sub(writer.at.unwrap()));
                 writer.write(9_000, 1);
             }
@@ -291,17 +325,17 @@ mod tests {
     #[test]
     fn a_large_batch_is_written_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut ahead = preallocation(folder.path());
         let mut writer = Writer::open(folder.path());
         let blocks = || {
             let file = File::open(writer.path()).unwrap();
             file.sync_all().unwrap();
             file.metadata().unwrap().blocks() * 512
         };
-        runway.make_room(2 * STRETCH_BYTES);
+        ahead.make_room(2 * STRETCH_BYTES);
         assert_eq!(blocks(), 0, "there are zeros for a large batch");
-        runway.make_room(1_000);
-        runway.make_room(10_000);
+        ahead.make_room(1_000);
+        ahead.make_room(10_000);
         assert!(blocks() >= STRETCH_BYTES, "the small one after it has none");
         writer.write(2 * STRETCH_BYTES as usize, 1);
         writer.write(11_000, 2);
@@ -319,14 +353,17 @@ mod tests {
         let cells = database.keyspace("cells", fjall::KeyspaceCreateOptions::default).unwrap();
         let reached = || {
             database.persist(fjall::PersistMode::SyncAll).unwrap();
+            // Far more than all batches take, and far less than a journal has.
+            const WRITTEN_BYTES_MAX: u64 = 4 * FIRST_BYTES;
             let journal = journal_path(path.path(), last_journal(path.path()).unwrap());
-            let bytes = std::fs::read(journal).unwrap();
+            let (mut bytes, file) = (Vec::new(), File::open(journal).unwrap());
+            file.take(WRITTEN_BYTES_MAX).read_to_end(&mut bytes).unwrap();
             bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
         };
         assert!(reached() < FIRST_BYTES);
-        let mut runway = Runway::new(path.path().into(), last_journal(path.path()));
-        runway.make_room(1);
-        let (begun, bound) = (reached(), runway.reached);
+        let mut ahead = preallocation(path.path());
+        ahead.make_room(1);
+        let (begun, bound) = (reached(), ahead.reached);
         // The smallest cells have the most overhead for their bytes.
         for number in 0..100_u8 {
             let written: Vec<(Bytes, Option<Bytes>)> = (0..=number % 5)
@@ -339,9 +376,9 @@ mod tests {
                     None => batch.remove(&cells, key.clone()),
                 }
             }
-            runway.announce(written.iter().map(|(key, stored)| (key, stored.as_ref())));
+            ahead.announce(written.iter().map(|(key, stored)| (key, stored.as_ref())));
             batch.commit().unwrap();
-            let (came, announced) = (reached() - begun, runway.reached - bound);
+            let (came, announced) = (reached() - begun, ahead.reached - bound);
             assert!(0 < came && came <= announced, "{came} of {announced}");
         }
     }
@@ -350,10 +387,24 @@ mod tests {
     fn a_journal_that_was_found_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(journal_path(folder.path(), 7), "found").unwrap();
-        let mut runway = Runway::new(folder.path().into(), last_journal(folder.path()));
+        let mut ahead = preallocation(folder.path());
         for _ in 0..100 {
-            runway.make_room(100_000);
+            ahead.make_room(100_000);
         }
         assert_eq!(std::fs::read(journal_path(folder.path(), 7)).unwrap(), b"found");
+    }
+
+    /// Whatever the bound says.
+    #[test]
+    fn zeros_are_written_over_zeros_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ahead = preallocation(folder.path());
+        let mut writer = Writer::open(folder.path());
+        for _ in 0..40 {
+            ahead.make_room(10_000);
+            writer.write(25_000, 7);
+        }
+        writer.check();
+        assert!(!ahead.trust.has(ShortCut::Preallocation));
     }
 }

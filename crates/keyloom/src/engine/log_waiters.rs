@@ -8,9 +8,9 @@ use tokio::sync::Notify;
 use super::address::Space;
 use crate::error::{Error, ErrorKind, Result};
 
-/// One bell for each space that somebody waits for. Ringing where nobody waits costs a look.
+/// Those who wait, by the space whose log they wait for. Waking where nobody waits costs a look.
 #[derive(Debug, Default)]
-pub(crate) struct Bells(Mutex<State>);
+pub(crate) struct LogWaiters(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -18,11 +18,11 @@ struct State {
     by_space: HashMap<Space, Arc<Notify>>,
 }
 
-impl Bells {
+impl LogWaiters {
     /// Has everyone who waits for the space look again. What they wait for must show already.
-    pub(crate) fn ring(&self, space: &Space) {
-        if let Some(bell) = self.state().by_space.get(space) {
-            bell.notify_waiters();
+    pub(crate) fn wake(&self, space: &Space) {
+        if let Some(notify) = self.state().by_space.get(space) {
+            notify.notify_waiters();
         }
     }
 
@@ -30,20 +30,20 @@ impl Bells {
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
-        state.by_space.values().for_each(|bell| bell.notify_waiters());
+        state.by_space.values().for_each(|notify| notify.notify_waiters());
     }
 
-    /// Looks now and after each ring, until there is something. Fails when `look` does, and when
-    /// the bells have ended.
+    /// Looks now and after each wake-up, until there is something. Fails when `look` does, and when
+    /// all waiting has ended.
     pub(crate) async fn wait<T>(
         &self,
         space: &Space,
         mut look: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
-        let listener = self.listen(space);
+        let waiter = self.join(space);
         loop {
-            // It hears every ring from here on, so that none is missed while we look.
-            let rung = listener.bell.notified();
+            // It hears every wake-up from here on, so that none is missed while we look.
+            let woken = waiter.notify.notified();
             let is_over = self.state().is_over;
             if let Some(found) = look()? {
                 return Ok(found);
@@ -51,13 +51,13 @@ impl Bells {
             if is_over {
                 return Err(Error::new(ErrorKind::Closed, "the store was closed"));
             }
-            rung.await;
+            woken.await;
         }
     }
 
-    fn listen<'b>(&'b self, space: &'b Space) -> Listener<'b> {
-        let bell = Arc::clone(self.state().by_space.entry(space.clone()).or_default());
-        Listener { bells: self, space, bell }
+    fn join<'w>(&'w self, space: &'w Space) -> Waiter<'w> {
+        let notify = Arc::clone(self.state().by_space.entry(space.clone()).or_default());
+        Waiter { all: self, space, notify }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -65,19 +65,19 @@ impl Bells {
     }
 }
 
-/// Somebody who waits. The last one takes the bell away.
-struct Listener<'b> {
-    bells: &'b Bells,
-    space: &'b Space,
-    bell: Arc<Notify>,
+/// Somebody who waits. The last one removes the space from the table.
+struct Waiter<'w> {
+    all: &'w LogWaiters,
+    space: &'w Space,
+    notify: Arc<Notify>,
 }
 
-impl Drop for Listener<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        /// The list has one, and so have we.
+        /// The table has one, and so have we.
         const NOBODY_ELSE: usize = 2;
-        let mut state = self.bells.state();
-        if Arc::strong_count(&self.bell) == NOBODY_ELSE {
+        let mut state = self.all.state();
+        if Arc::strong_count(&self.notify) == NOBODY_ELSE {
             state.by_space.remove(self.space);
         }
     }
@@ -90,31 +90,31 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_who_stops_waiting_takes_the_bell_away() {
-        let bells = Bells::default();
+    async fn the_last_who_stops_waiting_removes_the_space() {
+        let waiters = LogWaiters::default();
         let space = Space::main();
-        let mut first = Box::pin(bells.wait::<()>(&space, || Ok(None)));
-        let mut second = Box::pin(bells.wait::<()>(&space, || Ok(None)));
+        let mut first = Box::pin(waiters.wait::<()>(&space, || Ok(None)));
+        let mut second = Box::pin(waiters.wait::<()>(&space, || Ok(None)));
         assert!(poll_once(&mut first).await.is_none());
         assert!(poll_once(&mut second).await.is_none());
         drop(first);
-        assert_eq!(bells.state().by_space.len(), 1);
-        bells.end();
+        assert_eq!(waiters.state().by_space.len(), 1);
+        waiters.end();
         assert_eq!(second.await.unwrap_err().kind(), ErrorKind::Closed);
-        assert!(bells.state().by_space.is_empty());
-        let late = bells.wait::<()>(&space, || Ok(None)).await;
+        assert!(waiters.state().by_space.is_empty());
+        let late = waiters.wait::<()>(&space, || Ok(None)).await;
         assert_eq!(late.unwrap_err().kind(), ErrorKind::Closed);
     }
 
-    /// The ring comes after the look that missed it, and before the waiting.
+    /// The wake-up comes after the look that missed it, and before the waiting.
     #[tokio::test]
-    async fn a_ring_during_a_look_is_heard() {
-        let bells = Bells::default();
+    async fn a_wake_up_during_a_look_is_heard() {
+        let waiters = LogWaiters::default();
         let space = Space::main();
         let mut looks = 0;
-        let mut waiter = Box::pin(bells.wait(&space, || {
+        let mut waiter = Box::pin(waiters.wait(&space, || {
             looks += 1;
-            bells.ring(&space);
+            waiters.wake(&space);
             Ok((looks == 3).then_some(looks))
         }));
         assert_eq!(poll_once(&mut waiter).await.unwrap().unwrap(), 3);

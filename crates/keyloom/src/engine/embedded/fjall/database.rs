@@ -8,21 +8,23 @@ use std::time::Duration;
 
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, HashRatioPolicy, PinningPolicy};
-use fjall::{
-    AbstractTree, CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot,
-};
-use xxhash_rust::xxh3::xxh3_64;
+use fjall::{CompressionType, Keyspace, KeyspaceCreateOptions, PersistMode};
 
+use super::super::figures::disk_bytes;
+use super::super::folder::Folder;
+use super::super::group::Change;
+use super::super::log::Changes;
+use super::super::options::Options;
+use super::absence::AbsenceCheck;
 use super::fault::{self, background_failed};
-use super::figures::disk_bytes;
-use super::folder::Folder;
-use super::group::Change;
-use super::journal::{journal_path, last_journal};
-use super::log::Changes;
-use super::options::Options;
-use super::runway::Runway;
-use super::torn::cut_torn_batch;
-use super::unflushed::{Marks, Unflushed};
+use super::internals::Internals;
+use super::journal::{journal_path, journals, last_journal};
+use super::journal_preallocation::JournalPreallocation;
+use super::journal_repair::{cut_torn_batch, is_of_known_version};
+use super::memtable_filter::MemtableFilter;
+use super::self_check;
+use super::stored::Stored;
+use super::trust::{ShortCut, Trust};
 use crate::error::{Error, ErrorKind, Result};
 
 const KEYSPACE: &str = "cells";
@@ -44,9 +46,6 @@ const WORKERS: usize = 4;
 const TABLE_BYTES: u64 = 128 << 20;
 const TABLE_BYTES_COMPRESSED: u64 = 64 << 20;
 
-/// Versions of a cell below this sequence number may go in a merge, if newer ones hide them.
-const KEEP_ALL_VERSIONS: u64 = 0;
-
 /// How much is read for a cell that no cache has. A record has some hundred bytes, so that more would
 /// be copied and checked for nothing; less would double the index.
 const BLOCK_BYTES: u32 = 2 * 1024;
@@ -67,7 +66,7 @@ const WAIT_STEP: Duration = Duration::from_millis(1);
 
 /// What a commit is to survive before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Survives {
+pub(crate) enum Survives {
     /// The end of this process.
     Process,
     /// A loss of power.
@@ -89,69 +88,73 @@ impl Survives {
 }
 
 /// One fjall database with one keyspace. Fields are dropped in order, the lock last.
-pub(super) struct Database {
+pub(crate) struct Database {
     cells: Keyspace,
     fjall: fjall::Database,
-    runway: Runway,
-    unflushed: Unflushed,
+    internals: Internals,
+    trust: Arc<Trust>,
+    preallocation: JournalPreallocation,
+    memtable_filter: MemtableFilter,
     folder: Folder,
 }
 
 impl Database {
     /// Opens what is in the folder, or creates it.
-    pub(super) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
-        let at = |error| fault::opening(folder.path(), error);
-        let inherited = last_journal(&folder.cells_path());
-        let runway = Runway::new(folder.cells_path(), inherited);
-        let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
-            blocks_worth_keeping(disk_bytes(&folder.cells_path().join(TABLES_FOLDER)))
-        });
-        let open = || {
-            fjall::Database::builder(folder.cells_path())
-                .cache_size(block_cache_bytes)
-                .worker_threads(WORKERS)
-                .manual_journal_persist(true)
-                // fjall's recovery compresses again to check a compressed item, and takes other
-                // bytes for damage: a store must not depend on the version of its compressor.
-                .journal_compression(CompressionType::None)
-                .open()
-        };
-        let last = inherited.map(|last| journal_path(&folder.cells_path(), last));
-        let fjall = open_mending(open, last.as_deref()).map_err(at)?;
-        if !folder.is_new() && !fjall.keyspace_exists(KEYSPACE) {
-            return Err(Error::new(ErrorKind::Corrupt, "the store's cells are missing")
-                .with("path", folder.path().display()));
+    pub(crate) fn open(mut folder: Folder, options: &Options) -> Result<Self> {
+        let (internals, trust) = (options.internals, Arc::new(Trust::default()));
+        let mut opened = Opened::open(&folder, options)?;
+        internals.go_on_numbering(&opened.fjall, &opened.cells);
+        if !self_check::is_all_visible(internals, &opened.fjall, &opened.cells) {
+            // There is a journal now, so that fjall numbers by itself when it opens once more.
+            trust.lose(ShortCut::Numbering);
+            drop(opened);
+            opened = Opened::open(&folder, options)?;
+            if !self_check::is_all_visible(internals, &opened.fjall, &opened.cells) {
+                return Err(fault::hides_what_it_has(folder.path()));
+            }
         }
-        let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options)).map_err(at)?;
-        let next_number = go_on_numbering(&fjall, &cells);
-        let is_replayed = cells.tree.get_highest_memtable_seqno().is_some();
-        let unflushed = Unflushed::new(options.memtable_bytes, next_number, is_replayed);
+        let Opened { cells, fjall, inherited } = opened;
+        if !self_check::tables_know_their_keys(internals, &cells) {
+            trust.lose(ShortCut::Absence);
+        }
+        let memtable_filter = MemtableFilter::new(
+            options.memtable_bytes,
+            internals.next_number(&fjall),
+            internals.has_unflushed(&cells),
+        );
+        let preallocation =
+            JournalPreallocation::new(folder.cells_path(), inherited, internals, trust.clone());
         if folder.is_new() {
-            fjall.persist(PersistMode::SyncAll).map_err(at)?;
+            fjall.persist(PersistMode::SyncAll).map_err(|error| at(&folder, error))?;
             folder.finish_creation()?;
         }
-        Ok(Database { cells, fjall, runway, unflushed, folder })
-    }
-
-    /// The cells, to be read through a snapshot.
-    pub(super) fn cells(&self) -> &Keyspace {
-        &self.cells
+        Ok(Database { cells, fjall, internals, trust, preallocation, memtable_filter, folder })
     }
 
     /// Everything that was written so far.
-    pub(super) fn snapshot(&self) -> Snapshot {
-        self.fjall.snapshot()
+    pub(crate) fn stored(&self) -> Stored {
+        Stored::Latest { snapshot: self.fjall.snapshot(), cells: self.cells.clone() }
     }
 
-    /// Which of the cells may be in memory.
-    pub(super) fn unflushed(&self) -> Marks {
-        self.unflushed.marks()
+    /// What tells that a key is absent from everything that was written so far.
+    pub(crate) fn absence(&self) -> AbsenceCheck {
+        AbsenceCheck::new(
+            self.cells.clone(),
+            self.memtable_filter.snapshot(),
+            self.internals,
+            self.trust.clone(),
+        )
+    }
+
+    /// What is not taken for granted of fjall any more.
+    pub(crate) fn trust(&self) -> &Arc<Trust> {
+        &self.trust
     }
 
     /// Writes cells, and entries of logs, as one: journal, sync if asked for, then memory, in this
     /// order. After an error nothing of it is in memory, but the journal may have it; see
     /// [`fault::Fault`].
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         cells: &[Change<'_>],
         log: &Changes,
@@ -164,7 +167,7 @@ impl Database {
         let written = cells.iter().map(|change| (&change.key.bytes, change.stored.as_deref()));
         let written = written.chain(log.iter().map(|(key, stored)| (key, stored.as_ref())));
         if survives == Survives::Power {
-            self.runway.announce(written.clone());
+            self.preallocation.announce(written.clone());
         }
         for (key, stored) in written {
             match stored {
@@ -174,28 +177,50 @@ impl Database {
         }
         batch.commit().map_err(fault::writing)?;
         // Nobody asks whether an entry of a log is absent.
-        self.unflushed.note(cells.iter().map(|change| change.key.hash));
-        let highest_flushed = || self.cells.tree.get_highest_persisted_seqno();
-        self.unflushed.forget_flushed(self.fjall.supervisor.seqno.get(), highest_flushed);
+        self.memtable_filter.add(cells.iter().map(|change| change.key));
+        self.discard_flushed();
         Ok(())
     }
 
+    /// Lets the memtable filter forget what has left memory, unless the tables do not know it.
+    fn discard_flushed(&mut self) {
+        let Database { cells, internals, trust, .. } = self;
+        if !trust.has(ShortCut::Absence) {
+            return;
+        }
+        self.memtable_filter.discard_flushed(
+            internals.next_number(&self.fjall),
+            || internals.highest_flushed(cells),
+            |witnesses| {
+                let is_right = self_check::tables_have(*internals, cells, witnesses)
+                    && self_check::tables_know_their_keys(*internals, cells);
+                if !is_right {
+                    trust.lose(ShortCut::Absence);
+                }
+                is_right
+            },
+        );
+    }
+
     /// Makes everything that was written survive a loss of power.
-    pub(super) fn sync(&self) -> Result<(), fault::Fault> {
+    pub(crate) fn sync(&self) -> Result<(), fault::Fault> {
         self.fjall.persist(Survives::Power.mode()).map_err(fault::writing)
     }
 
     /// Leaves a store that opens fast: everything is in tables, and the journal is empty.
-    pub(super) fn close(self) -> Result<(), fault::Fault> {
+    pub(crate) fn close(self) -> Result<(), fault::Fault> {
         self.flush()?;
-        let is_flushed = self.cells.tree.get_highest_memtable_seqno().is_none();
+        let witnesses = self.memtable_filter.witnesses();
+        let is_flushed = !self.internals.has_unflushed(&self.cells)
+            && self.trust.has(ShortCut::Numbering)
+            && self_check::tables_have(self.internals, &self.cells, witnesses);
         let Database { cells, fjall, folder, .. } = self;
         drop(cells);
         drop(fjall);
         if is_flushed {
             // Recovery would find each batch of it in the tables, one by one, and fjall would go on
-            // at its end, where it has no runway. When removing it fails, that is what happens, and
-            // only takes longer.
+            // at its end, where nothing is preallocated. When removing it fails, that is what
+            // happens, and only takes longer.
             let _ = remove_last_journal(&folder.cells_path());
         }
         Ok(())
@@ -204,19 +229,17 @@ impl Database {
     /// Moves everything from memory into tables.
     fn flush(&self) -> Result<(), fault::Fault> {
         self.cells.rotate_memtable().map_err(fault::writing)?;
-        self.wait_while(|| self.cells.sealed_memtable_count() > 0)
+        self.wait_while(|| self.internals.sealed_memtables(&self.cells) > 0)
     }
 
     /// fjall asks for a merge after each new table, and not again when a merge could not begin
     /// because another was in the way. While we wait there are no new tables, so that we merge.
     fn wait_for_room(&self) -> Result<(), fault::Fault> {
-        while self.cells.tree.l0_run_count() > LOWEST_RUNS_MAX {
-            let strategy = Arc::clone(&self.cells.config.compaction_strategy);
-            let merged = self.cells.tree.compact(strategy, KEEP_ALL_VERSIONS);
-            merged.map_err(|error| background_failed(error.into()))?;
+        while self.internals.lowest_runs(&self.cells) > LOWEST_RUNS_MAX {
+            self.internals.merge(&self.cells).map_err(background_failed)?;
             self.wait()?;
         }
-        self.wait_while(|| self.cells.sealed_memtable_count() > SEALED_MEMTABLES_MAX)
+        self.wait_while(|| self.internals.sealed_memtables(&self.cells) > SEALED_MEMTABLES_MAX)
     }
 
     fn wait_while(&self, is_busy: impl Fn() -> bool) -> Result<(), fault::Fault> {
@@ -235,6 +258,52 @@ impl Database {
     }
 }
 
+/// A fjall database that was just opened.
+struct Opened {
+    cells: Keyspace,
+    fjall: fjall::Database,
+    /// The last journal that was there before.
+    inherited: Option<u64>,
+}
+
+impl Opened {
+    fn open(folder: &Folder, options: &Options) -> Result<Self> {
+        let path = folder.cells_path();
+        for journal in journals(&path).into_iter().map(|number| journal_path(&path, number)) {
+            // What cannot be read is fjall's to tell.
+            if !is_of_known_version(&journal).unwrap_or(true) {
+                return Err(fault::unknown_journal(&journal));
+            }
+        }
+        let inherited = last_journal(&path);
+        let block_cache_bytes = options
+            .block_cache_bytes
+            .unwrap_or_else(|| blocks_worth_keeping(disk_bytes(&path.join(TABLES_FOLDER))));
+        let open = || {
+            fjall::Database::builder(&path)
+                .cache_size(block_cache_bytes)
+                .worker_threads(WORKERS)
+                .manual_journal_persist(true)
+                // fjall's recovery compresses again to check a compressed item, and takes other
+                // bytes for damage: a store must not depend on the version of its compressor.
+                .journal_compression(CompressionType::None)
+                .open()
+        };
+        let last = inherited.map(|last| journal_path(&path, last));
+        let fjall = open_mending(open, last.as_deref()).map_err(|error| at(folder, error))?;
+        if !folder.is_new() && !fjall.keyspace_exists(KEYSPACE) {
+            return Err(Error::new(ErrorKind::Corrupt, "the store's cells are missing")
+                .with("path", folder.path().display()));
+        }
+        let cells = fjall.keyspace(KEYSPACE, || keyspace_options(options));
+        Ok(Opened { cells: cells.map_err(|error| at(folder, error))?, fjall, inherited })
+    }
+}
+
+fn at(folder: &Folder, error: fjall::Error) -> Error {
+    fault::opening(folder.path(), error)
+}
+
 /// Opens fjall, without the last batch of its last journal if it is only that which is in the way.
 fn open_mending(
     open: impl Fn() -> fjall::Result<fjall::Database>,
@@ -248,21 +317,6 @@ fn open_mending(
     }
 }
 
-/// Whether no table has anything of a key, not even that it was removed.
-pub(super) fn tables_lack(cells: &Keyspace, key: &[u8]) -> Result<bool> {
-    const OF_ANY_TIME: u64 = u64::MAX;
-    let hash = xxh3_64(key);
-    let version = cells.tree.current_version();
-    let runs = version.iter_levels().flat_map(|level| level.iter());
-    for table in runs.filter_map(|run| run.get_for_key(key)) {
-        let found = table.get(key, OF_ANY_TIME, hash);
-        if found.map_err(|error| fault::reading(error.into()))?.is_some() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Removes the journal that fjall would go on with. Those before it are removed by fjall when their
 /// batches are in tables.
 fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
@@ -270,16 +324,6 @@ fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
         Some(last) => std::fs::remove_file(journal_path(cells_path, last)),
         None => Ok(()),
     }
-}
-
-/// Lets fjall number its batches above all that are in tables. It does so itself while it replays a
-/// journal. Without one it would begin anew, and show nobody what has higher numbers. Says the next
-/// number.
-fn go_on_numbering(fjall: &fjall::Database, cells: &Keyspace) -> u64 {
-    let next = cells.tree.get_highest_seqno().map_or(0, |highest| highest + 1);
-    fjall.supervisor.seqno.fetch_max(next);
-    fjall.supervisor.snapshot_tracker.set(next);
-    fjall.supervisor.seqno.get()
 }
 
 /// How much of tables of so many bytes to keep in memory beside the operating system. Cells and lists

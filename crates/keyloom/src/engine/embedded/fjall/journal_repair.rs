@@ -15,9 +15,12 @@
 //! | end | `03`, XXH3 of all items (8), `FJL` `03` |
 //!
 //! Numbers have their lowest byte first.
+//!
+//! What fjall cannot read it takes for the end of a journal, and cuts off. A journal that another
+//! version of fjall wrote would be lost that way, so that its beginning is looked at first.
 
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,6 +31,12 @@ const END: u8 = 3;
 const CLEAR: u8 = 4;
 
 const MAGIC: [u8; 4] = *b"FJL\x03";
+
+/// What the magic bytes of every version begin with; the last one is its number.
+const MAGIC_OF_ANY: &[u8] = b"FJL";
+
+/// How much of a journal is looked at to tell its version.
+const HEAD_BYTES: u64 = 1024 * 1024;
 
 /// The least that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
@@ -41,11 +50,34 @@ pub(super) fn cut_torn_batch(journal: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Whether a journal may be given to fjall: as far as its beginning tells, it is of the version that
+/// is described here, or was written in part.
+pub(super) fn is_of_known_version(journal: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(journal)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(begins_as_known(&head))
+}
+
+fn begins_as_known(head: &[u8]) -> bool {
+    match head.first() {
+        // Nothing was written, or its first sector was not.
+        None | Some(0) => true,
+        Some(&START) => match Batch::read(head) {
+            Some(Batch { magic, .. }) => {
+                magic == MAGIC || magic[3] == 0 || !magic.starts_with(MAGIC_OF_ANY)
+            }
+            // It is longer than the head, or was written in part.
+            None => true,
+        },
+        Some(_) => false,
+    }
+}
+
 /// Where a last batch begins that was written in part.
 fn torn_batch(journal: &[u8]) -> Option<usize> {
     let mut start = 0;
     loop {
-        let batch = Batch::read(&journal[start..])?;
+        let batch = Batch::read(&journal[start..]).filter(|batch| batch.magic == MAGIC)?;
         let end = start + batch.bytes;
         if !batch.is_sound {
             let is_last = is_zero(&journal[end..]);
@@ -69,6 +101,7 @@ fn is_zero(bytes: &[u8]) -> bool {
 struct Batch {
     bytes: usize,
     is_sound: bool,
+    magic: [u8; 4],
 }
 
 impl Batch {
@@ -89,7 +122,8 @@ impl Batch {
             return None;
         }
         let is_sound = u64::from_le_bytes(rest.take()?) == xxh3_64(items);
-        (rest.take()? == MAGIC).then(|| Batch { bytes: journal.len() - rest.0.len(), is_sound })
+        let magic = rest.take()?;
+        Some(Batch { bytes: journal.len() - rest.0.len(), is_sound, magic })
     }
 }
 
@@ -126,8 +160,7 @@ impl Rest<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use std::fs::{File, OpenOptions};
-    use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+    use std::io::{Seek as _, SeekFrom, Write as _};
     use std::path::PathBuf;
 
     use fjall::{
@@ -229,6 +262,25 @@ mod tests {
         fn any_bytes_can_be_read(bytes in prop::collection::vec(0_u8..5, 0..200)) {
             prop_assert!(torn_batch(&bytes).is_none_or(|place| place < bytes.len()));
         }
+    }
+
+    #[test]
+    fn a_journal_of_another_version_is_told_by_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let end = write(folder.path(), &[vec![100]])[0];
+        let journal = journal(folder.path());
+        let known = std::fs::read(&journal).unwrap();
+        assert!(known[..end].ends_with(&MAGIC), "the first batch ends as described");
+        let with = |place: usize, byte: u8| {
+            let mut bytes = known.clone();
+            bytes[place] = byte;
+            std::fs::write(&journal, bytes).unwrap();
+            is_of_known_version(&journal).unwrap()
+        };
+        assert!(with(0, START) && with(0, 0), "as it was, and without its first sector");
+        assert!(!with(0, 9), "another kind of part");
+        assert!(!with(end - 1, 4), "a later version");
+        assert!(with(end - 1, 0) && with(end - 4, 0), "written in part");
     }
 
     /// A sector that others follow, and a byte of the last value: neither is a loss of power.

@@ -52,18 +52,18 @@ fn answer_all(group: impl IntoIterator<Item = Answered>) {
 
 /// The thread that wakes the writers of large groups. It ends when this is dropped and all are
 /// answered.
-pub(super) struct Answerer {
+pub(super) struct ReplyThread {
     groups: Sender<Vec<Answered>>,
     thread: JoinHandle<()>,
 }
 
-impl Answerer {
+impl ReplyThread {
     pub(super) fn start() -> Result<Self> {
         let (groups, received) = mpsc::channel::<Vec<Answered>>();
         let thread = start_thread("keyloom-answer", move || {
             received.into_iter().for_each(answer_all);
         })?;
-        Ok(Answerer { groups, thread })
+        Ok(ReplyThread { groups, thread })
     }
 
     /// Answers the batches of one group, now or very soon.

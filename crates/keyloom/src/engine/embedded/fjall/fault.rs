@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use super::folder;
+use super::super::folder;
 use crate::error::{Error, ErrorKind, Fate};
 
 /// A failure after which nothing more may be written until the store is opened again.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// What became of the write that met it.
-    pub(super) fate: Fate,
+    pub(crate) fate: Fate,
     /// What was reported underneath.
-    pub(super) reason: String,
+    pub(crate) reason: String,
 }
 
 impl Fault {
     /// The error for a write that met the fault.
-    pub(super) fn met_by_write(&self) -> Error {
+    pub(crate) fn met_by_write(&self) -> Error {
         // It is not worth a retry: the store takes no writes any more.
         Error::new(
             ErrorKind::Unavailable,
@@ -29,14 +29,14 @@ impl Fault {
 
     /// The error for a `close` that could not make everything durable, or could not leave the
     /// store as it should.
-    pub(super) fn met_by_close(&self) -> Error {
+    pub(crate) fn met_by_close(&self) -> Error {
         Error::new(ErrorKind::Unavailable, "the store failed to write while it was closed")
             .with("reason", &self.reason)
             .with_retry(false)
     }
 
     /// The error for a batch that was not written when the fault was met, or that came later.
-    pub(super) fn kept_from_writing(&self) -> Error {
+    pub(crate) fn kept_from_writing(&self) -> Error {
         Error::new(
             ErrorKind::ReadOnly,
             "the store is read-only after a failure to write; open it again to recover",
@@ -47,7 +47,7 @@ impl Fault {
 
 /// A failure of the journal. fjall refuses before it writes anything once a thread of it has
 /// failed; every other error may leave the batch in the journal.
-pub(super) fn writing(error: fjall::Error) -> Fault {
+pub(crate) fn writing(error: fjall::Error) -> Fault {
     let fate = match error {
         fjall::Error::Poisoned => Fate::DidNotHappen,
         _ => Fate::MayHaveHappened,
@@ -56,20 +56,40 @@ pub(super) fn writing(error: fjall::Error) -> Fault {
 }
 
 /// A failure that was met before anything of a batch was written.
-pub(super) fn background_failed(error: fjall::Error) -> Fault {
+pub(crate) fn background_failed(error: fjall::Error) -> Fault {
     Fault { fate: Fate::DidNotHappen, reason: reason(&error) }
 }
 
 /// A failure to open.
-pub(super) fn opening(path: &Path, error: fjall::Error) -> Error {
+pub(crate) fn opening(path: &Path, error: fjall::Error) -> Error {
     match error {
         fjall::Error::Locked => folder::locked(path),
         error => reading(error).with("path", path.display()),
     }
 }
 
+/// A journal that fjall would cut off, since it does not know what stands there.
+pub(crate) fn unknown_journal(journal: &Path) -> Error {
+    Error::new(
+        ErrorKind::UnknownFormat,
+        "a journal of the store is of an unknown format, or damaged",
+    )
+    .with("path", journal.display())
+    .with("advice", "nothing was changed; open it with the version of Keyloom that wrote it")
+}
+
+/// A store whose tables hold what no reader would see.
+pub(crate) fn hides_what_it_has(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::UnknownFormat,
+        "this version of fjall does not show what the store's tables hold",
+    )
+    .with("path", path.display())
+    .with("advice", "open it with the version of Keyloom that wrote it")
+}
+
 /// A failure to read.
-pub(super) fn reading(error: fjall::Error) -> Error {
+pub(crate) fn reading(error: fjall::Error) -> Error {
     let (kind, message) = match &error {
         fjall::Error::Io(_) | fjall::Error::Storage(fjall::LsmError::Io(_)) => {
             (ErrorKind::Unavailable, "the store's files cannot be read")
