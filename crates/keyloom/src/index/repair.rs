@@ -1,8 +1,12 @@
 //! Verifies a store and mends what it finds, while writers go on.
 
+use serde::{Deserialize, Serialize};
+
+use super::account::Account;
 use super::aggregates::{self, Purpose};
 use super::discard::discard;
-use super::finding::{Finding, FindingCounts, Tally};
+use super::examine::{Examination, examine};
+use super::finding::{Finding, FindingCounts};
 use super::group::Group;
 use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::not_ready::NotReady;
@@ -13,10 +17,10 @@ use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::Aggregate;
-use crate::space::{Interrupted, Live, Session, Under};
+use crate::space::{Ended, Interrupted, Live, Pace, Session, Task, Under};
 
 /// How a store is repaired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairOptions {
     /// Whether nothing is written: `mended` then tells what would be.
     pub dry_run: bool,
@@ -65,81 +69,83 @@ pub struct RepairProgress {
 pub(crate) type HearRepair<'h> = &'h (dyn Fn(RepairProgress) + Send + Sync);
 
 /// What becomes of a fault.
-enum Fate {
+pub(super) enum Fate {
     Mended,
     Left(String),
     /// Somebody else mended it.
     Gone,
 }
 
+/// Repairs what is left of a space.
+pub(super) async fn repair_on(
+    task: &mut Task<'_, Account>,
+    session: &Session,
+    options: &RepairOptions,
+    hear: HearRepair<'_>,
+) -> Result<Repair, Ended> {
+    let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
+    let Examination { account, found, not_ready } =
+        examine(task, session, &options.verify, Some(hand), hear).await?;
+    Ok(Repair {
+        mended: found.mended,
+        mended_counts: account.mended,
+        left: found.left,
+        left_counts: account.left,
+        records: account.records,
+        entries: account.entries,
+        unsettled: account.unsettled,
+        not_ready,
+    })
+}
+
+/// Repairs a whole space.
 pub(crate) async fn repair(
     session: &Session,
     options: &RepairOptions,
     hear: HearRepair<'_>,
 ) -> Result<Repair> {
-    let live = session.program()?;
-    let mut verifier = Verifier::new(session, &options.verify).await?;
-    let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
-    let findings_max = options.verify.findings_max;
-    let (mut mended, mut left) = (Tally::default(), Tally::default());
-    let (mut records, mut entries, mut unsettled) = (0, 0, 0);
-    while let Some(examined) = verifier.next_examined().await? {
-        records += examined.records;
-        entries += examined.entries;
-        unsettled += examined.unsettled;
-        let together = mend_together(&verifier, &examined.faults, hand).await?;
-        // The faults of an aggregate come together, and counting it anew mends all of them.
-        let mut recounted: Option<Result<(), Error>> = None;
-        for (Fault { subject, mut finding }, fate) in examined.faults.into_iter().zip(together) {
-            let fate = match (fate, &subject) {
-                (Some(fate), _) => fate,
-                (None, Subject::Keys(suspect)) => settle(&mut verifier, suspect, hand).await?,
-                (None, Subject::Litter(address, stamp)) => {
-                    let mut batch = verifier.mender().batch();
-                    let unchanged = Some(Condition::Unchanged(*stamp));
-                    let effect = (hand == Hand::Real).then_some(Effect::Delete);
-                    batch.push(address.clone(), unchanged, effect);
-                    match verifier.mender().commit(batch).await {
-                        Ok(true) => Fate::Mended,
-                        Err(Interrupted::Failed(error)) => return Err(error),
-                        Ok(false) | Err(_) => Fate::Gone,
-                    }
+    let mut task = Task::in_memory(session.program()?, Account::begun(session.now()));
+    repair_on(&mut task, session, options, hear).await.map_err(Ended::of_memory)
+}
+
+/// Mends the faults of a chunk of keys, and tells what became of each.
+pub(super) async fn mend(
+    verifier: &mut Verifier,
+    faults: Vec<Fault>,
+    hand: Hand,
+) -> Result<Vec<(Fault, Fate)>> {
+    let together = mend_together(verifier, &faults, hand).await?;
+    // The faults of an aggregate come together, and counting it anew mends all of them.
+    let mut recounted: Option<Result<(), Error>> = None;
+    let mut fated = Vec::with_capacity(faults.len());
+    for (fault, fate) in faults.into_iter().zip(together) {
+        let fate = match (fate, &fault.subject) {
+            (Some(fate), _) => fate,
+            (None, Subject::Keys(suspect)) => settle(verifier, suspect, hand).await?,
+            (None, Subject::Litter(address, stamp)) => {
+                let mut batch = verifier.mender().batch();
+                let unchanged = Some(Condition::Unchanged(*stamp));
+                let effect = (hand == Hand::Real).then_some(Effect::Delete);
+                batch.push(address.clone(), unchanged, effect);
+                match verifier.mender().commit(batch).await {
+                    Ok(true) => Fate::Mended,
+                    Err(Interrupted::Failed(error)) => return Err(error),
+                    Ok(false) | Err(_) => Fate::Gone,
                 }
-                (None, Subject::Aggregate(aggregate)) => {
-                    if recounted.is_none() {
-                        recounted = Some(recount(live, aggregate, hand).await);
-                    }
-                    match &recounted {
-                        Some(Err(error)) => Fate::Left(format!("; {error}")),
-                        _ => Fate::Mended,
-                    }
-                }
-            };
-            match fate {
-                Fate::Mended => mended.add(finding, findings_max),
-                Fate::Left(reason) => {
-                    finding.reason.push_str(&reason);
-                    left.add(finding, findings_max);
-                }
-                Fate::Gone => {}
             }
-        }
-        let (mended, left) = (mended.counts.total(), left.counts.total());
-        hear(RepairProgress { records, entries, mended, left });
+            (None, Subject::Aggregate(aggregate)) => {
+                if recounted.is_none() {
+                    recounted = Some(recount(verifier.mender().live, aggregate, hand).await);
+                }
+                match &recounted {
+                    Some(Err(error)) => Fate::Left(format!("; {error}")),
+                    _ => Fate::Mended,
+                }
+            }
+        };
+        fated.push((fault, fate));
     }
-    if hand == Hand::Real {
-        tidy_up(live).await?;
-    }
-    Ok(Repair {
-        mended: mended.findings,
-        mended_counts: mended.counts,
-        left: left.findings,
-        left_counts: left.counts,
-        records,
-        entries,
-        unsettled,
-        not_ready: verifier.not_ready().await?,
-    })
+    Ok(fated)
 }
 
 /// Mends in as few batches as possible what has nothing to do with each other. `None` for what is
@@ -200,21 +206,36 @@ async fn recount(live: &Live, aggregate: &Aggregate, hand: Hand) -> Result<()> {
     if hand == Hand::Dry {
         return Ok(());
     }
-    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew, &|_| {})
-        .await
-        .map(drop)
+    aggregates::build(
+        live,
+        &aggregate.collection,
+        &aggregate.name,
+        Purpose::Renew,
+        Pace::Full,
+        &|_| {},
+    )
+    .await
+    .map(drop)
 }
 
 /// Completes what somebody began to count anew, and removes what only counting needed: a process
 /// that ended in between leaves both.
-async fn tidy_up(live: &Live) -> Result<()> {
+pub(super) async fn tidy_up(live: &Live) -> Result<()> {
     let loaded = live.reload().await?;
     for collection in loaded.schema.collections.values() {
         for aggregate in collection.aggregates.values() {
             match loaded.readable(aggregate) {
                 Ok(_) => {
                     let (collection, name) = (&aggregate.collection, &aggregate.name);
-                    aggregates::build(live, collection, name, Purpose::Complete, &|_| {}).await?;
+                    aggregates::build(
+                        live,
+                        collection,
+                        name,
+                        Purpose::Complete,
+                        Pace::Full,
+                        &|_| {},
+                    )
+                    .await?;
                 }
                 Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
             }
