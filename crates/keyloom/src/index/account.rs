@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Finding, FindingCounts};
+use super::repair::Fate;
 use super::verify::Tallied;
+use crate::engine::{Batch, Outcome};
+use crate::space::{Loaded, Position, Task, Under};
 
 /// What is kept of a verification or a repair that goes on later, besides its findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +46,7 @@ struct Noted<F> {
 }
 
 /// The first findings.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) mended: Vec<Finding>,
     pub(super) left: Vec<Finding>,
@@ -63,7 +66,7 @@ impl Found {
     }
 
     /// Adds a finding unless there are enough, and gives what is to be noted of it.
-    pub(super) fn add(&mut self, mended: bool, finding: Finding, most: usize) -> Option<String> {
+    fn add(&mut self, mended: bool, finding: Finding, most: usize) -> Option<String> {
         let list = self.list(mended);
         if list.len() >= most {
             return None;
@@ -75,6 +78,72 @@ impl Found {
 
     fn list(&mut self, mended: bool) -> &mut Vec<Finding> {
         if mended { &mut self.mended } else { &mut self.left }
+    }
+}
+
+/// An account with its findings, kept by a task as it goes on.
+pub(super) struct Ledger<'t, 'l> {
+    pub(super) task: &'t mut Task<'l, Account>,
+    pub(super) account: Account,
+    pub(super) found: Found,
+    /// Notes of findings that the task has not been given yet.
+    notes: Vec<String>,
+    /// How many findings are told, of those that were mended and of those that were left.
+    findings_max: usize,
+    /// Whether something was mended that is not kept yet.
+    has_mended: bool,
+}
+
+impl<'t, 'l> Ledger<'t, 'l> {
+    pub(super) fn new(task: &'t mut Task<'l, Account>, findings_max: usize) -> Self {
+        let (account, found) = (task.progress().clone(), Found::of(&task.take_notes()));
+        Ledger { task, account, found, notes: Vec::new(), findings_max, has_mended: false }
+    }
+
+    /// Notes what became of a fault.
+    pub(super) fn note(&mut self, mut finding: Finding, fate: Fate) {
+        match fate {
+            Fate::Mended => {
+                self.has_mended = true;
+                self.account.mended.add(finding.kind);
+                self.notes.extend(self.found.add(true, finding, self.findings_max));
+            }
+            Fate::Left(reason) => {
+                finding.reason.push_str(&reason);
+                self.account.left.add(finding.kind);
+                self.notes.extend(self.found.add(false, finding, self.findings_max));
+            }
+            Fate::Gone => {}
+        }
+    }
+
+    /// Commits what mends these faults, and keeps with it that they were mended; `false` when
+    /// something that it rests on is no longer so.
+    pub(super) async fn mend<'f>(
+        &mut self,
+        loaded: &Loaded,
+        batch: Batch,
+        mended: impl Iterator<Item = &'f Finding>,
+    ) -> Under<bool> {
+        let (mut account, mut found) = (self.account.clone(), self.found.clone());
+        let mut notes = Vec::new();
+        for finding in mended {
+            account.mended.add(finding.kind);
+            notes.extend(found.add(true, finding.clone(), self.findings_max));
+        }
+        let outcome = self.task.commit_with(loaded, batch, account.clone(), notes).await?;
+        let is_committed = matches!(outcome, Outcome::Committed(_));
+        if is_committed {
+            (self.account, self.found) = (account, found);
+        }
+        Ok(is_committed)
+    }
+
+    /// Moves the task on, with everything that was noted.
+    pub(super) async fn move_on(&mut self, position: Position) -> Under<()> {
+        let notes = std::mem::take(&mut self.notes);
+        let is_to_be_kept = std::mem::take(&mut self.has_mended);
+        self.task.move_on(position, self.account.clone(), notes, is_to_be_kept).await
     }
 }
 

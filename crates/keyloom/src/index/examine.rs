@@ -1,13 +1,12 @@
 //! Goes over a whole space, and reports or mends what is wrong.
 
-use super::account::{Account, Found};
+use super::account::{Account, Found, Ledger};
 use super::mend::Hand;
 use super::not_ready::NotReady;
 use super::repair::{Fate, HearRepair, RepairProgress, mend, tidy_up};
 use super::verification::VerifyOptions;
 use super::verify::{Fault, Verifier};
-use crate::error::Result;
-use crate::space::{Ended, Live, Session, Task};
+use crate::space::{Ended, Session, Task};
 
 /// What came of it.
 pub(super) struct Examination {
@@ -18,8 +17,9 @@ pub(super) struct Examination {
 
 /// Goes over what is left of a space. Faults are left as they are where there is no hand.
 ///
-/// What is mended is told of later than it is mended. If the process ends in between, the next one
-/// finds it sound, and the report has at most the faults of one chunk less.
+/// What is mended together is told of in the batch that mends it. What has to be mended by itself
+/// is told of a little later: if the process ends in between, the next one finds it sound, and the
+/// report lacks it.
 pub(super) async fn examine(
     task: &mut Task<'_, Account>,
     session: &Session,
@@ -27,64 +27,29 @@ pub(super) async fn examine(
     hand: Option<Hand>,
     hear: HearRepair<'_>,
 ) -> Result<Examination, Ended> {
-    let mut account = task.progress().clone();
-    let mut found = Found::of(&task.take_notes());
-    let mut verifier = Verifier::at(session, options, task.position().clone(), &account).await?;
-    while let Some(examined) = task.while_at(verifier.next_examined(), |_| {}).await?? {
-        let keys = examined.records + examined.entries;
-        account.records += examined.records;
-        account.entries += examined.entries;
-        account.unsettled += examined.unsettled;
-        let fated = match hand {
-            None => examined.faults.into_iter().map(|fault| (fault, left())).collect(),
-            Some(hand) => {
-                task.while_at(mend(&mut verifier, examined.faults, hand), |_| {}).await??
-            }
-        };
-        let has_mended = hand == Some(Hand::Real) && !fated.is_empty();
-        let notes = tell(fated, &mut account, &mut found, options.findings_max);
-        account.tallied = verifier.tallied().clone();
-        task.move_on(verifier.position().clone(), account.clone(), notes, has_mended).await?;
-        hear(RepairProgress {
-            records: account.records,
-            entries: account.entries,
-            mended: account.mended.total(),
-            left: account.left.total(),
-        });
-        task.pause_after(keys).await?;
+    let position = task.position().clone();
+    let mut ledger = Ledger::new(task, options.findings_max);
+    let mut verifier = Verifier::at(session, options, position, &ledger.account).await?;
+    while let Some(examined) = ledger.task.while_at(verifier.next_examined(), |_| {}).await?? {
+        match hand {
+            None => examined.faults.into_iter().for_each(|Fault { finding, .. }| {
+                ledger.note(finding, Fate::Left(String::new()));
+            }),
+            Some(hand) => mend(&mut verifier, examined.faults, hand, &mut ledger).await?,
+        }
+        ledger.account.records += examined.records;
+        ledger.account.entries += examined.entries;
+        ledger.account.unsettled += examined.unsettled;
+        ledger.account.tallied = verifier.tallied().clone();
+        ledger.move_on(verifier.position().clone()).await?;
+        let Account { records, entries, mended, left, .. } = &ledger.account;
+        let (records, entries, mended, left) = (*records, *entries, mended.total(), left.total());
+        hear(RepairProgress { records, entries, mended, left });
+        ledger.task.pause_after(examined.records + examined.entries).await?;
     }
     if hand == Some(Hand::Real) {
-        let live: &Live = session.program()?;
-        task.while_at(tidy_up(live), |_| {}).await??;
+        ledger.task.while_at(tidy_up(session.program()?), |_| {}).await??;
     }
+    let Ledger { account, found, .. } = ledger;
     Ok(Examination { account, found, not_ready: verifier.not_ready().await? })
-}
-
-fn left() -> Fate {
-    Fate::Left(String::new())
-}
-
-/// Counts what became of faults, and gives what is to be noted of them.
-fn tell(
-    fated: Vec<(Fault, Fate)>,
-    account: &mut Account,
-    found: &mut Found,
-    findings_max: usize,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (Fault { mut finding, .. }, fate) in fated {
-        match fate {
-            Fate::Mended => {
-                account.mended.add(finding.kind);
-                notes.extend(found.add(true, finding, findings_max));
-            }
-            Fate::Left(reason) => {
-                finding.reason.push_str(&reason);
-                account.left.add(finding.kind);
-                notes.extend(found.add(false, finding, findings_max));
-            }
-            Fate::Gone => {}
-        }
-    }
-    notes
 }

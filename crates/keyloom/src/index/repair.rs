@@ -1,8 +1,10 @@
 //! Verifies a store and mends what it finds, while writers go on.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use super::account::Account;
+use super::account::{Account, Ledger};
 use super::aggregates::{self, Purpose};
 use super::discard::discard;
 use super::examine::{Examination, examine};
@@ -108,34 +110,34 @@ pub(crate) async fn repair(
     repair_on(&mut task, session, options, hear).await.map_err(Ended::of_memory)
 }
 
-/// Mends the faults of a chunk of keys, and tells what became of each.
+/// Mends the faults of a chunk of keys, and notes what became of each.
 pub(super) async fn mend(
     verifier: &mut Verifier,
     faults: Vec<Fault>,
     hand: Hand,
-) -> Result<Vec<(Fault, Fate)>> {
-    let together = mend_together(verifier, &faults, hand).await?;
+    ledger: &mut Ledger<'_, '_>,
+) -> Result<(), Ended> {
+    let alone = mend_together(verifier, faults, hand, ledger).await?;
     // The faults of an aggregate come together, and counting it anew mends all of them.
     let mut recounted: Option<Result<(), Error>> = None;
-    let mut fated = Vec::with_capacity(faults.len());
-    for (fault, fate) in faults.into_iter().zip(together) {
-        let fate = match (fate, &fault.subject) {
-            (Some(fate), _) => fate,
-            (None, Subject::Keys(suspect)) => settle(verifier, suspect, hand).await?,
-            (None, Subject::Litter(address, stamp)) => {
+    for Fault { subject, finding } in alone {
+        let fate = match &subject {
+            Subject::Keys(suspect) => settle(verifier, suspect, hand).await?,
+            Subject::Litter(address, stamp) => {
                 let mut batch = verifier.mender().batch();
                 let unchanged = Some(Condition::Unchanged(*stamp));
                 let effect = (hand == Hand::Real).then_some(Effect::Delete);
                 batch.push(address.clone(), unchanged, effect);
                 match verifier.mender().commit(batch).await {
                     Ok(true) => Fate::Mended,
-                    Err(Interrupted::Failed(error)) => return Err(error),
+                    Err(Interrupted::Failed(error)) => return Err(error.into()),
                     Ok(false) | Err(_) => Fate::Gone,
                 }
             }
-            (None, Subject::Aggregate(aggregate)) => {
+            Subject::Aggregate(aggregate) => {
                 if recounted.is_none() {
-                    recounted = Some(recount(verifier.mender().live, aggregate, hand).await);
+                    let recount = recount(verifier.mender().live, aggregate, hand);
+                    recounted = Some(ledger.task.while_at(recount, |_| {}).await?);
                 }
                 match &recounted {
                     Some(Err(error)) => Fate::Left(format!("; {error}")),
@@ -143,18 +145,19 @@ pub(super) async fn mend(
                 }
             }
         };
-        fated.push((fault, fate));
+        ledger.note(finding, fate);
     }
-    Ok(fated)
+    Ok(())
 }
 
-/// Mends in as few batches as possible what has nothing to do with each other. `None` for what is
-/// left to be mended by itself.
+/// Mends in as few batches as possible what has nothing to do with each other. Gives what is left
+/// to be mended by itself.
 async fn mend_together(
     verifier: &Verifier,
-    faults: &[Fault],
+    faults: Vec<Fault>,
     hand: Hand,
-) -> Result<Vec<Option<Fate>>> {
+    ledger: &mut Ledger<'_, '_>,
+) -> Result<Vec<Fault>, Ended> {
     let mender = verifier.mender();
     let pairs: Vec<(usize, &Pair)> = faults
         .iter()
@@ -165,40 +168,35 @@ async fn mend_together(
         })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
-    let mut fates: Vec<Option<Fate>> = faults.iter().map(|_| None).collect();
     let sights = mender.look_at_all(pairs.iter().map(|(_, pair)| *pair)).await?;
-    let mut group = Group::new(&mender);
+    let mut groups = vec![Group::new(&mender)];
     for ((place, pair), sight) in pairs.into_iter().zip(sights) {
+        let Some(group) = groups.last_mut() else { break };
         if let Sighted::Step(step) = at_sight(pair, &sight)
             && group.fits(&step)
         {
             group.add(&step, hand, place);
         }
         if group.is_full(mender.live.engine.capabilities()) {
-            let full = std::mem::replace(&mut group, Group::new(&mender));
-            commit(&mender, full, &mut fates).await?;
+            groups.push(Group::new(&mender));
         }
     }
-    commit(&mender, group, &mut fates).await?;
-    Ok(fates)
-}
-
-async fn commit(
-    mender: &Mender<'_>,
-    group: Group<usize>,
-    fates: &mut [Option<Fate>],
-) -> Result<()> {
-    let (batch, places) = group.into_parts();
-    if places.is_empty() {
-        return Ok(());
+    let mut mended = BTreeSet::new();
+    for group in groups {
+        let (batch, places) = group.into_parts();
+        if places.is_empty() {
+            continue;
+        }
+        let members = places.iter().map(|&place| &faults[place].finding);
+        match ledger.mend(mender.loaded, batch, members).await {
+            Ok(true) => mended.extend(places),
+            // Each is tried by itself, under the schema as it is then.
+            Ok(false) | Err(Interrupted::SchemaChanged) => {}
+            Err(ended) => return Err(ended.into()),
+        }
     }
-    match mender.commit(batch).await {
-        Ok(true) => places.into_iter().for_each(|place| fates[place] = Some(Fate::Mended)),
-        Err(Interrupted::Failed(error)) => return Err(error),
-        // Each is tried by itself, under the schema as it is then.
-        Ok(false) | Err(_) => {}
-    }
-    Ok(())
+    let alone = faults.into_iter().enumerate().filter(|(place, _)| !mended.contains(place));
+    Ok(alone.map(|(_, fault)| fault).collect())
 }
 
 /// Counts an aggregate anew beside what is read, and puts it in its place.

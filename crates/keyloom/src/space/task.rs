@@ -233,6 +233,27 @@ impl<'l, P: Clone + Serialize + DeserializeOwned + Send> Task<'l, P> {
         }
     }
 
+    /// Commits effects, and keeps with them what has been done by then. The position stays.
+    pub(crate) async fn commit_with(
+        &mut self,
+        loaded: &Loaded,
+        batch: Batch,
+        progress: P,
+        notes: Vec<String>,
+    ) -> Under<Outcome> {
+        let (before, fresh) = (self.kept.progress.clone(), self.fresh.len());
+        self.kept.progress = progress;
+        if self.cell.is_some() {
+            self.fresh.extend(notes);
+        }
+        let outcome = self.save(loaded, batch).await;
+        if !matches!(outcome, Ok(Outcome::Committed(_))) {
+            self.kept.progress = before;
+            self.fresh.truncate(fresh);
+        }
+        outcome
+    }
+
     /// Waits for a part of the work, and lets others know meanwhile that somebody is at it, and
     /// how far.
     pub(crate) async fn while_at<T>(
