@@ -65,6 +65,18 @@ impl App {
         guard::around(routes, self).with_state(self.clone())
     }
 
+    /// Goes on with the jobs that an earlier server left in the store. [`Server::run`] does so by
+    /// itself; a program that serves the [router](Self::router) in its own way calls it once. A
+    /// server without them is still a server: what hinders it is logged.
+    ///
+    /// [`Server::run`]: crate::Server::run
+    pub async fn resume_jobs(&self) {
+        if let Err(error) = self.jobs().resume(self).await {
+            let error = error.message();
+            tracing::warn!(error, "jobs that an earlier server left could not be gone on with");
+        }
+    }
+
     /// The store, on behalf of nobody.
     pub fn store(&self) -> &Store {
         &self.shared.store

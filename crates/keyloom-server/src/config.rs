@@ -21,6 +21,9 @@ pub struct Config {
     /// Whether the server may listen beyond this machine while access control is off, so that
     /// everyone who reaches it may read and change everything.
     pub open_to_all: bool,
+    /// Whether jobs are kept in the store while they are under way, so that the next server goes on
+    /// with them.
+    pub keeps_jobs: bool,
 }
 
 impl Config {
@@ -99,6 +102,7 @@ impl Default for Config {
             hosts: Vec::new(),
             origins: Vec::new(),
             open_to_all: false,
+            keeps_jobs: true,
         }
     }
 }

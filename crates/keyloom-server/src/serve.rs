@@ -73,6 +73,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let Server { listener, app } = self;
         let limits = app.config().limits.clone();
+        app.resume_jobs().await;
         let mut open = JoinSet::new();
         tokio::select! {
             () = accept(&listener, &app, &mut open) => {}

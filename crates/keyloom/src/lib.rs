@@ -40,8 +40,8 @@ pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
 pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, NotReady, Repair, RepairOptions, RepairProgress,
-    Verification, VerifiedChunk, Verifier, VerifyOptions,
+    Built, Finding, FindingCounts, FindingKind, JobProgress, JobResult, NotReady, Repair,
+    RepairOptions, RepairProgress, Verification, VerifiedChunk, Verifier, VerifyOptions, Work,
 };
 pub use json::{read_json, same_value};
 pub use keyspace::{KeyPattern, keyspace_markdown};
@@ -57,13 +57,13 @@ pub use schema::{
     Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
     Test, TestDeclaration, Warning, nearest as did_you_mean,
 };
-pub use space::{Applied, Clock, Misfit, Misfits, PurgeOptions, Purged};
+pub use space::{Applied, Clock, Misfit, Misfits, Pace, PurgeOptions, Purged};
 pub use store::{
     Amount, Backup, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
-    Distribution, IndexShare, IndexStats, KeyFields, Leased, Listed, Listing, Load, Logged,
-    LoggedChange, OwnedKey, OwnedKind, PagedRecords, Pages, Plain, RawKey, RawKeys, RawKind,
-    RawList, RawPage, Replayed, Restorer, StatsOptions, Store, StoreStats, Stored, StoredSchema,
-    TransactionCollection, Unloaded, Watch, WatchOptions, Written,
+    Distribution, IndexShare, IndexStats, Job, JobOptions, KeyFields, Leased, Listed, Listing,
+    Load, Logged, LoggedChange, OwnedKey, OwnedKind, PagedRecords, Pages, Plain, RawKey, RawKeys,
+    RawKind, RawList, RawPage, Replayed, Restorer, Started, StatsOptions, Store, StoreStats,
+    Stored, StoredSchema, TransactionCollection, Unloaded, Watch, WatchOptions, Written,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
 pub use write::{Counters, Effect, Increment, Retry, Transaction};

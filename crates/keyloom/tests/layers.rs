@@ -103,7 +103,8 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
-        "engine/", "space/turns.rs", "space/live.rs", "space/task.rs", "write/retry.rs", "write/transaction/patience.rs",
+        "engine/", "space/turns.rs", "space/live.rs", "space/owner.rs", "space/pace.rs",
+        "space/task.rs", "index/estimate.rs", "write/retry.rs", "write/transaction/patience.rs",
         "query/reader.rs", "due/maintainer.rs", "store/backup.rs", "store/restore.rs", "blocking",
     ]),
 ];

@@ -8,117 +8,20 @@
 )]
 
 mod index_support;
+mod task_support;
 
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use index_support::{Dump, Meddled};
-use keyloom::engine::{
-    Address, Area, Batch, Capabilities, Cell, CommitFault, Direction, Embedded, EmbeddedOptions,
-    Engine, EngineExt, Memory, Metered, Outcome, Range, Row, Space, Stretch, Torn, Unreliable,
+use index_support::Meddled;
+use keyloom::engine::{CommitFault, Engine, EngineExt, Memory, Metered, Row, Space, Unreliable};
+use keyloom::{Built, IndexState, RepairOptions, Schema, Store};
+use serde_json::json;
+use task_support::{
+    BY_SECONDS, BY_STATUS, RUNS, RUNS_ALONE, SECONDS, Shared, assert_same, before_indexes, dump,
+    ended_at_every_commit, engines, kept, poll, schema, tasks,
 };
-use keyloom::{Built, IndexState, RepairOptions, Result, Schema, Store};
-use serde_json::{Value, json};
-
-/// More than two chunks.
-const RUNS: usize = 600;
-
-const RUNS_ALONE: &str = r#"
-[collection.run]
-key = "run:{id}"
-fields = { id = "text", status = "text", seconds = "integer" }
-"#;
-
-const BY_STATUS: &str = "[collection.run.index.by_status]\nkey = \"status:{status}:{id}\"\n";
-const SECONDS: &str = "[collection.run.sum.seconds]\ngroup = [\"status\"]\nfield = \"seconds\"\n";
-const BY_SECONDS: &str = "[collection.run.index.by_seconds]\nkey = \"sec:{seconds}:{id}\"\n";
-
-fn schema(more: &[&str]) -> Schema {
-    Schema::from_toml(&format!("{RUNS_ALONE}\n{}", more.join("\n"))).unwrap()
-}
-
-/// A store with runs from before an index and a sum, both of which are building.
-async fn before_indexes(engine: Arc<dyn Engine>) -> Store {
-    let store = Store::on(engine);
-    store.apply(&schema(&[])).await.unwrap();
-    let runs = store.documents("run").await.unwrap();
-    for n in 0..RUNS {
-        let status = ["queued", "running", "done"][n % 3];
-        let run = json!({ "id": format!("{n:04}"), "status": status, "seconds": n % 50 });
-        runs.insert(&run).await.unwrap();
-    }
-    let applied = store.apply(&schema(&[BY_STATUS, SECONDS])).await.unwrap();
-    assert_eq!(applied.to_build.len(), 2);
-    store
-}
-
-/// Everything that lies in a store, without stamps, catalog and epoch.
-async fn dump(engine: &Arc<dyn Engine>) -> Dump {
-    let mut all = Dump::new();
-    for area in [Area::default_area(), Area::own()] {
-        let range = Range::all(area.clone());
-        let rows = engine.scan_all(&Space::main(), &range, 100, Direction::Forward).await.unwrap();
-        for row in rows {
-            if area == Area::own() && [&b"catalog"[..], b"epoch"].contains(&&row.key[..]) {
-                continue;
-            }
-            let held = match row.cell.bytes() {
-                Some(bytes) => bytes.clone(),
-                None => format!("{:?}", row.cell.content).into(),
-            };
-            all.insert((area.name().to_owned(), row.key), held);
-        }
-    }
-    all
-}
-
-fn assert_same(found: &Dump, wanted: &Dump, what: &str) {
-    let differs = |of: &Dump, other: &Dump| {
-        let keys = of.iter().filter(|(key, held)| other.get(*key) != Some(*held));
-        keys.map(|found| format!("{found:?}")).collect::<Vec<_>>()
-    };
-    assert_eq!(differs(found, wanted), differs(wanted, found), "{what}");
-}
-
-async fn tasks(engine: &Arc<dyn Engine>) -> Vec<Row> {
-    let range = Range::prefix(Area::own(), "task:");
-    engine.scan_all(&Space::main(), &range, 100, Direction::Forward).await.unwrap()
-}
-
-fn engines() -> Vec<(Arc<dyn Engine>, Option<tempfile::TempDir>)> {
-    let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(folder.path(), EmbeddedOptions::default()).unwrap();
-    vec![
-        (Arc::new(Memory::new()), None),
-        (Arc::new(embedded), Some(folder)),
-        (Arc::new(Torn::new(Arc::new(Memory::new()), 3)), None),
-    ]
-}
-
-/// Work that ends at every commit in turn, and is begun again each time, until it is done. Gives
-/// how often it ended.
-async fn ended_at_every_commit<Fut>(
-    engine: &Arc<dyn Engine>,
-    fault: CommitFault,
-    work: impl Fn(Store) -> Fut,
-) -> usize
-where
-    Fut: Future<Output = Result<()>>,
-{
-    for ends in 0.. {
-        let unreliable = Arc::new(Unreliable::new(engine.clone(), 1, 0.0));
-        unreliable.script([CommitFault::None, CommitFault::None, fault]);
-        if work(Store::on(unreliable)).await.is_ok() {
-            return ends;
-        }
-        assert!(ends < 1_000, "it comes no further");
-    }
-    unreachable!("the loop ends by returning")
-}
 
 /// However often a build ends, it goes on, and comes to what one comes to that never ended.
 #[tokio::test]
@@ -252,55 +155,6 @@ async fn two_handles_do_the_work_once() {
     }
 }
 
-/// Memory that other processes are said to share.
-struct Shared {
-    inner: Memory,
-    capabilities: Capabilities,
-}
-
-impl Shared {
-    fn new() -> Self {
-        let inner = Memory::new();
-        let capabilities = Capabilities { is_shared: true, ..inner.capabilities().clone() };
-        Shared { inner, capabilities }
-    }
-}
-
-#[async_trait]
-impl Engine for Shared {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>> {
-        self.inner.get(space, addresses).await
-    }
-
-    async fn scan(
-        &self,
-        space: &Space,
-        ranges: &[Range],
-        limit: usize,
-        direction: Direction,
-    ) -> Result<Vec<Stretch<Row>>> {
-        self.inner.scan(space, ranges, limit, direction).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Outcome> {
-        // Two builders take turns.
-        tokio::task::yield_now().await;
-        self.inner.commit(batch).await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.inner.close().await
-    }
-}
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
 /// An owner that is silent beyond its deadline is replaced, and commits nothing more when it wakes
 /// up: the stamp of the cell keeps it from it, whatever the clocks say.
 #[tokio::test(start_paused = true)]
@@ -331,10 +185,6 @@ async fn an_owner_that_was_replaced_commits_nothing_more() {
         assert_eq!(store.index_state("run", name).await.unwrap(), IndexState::Ready);
         assert!(store.verify().await.unwrap().findings.is_empty());
     }
-}
-
-fn kept(row: &Row) -> Value {
-    serde_json::from_slice(row.cell.bytes().unwrap()).unwrap()
 }
 
 fn has_done_some(row: &Row) -> bool {

@@ -82,7 +82,7 @@ pub(super) async fn build(mut visit: Visit, Sent(sent): Sent) -> Response {
 async fn building(visit: &Visit) -> Result<String, Problem> {
     let (collection, index) = (visit.part("collection"), visit.part("index"));
     visit.caller.admin()?.index_state(collection, index).await?;
-    verify::build(visit, collection, index)
+    verify::build(visit, collection, index).await
 }
 
 async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use keyloom::Store;
+use keyloom::{Pace, RepairOptions, VerifyOptions, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::visit::{Sent, Visit};
-use crate::jobs::{self, Asked, Job, Outcome};
+use crate::jobs::{Asked, Job};
 use crate::params::Params;
 use crate::problem::Problem;
 
@@ -39,6 +39,9 @@ struct JobTold {
     started_at: u64,
     took_ms: u64,
     progress: ProgressTold,
+    /// Of jobs that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<EstimateTold>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<ResultTold>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,17 @@ struct ProgressTold {
     records: u64,
     entries: u64,
     findings: u64,
+}
+
+/// How far it has to go, as far as known.
+#[derive(Deserialize, Serialize)]
+struct EstimateTold {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_ms: Option<u64>,
 }
 
 /// What came of it. Each kind of job has some of these.
@@ -115,98 +129,95 @@ impl FindingTold {
 
 /// `GET /verify`
 pub(super) async fn page(mut visit: Visit) -> Response {
-    let made = all(&mut visit);
+    let made = all(&mut visit).await;
     visit.answer(made)
 }
 
 /// `GET /verify/{id}`
 pub(super) async fn job_page(mut visit: Visit) -> Response {
-    let made = one(&mut visit);
+    let made = one(&mut visit).await;
     visit.answer(made)
 }
 
 /// `POST /verify`
 pub(super) async fn verify(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let made = visit.take_button(sent).and_then(|()| verifying(&visit));
-    visit.go_on(made)
-}
-
-/// `POST /repair`, with `dry_run`.
-pub(super) async fn repair(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let made = sent.and_then(|sent| repairing(&mut visit, sent));
-    visit.go_on(made)
-}
-
-/// `POST /verify/{id}/stop`
-pub(super) async fn stop(mut visit: Visit, Sent(sent): Sent) -> Response {
-    let found = visit.take_button(sent).and_then(|()| found(&visit));
-    let made = match found {
-        Ok(job) => {
-            job.stop().await;
-            Ok(url(&visit, &job))
-        }
+    let made = match visit.take_button(sent) {
+        Ok(()) => verifying(&visit).await,
         Err(problem) => Err(problem),
     };
     visit.go_on(made)
 }
 
-fn all(visit: &mut Visit) -> Result<VerifyPage, Problem> {
+/// `POST /repair`, with `dry_run`.
+pub(super) async fn repair(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match sent {
+        Ok(sent) => repairing(&mut visit, sent).await,
+        Err(problem) => Err(problem),
+    };
+    visit.go_on(made)
+}
+
+/// `POST /verify/{id}/stop`
+pub(super) async fn stop(mut visit: Visit, Sent(sent): Sent) -> Response {
+    let made = match visit.take_button(sent) {
+        Ok(()) => stopping(&visit).await,
+        Err(problem) => Err(problem),
+    };
+    visit.go_on(made)
+}
+
+async fn stopping(visit: &Visit) -> Result<String, Problem> {
+    let job = found(visit).await?;
+    job.stop().await;
+    Ok(url(visit, &job))
+}
+
+async fn all(visit: &mut Visit) -> Result<VerifyPage, Problem> {
     visit.take_params().finish()?;
-    let space = visit.caller.admin()?.space_name();
-    let jobs = visit.app.jobs().of_space(space);
+    let jobs = visit.app.jobs().of_space(&visit.app, visit.caller.admin()?).await?;
     let jobs = jobs.iter().map(|job| JobTold::of(job)).collect::<Result<_, Problem>>()?;
     Ok(VerifyPage { jobs })
 }
 
-fn one(visit: &mut Visit) -> Result<JobPage, Problem> {
+async fn one(visit: &mut Visit) -> Result<JobPage, Problem> {
     visit.take_params().finish()?;
-    Ok(JobPage { job: JobTold::of(&*found(visit)?)? })
+    Ok(JobPage { job: JobTold::of(&*found(visit).await?)? })
 }
 
-fn found(visit: &Visit) -> Result<Arc<Job>, Problem> {
-    let job = visit.app.jobs().get(visit.caller.admin()?.space_name(), visit.part("id"));
+async fn found(visit: &Visit) -> Result<Arc<Job>, Problem> {
+    let job = visit.app.jobs().get(&visit.app, visit.caller.admin()?, visit.part("id")).await?;
     job.ok_or_else(|| Problem::not_found("there is no such job; older ones make way for newer"))
 }
 
-fn verifying(visit: &Visit) -> Result<String, Problem> {
-    start(visit, "verify", Value::Null, jobs::verify)
+async fn verifying(visit: &Visit) -> Result<String, Problem> {
+    start(visit, Work::Verify(VerifyOptions::default()), Value::Null).await
 }
 
-fn repairing(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
-    let is_dry = sent.take_flag("dry_run")?;
+async fn repairing(visit: &mut Visit, mut sent: Params) -> Result<String, Problem> {
+    let dry_run = sent.take_flag("dry_run")?;
     visit.take_button(Ok(sent))?;
-    let work = move |store, job| jobs::repair(store, job, is_dry);
-    start(visit, "repair", json!({ "dry_run": is_dry }), work)
+    let work = Work::Repair(RepairOptions { dry_run, ..RepairOptions::default() });
+    start(visit, work, json!({ "dry_run": dry_run })).await
 }
 
 /// Builds an index or an aggregate, and gives the page of that job.
-pub(super) fn build(visit: &Visit, collection: &str, index: &str) -> Result<String, Problem> {
+pub(super) async fn build(visit: &Visit, collection: &str, index: &str) -> Result<String, Problem> {
     let request = json!({ "collection": collection, "index": index });
     let (collection, index) = (collection.to_owned(), index.to_owned());
-    let work = move |store, job| jobs::build(store, job, collection, index);
-    start(visit, "build", request, work)
+    start(visit, Work::Build { collection, index }, request).await
 }
 
 /// Starts a job, and gives its page; that of the one that runs where there is one already.
-fn start<F, Fut>(
-    visit: &Visit,
-    kind: &'static str,
-    request: Value,
-    work: F,
-) -> Result<String, Problem>
-where
-    F: FnOnce(Store, Arc<Job>) -> Fut,
-    Fut: Future<Output = Outcome> + Send + 'static,
-{
+async fn start(visit: &Visit, work: Work, request: Value) -> Result<String, Problem> {
     let store = visit.caller.admin()?;
-    let asked = Asked { kind, request, key: visit.caller.key.clone() };
-    let job = visit.app.jobs().start(&visit.app, store, asked, work);
+    let asked = Asked { work, request, key: visit.caller.key.clone(), pace: Pace::Full };
+    let job = visit.app.jobs().start(&visit.app, store, asked).await?;
     Ok(url(visit, &job.unwrap_or_else(|running| running)))
 }
 
 /// The page of a job.
 fn url(visit: &Visit, job: &Job) -> String {
-    visit.links.to(&format!("/verify/{}", job.id), [])
+    visit.links.to(&format!("/verify/{}", job.id()), [])
 }
 
 impl ResultTold {

@@ -1,32 +1,24 @@
 //! Work that outlasts a request: verifications, repairs, builds.
 //!
 //! A job runs as a task of its own. Callers start it, look at it, and stop it; what it found stays
-//! to be read until newer jobs take its place.
+//! to be read until newer jobs take its place. While it is under way, the store knows of it, so that
+//! the next server goes on with it when this one ends.
 
-mod build;
 mod findings;
-mod repair;
+mod job;
+mod results;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
-use keyloom::{Store, Timestamp};
-use serde_json::{Value, json};
-use tokio::sync::watch;
+use keyloom::{Error, ErrorKind, JobOptions, Pace, Started, Store, Work};
+use serde_json::Value;
 
 use crate::app::App;
-use crate::problem::Problem;
-use crate::refusal;
 
-pub(crate) use build::build;
-pub(crate) use repair::repair;
-pub(crate) use verify::verify;
+pub(crate) use job::Job;
 
 /// How many jobs that are over are kept to be looked at.
 const KEPT_MAX: usize = 100;
@@ -35,72 +27,117 @@ const KEPT_MAX: usize = 100;
 #[derive(Default)]
 pub(crate) struct Jobs {
     list: Mutex<VecDeque<Arc<Job>>>,
-    last_id: AtomicU64,
-}
-
-/// One job.
-pub(crate) struct Job {
-    pub(crate) id: u64,
-    pub(crate) space: String,
-    asked: Asked,
-    started: Instant,
-    started_at_ms: u64,
-    progress: Progress,
-    /// Told to stop.
-    stopping: watch::Sender<bool>,
-    state: Mutex<State>,
 }
 
 /// What somebody asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    pub(crate) kind: &'static str,
-    /// What exactly is to be done.
+    pub(crate) work: Work,
+    /// What exactly was asked for, to be told again.
     pub(crate) request: Value,
     /// The idempotency key: asked for again with the same one, it is the same job.
     pub(crate) key: Option<String>,
+    pub(crate) pace: Pace,
 }
 
-/// How far a job is.
-#[derive(Default)]
-struct Progress {
-    records: AtomicU64,
-    entries: AtomicU64,
-    findings: AtomicU64,
-}
-
-enum State {
-    Running,
-    Done { result: Value, took_ms: u64 },
-    Failed { problem: Problem, took_ms: u64 },
-    Stopped { took_ms: u64 },
-}
-
-/// What a job comes to.
-pub(crate) type Outcome = Result<Value, Problem>;
+/// The job that somebody asked for, or the one that is in its way.
+pub(crate) type Admitted = Result<Arc<Job>, Arc<Job>>;
 
 impl Jobs {
     /// Starts a job, unless one of its kind runs in the space: that one is given back as the
     /// error. One that was asked for before with the same key is given as it is, over or not.
-    pub(crate) fn start<F, Fut>(
+    pub(crate) async fn start(
         &self,
         app: &App,
         store: &Store,
         asked: Asked,
-        work: F,
-    ) -> Result<Arc<Job>, Arc<Job>>
-    where
-        F: FnOnce(Store, Arc<Job>) -> Fut,
-        Fut: Future<Output = Outcome> + Send + 'static,
-    {
-        let job = Arc::new(Job::new(self.next_id(), store.space_name(), asked));
+    ) -> keyloom::Result<Admitted> {
+        if let Some(same) = self.repeated(store.space_name(), &asked) {
+            return Ok(Ok(same));
+        }
+        let Asked { work, pace, .. } = asked.clone();
+        let options = JobOptions::default().with_pace(pace).with_note(job::note(&asked));
+        if !app.config().keeps_jobs {
+            return Ok(self.admit(app, store.job_of_this_process(work, options)?));
+        }
+        match store.start_job(work.clone(), options.clone()).await {
+            Ok(Started::Job(started)) => Ok(self.admit(app, started)),
+            Ok(Started::Rival(rival)) => Ok(self
+                .admit(app, rival)
+                .and_then(|rival| if rival.answers(&asked) { Ok(rival) } else { Err(rival) })),
+            // A store that takes no writes can still be looked at.
+            Err(error) if is_only_for_writers(&error, &work) => {
+                Ok(self.admit(app, store.job_of_this_process(work, options)?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Goes on with what is under way in the store.
+    pub(crate) async fn resume(&self, app: &App) -> keyloom::Result<()> {
+        if app.config().keeps_jobs {
+            for found in app.store().jobs_of_all_spaces().await? {
+                drop(self.admit(app, found));
+            }
+        }
+        Ok(())
+    }
+
+    /// The jobs of a space, the newest first, those included that another server began.
+    pub(crate) async fn of_space(
+        &self,
+        app: &App,
+        store: &Store,
+    ) -> keyloom::Result<Vec<Arc<Job>>> {
+        if app.config().keeps_jobs {
+            for found in store.jobs().await? {
+                drop(self.admit(app, found));
+            }
+        }
+        let space = store.space_name();
+        let is_told = |job: &&Arc<Job>| job.space() == space && !job.is_elsewhere();
+        Ok(self.list().iter().rev().filter(is_told).cloned().collect())
+    }
+
+    /// A job of a space by its id.
+    pub(crate) async fn get(
+        &self,
+        app: &App,
+        store: &Store,
+        id: &str,
+    ) -> keyloom::Result<Option<Arc<Job>>> {
+        let is_it = |job: &&Arc<Job>| job.id() == id && job.space() == store.space_name();
+        let known = self.list().iter().find(is_it).cloned();
+        let found = match known {
+            Some(job) => Some(job),
+            None => self.of_space(app, store).await?.into_iter().find(|job| is_it(&job)),
+        };
+        Ok(found.filter(|job| !job.is_elsewhere()))
+    }
+
+    /// Runs a job, unless it runs here already. One that ends with this process is refused while
+    /// another one of its kind runs.
+    fn admit(&self, app: &App, job: keyloom::Job) -> Admitted {
+        let job = Arc::new(Job::new(job));
+        let working = {
+            let job = job.clone();
+            async move { job.work().await }
+        };
+        self.admit_with(app, job, working)
+    }
+
+    fn admit_with(
+        &self,
+        app: &App,
+        job: Arc<Job>,
+        working: impl Future<Output = job::Outcome> + Send + 'static,
+    ) -> Admitted {
         {
             let mut list = self.list();
-            if let Some(same) = list.iter().find(|found| found.is_repeated_by(&job)) {
+            if let Some(same) = list.iter().find(|found| found.id() == job.id()) {
                 return Ok(same.clone());
             }
-            let rival = list.iter().find(|found| found.is_rival_of(&job));
-            if let Some(rival) = rival {
+            if let Some(rival) = list.iter().find(|found| found.is_rival_of(&job)) {
                 return Err(rival.clone());
             }
             list.push_back(job.clone());
@@ -110,24 +147,14 @@ impl Jobs {
                 list.remove(oldest);
             }
         }
-        let working = tokio::spawn(work(store.clone(), job.clone()));
+        let working = tokio::spawn(working);
         tokio::spawn(job.clone().see_through(working, app.stopped()));
         Ok(job)
     }
 
-    /// The jobs of a space, the newest first.
-    pub(crate) fn of_space(&self, space: &str) -> Vec<Arc<Job>> {
-        self.list().iter().rev().filter(|job| job.space == space).cloned().collect()
-    }
-
-    /// A job of a space by its id.
-    pub(crate) fn get(&self, space: &str, id: &str) -> Option<Arc<Job>> {
-        let id: u64 = id.parse().ok()?;
-        self.list().iter().find(|job| job.space == space && job.id == id).cloned()
-    }
-
-    fn next_id(&self) -> u64 {
-        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    /// The job that was asked for before with the same key.
+    fn repeated(&self, space: &str, asked: &Asked) -> Option<Arc<Job>> {
+        self.list().iter().find(|job| job.space() == space && job.answers(asked)).cloned()
     }
 
     fn list(&self) -> MutexGuard<'_, VecDeque<Arc<Job>>> {
@@ -135,125 +162,7 @@ impl Jobs {
     }
 }
 
-impl Job {
-    fn new(id: u64, space: &str, asked: Asked) -> Self {
-        Job {
-            id,
-            space: space.to_owned(),
-            asked,
-            started: Instant::now(),
-            started_at_ms: u64::try_from(Timestamp::now().millis()).unwrap_or_default(),
-            progress: Progress::default(),
-            stopping: watch::Sender::new(false),
-            state: Mutex::new(State::Running),
-        }
-    }
-
-    /// Stops the job, and waits until it has stopped. One that is over stays as it is.
-    pub(crate) async fn stop(&self) {
-        let mut changes = self.stopping.subscribe();
-        self.stopping.send_if_modified(|stopping| !std::mem::replace(stopping, true));
-        // The task tells again when the state has changed.
-        while self.is_running() && changes.changed().await.is_ok() {}
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(*self.state(), State::Running)
-    }
-
-    fn is_rival_of(&self, other: &Job) -> bool {
-        self.is_running() && self.asked.kind == other.asked.kind && self.space == other.space
-    }
-
-    fn is_repeated_by(&self, other: &Job) -> bool {
-        let is_same = self.asked.kind == other.asked.kind
-            && self.asked.request == other.asked.request
-            && self.asked.key == other.asked.key;
-        is_same && self.asked.key.is_some() && self.space == other.space
-    }
-
-    /// Waits for the work, or for somebody who stops it, and notes what became of it.
-    async fn see_through(
-        self: Arc<Self>,
-        mut working: tokio::task::JoinHandle<Outcome>,
-        server_stops: impl Future<Output = ()>,
-    ) {
-        let mut stopping = self.stopping.subscribe();
-        let told_to_stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
-        let state = tokio::select! {
-            ended = &mut working => match ended {
-                Ok(Ok(result)) => State::Done { result, took_ms: self.took_ms() },
-                Ok(Err(problem)) => State::Failed { problem, took_ms: self.took_ms() },
-                // What it panicked with may quote what is stored.
-                Err(_) => {
-                    tracing::error!(kind = self.asked.kind, "a job panicked");
-                    let problem = refusal::internal("the job came to a sudden end; see the log");
-                    State::Failed { problem, took_ms: self.took_ms() }
-                }
-            },
-            () = told_to_stop => self.abort(working).await,
-            () = server_stops => self.abort(working).await,
-        };
-        *self.state() = state;
-        self.stopping.send_replace(true);
-    }
-
-    /// Every step of the work is a batch, so that ending it anywhere leaves nothing half done.
-    async fn abort(&self, working: tokio::task::JoinHandle<Outcome>) -> State {
-        working.abort();
-        match working.await {
-            Ok(Ok(result)) => State::Done { result, took_ms: self.took_ms() },
-            Ok(Err(problem)) => State::Failed { problem, took_ms: self.took_ms() },
-            Err(_) => State::Stopped { took_ms: self.took_ms() },
-        }
-    }
-
-    fn took_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The job as JSON.
-    pub(crate) fn to_json(&self) -> Value {
-        let (records, entries, findings) = self.progress.read();
-        let mut job = json!({
-            "id": self.id.to_string(),
-            "kind": self.asked.kind,
-            "request": self.asked.request,
-            "started_at": self.started_at_ms,
-            "progress": {"records": records, "entries": entries, "findings": findings},
-        });
-        let (state, took_ms) = match &*self.state() {
-            State::Running => ("running", self.took_ms()),
-            State::Stopped { took_ms } => ("stopped", *took_ms),
-            State::Done { result, took_ms } => {
-                job["result"] = result.clone();
-                ("done", *took_ms)
-            }
-            State::Failed { problem, took_ms } => {
-                job["problem"] = problem.to_json();
-                ("failed", *took_ms)
-            }
-        };
-        job["state"] = state.into();
-        job["took_ms"] = took_ms.into();
-        job
-    }
-}
-
-impl Progress {
-    /// Notes how much was looked at, and how much was found, since the job began.
-    fn set(&self, records: u64, entries: u64, findings: u64) {
-        self.records.store(records, Ordering::Relaxed);
-        self.entries.store(entries, Ordering::Relaxed);
-        self.findings.store(findings, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> (u64, u64, u64) {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (read(&self.records), read(&self.entries), read(&self.findings))
-    }
+/// Whether work that only reads was refused since the store takes no writes.
+fn is_only_for_writers(error: &Error, work: &Work) -> bool {
+    error.kind() == ErrorKind::ReadOnly && matches!(work, Work::Verify(_))
 }

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 use std::future::pending;
 
-use keyloom::Schema;
 use keyloom::engine::{Address, Area, Batch, CommitFault, Effect, Memory, Space, Unreliable};
+use keyloom::{RepairOptions, Schema, VerifyOptions};
+use serde_json::json;
 
 use super::*;
 use crate::config::Config;
@@ -12,8 +13,23 @@ async fn app() -> App {
     App::new(Store::open("memory:").await.unwrap(), Config::default())
 }
 
-fn asked(kind: &'static str) -> Asked {
-    Asked { kind, request: Value::Null, key: None }
+fn verify() -> Work {
+    Work::Verify(VerifyOptions::default())
+}
+
+fn repair(dry_run: bool) -> Work {
+    Work::Repair(RepairOptions { dry_run, ..RepairOptions::default() })
+}
+
+/// A job that ends with this process, with this in the place of its work.
+fn admit(
+    app: &App,
+    store: &Store,
+    work: Work,
+    working: impl Future<Output = job::Outcome> + Send + 'static,
+) -> Admitted {
+    let job = store.job_of_this_process(work, JobOptions::default()).unwrap();
+    app.jobs().admit_with(app, Arc::new(Job::new(job)), working)
 }
 
 async fn over(job: &Job) -> Value {
@@ -25,8 +41,7 @@ async fn over(job: &Job) -> Value {
 #[tokio::test]
 async fn a_job_that_panics_has_failed() {
     let app = app().await;
-    let work = async |_, _| panic!("on purpose");
-    let job = app.jobs().start(&app, app.store(), asked("verify"), work).ok().unwrap();
+    let job = admit(&app, app.store(), verify(), async { panic!("on purpose") }).ok().unwrap();
     let job = over(&job).await;
     assert_eq!(job["state"], "failed");
     assert_eq!(job["problem"]["type"], "/problems/internal");
@@ -35,16 +50,14 @@ async fn a_job_that_panics_has_failed() {
 #[tokio::test]
 async fn one_of_a_kind_runs_in_a_space_and_ends_with_the_server() {
     let app = app().await;
-    let start = |store: &Store, kind| {
-        app.jobs().start(&app, store, asked(kind), async |_, _| pending().await)
-    };
-    let job = start(app.store(), "verify").ok().unwrap();
-    assert_eq!(start(app.store(), "verify").err().unwrap().id, job.id);
-    let elsewhere = start(&app.store().space("b").unwrap(), "verify").ok().unwrap();
-    let repair = start(app.store(), "repair").ok().unwrap();
+    let start = |store: &Store, work| admit(&app, store, work, pending());
+    let job = start(app.store(), verify()).ok().unwrap();
+    assert_eq!(start(app.store(), verify()).err().unwrap().id(), job.id());
+    let elsewhere = start(&app.store().space("b").unwrap(), verify()).ok().unwrap();
+    let repair = start(app.store(), repair(false)).ok().unwrap();
     job.stop().await;
     assert_eq!(job.to_json()["state"], "stopped");
-    let again = start(app.store(), "verify").ok().unwrap();
+    let again = start(app.store(), verify()).ok().unwrap();
     app.stop();
     for job in [again, elsewhere, repair] {
         assert_eq!(over(&job).await["state"], "stopped");
@@ -54,16 +67,21 @@ async fn one_of_a_kind_runs_in_a_space_and_ends_with_the_server() {
 #[tokio::test]
 async fn a_job_that_is_asked_for_again_with_its_key_is_the_same_job() {
     let app = app().await;
-    let start = |request: Value, key: &str| {
-        let asked = Asked { kind: "repair", request, key: Some(key.to_owned()) };
-        app.jobs().start(&app, app.store(), asked, async |_, _| Ok(Value::Null))
+    let start = async |dry_run: bool, key: &str| {
+        let asked = Asked {
+            work: repair(dry_run),
+            request: json!({ "dry_run": dry_run }),
+            key: Some(key.to_owned()),
+            pace: Pace::Full,
+        };
+        app.jobs().start(&app, app.store(), asked).await.unwrap().ok().unwrap()
     };
-    let job = start(json!({ "dry_run": true }), "k").ok().unwrap();
+    let job = start(true, "k").await;
     over(&job).await;
-    assert_eq!(start(json!({ "dry_run": true }), "k").ok().unwrap().id, job.id);
-    for (request, key) in [(json!({ "dry_run": false }), "k"), (json!({ "dry_run": true }), "l")] {
-        let other = start(request, key).ok().unwrap();
-        assert_ne!(other.id, job.id);
+    assert_eq!(start(true, "k").await.id(), job.id());
+    for (dry_run, key) in [(false, "k"), (true, "l")] {
+        let other = start(dry_run, key).await;
+        assert_ne!(other.id(), job.id());
         over(&other).await;
     }
 }
@@ -71,18 +89,13 @@ async fn a_job_that_is_asked_for_again_with_its_key_is_the_same_job() {
 #[tokio::test]
 async fn only_so_many_jobs_are_kept_and_none_that_runs_is_lost() {
     let app = app().await;
-    let start = |kind, work: bool| {
-        app.jobs().start(&app, app.store(), asked(kind), async move |_, _| {
-            if work { Ok(Value::Null) } else { pending().await }
-        })
-    };
-    let running = start("repair", false).ok().unwrap();
+    let running = admit(&app, app.store(), repair(false), pending()).ok().unwrap();
     for _ in 0..KEPT_MAX + 20 {
-        over(&start("verify", true).ok().unwrap()).await;
+        over(&admit(&app, app.store(), verify(), async { Ok(None) }).ok().unwrap()).await;
     }
-    let kept = app.jobs().of_space("main");
-    assert!(kept.len() <= KEPT_MAX + 2, "{}", kept.len());
-    assert!(kept.iter().any(|job| job.id == running.id));
+    let kept = app.jobs().list().len();
+    assert!(kept <= KEPT_MAX + 2, "{kept}");
+    assert!(app.jobs().list().iter().any(|job| job.id() == running.id()));
 }
 
 const RECORDS: u64 = 600;
@@ -106,8 +119,8 @@ async fn users(schema: &str) -> (Arc<Unreliable>, Store) {
     (engine, store)
 }
 
-fn job(kind: &'static str) -> Arc<Job> {
-    Arc::new(Job::new(1, "main", asked(kind)))
+fn job(store: &Store, work: Work) -> Job {
+    Job::new(store.job_of_this_process(work, JobOptions::default()).unwrap())
 }
 
 /// Lets so many commits pass, and refuses the next.
@@ -122,11 +135,12 @@ async fn a_build_tells_its_numbers_before_it_is_over() {
         store.apply(&Schema::from_toml(&format!("{USERS}{more}")).unwrap()).await.unwrap();
         // Enough for the first chunk of 256 records, not enough for all 600.
         refuse_after(&engine, 8);
-        let job = job("build");
-        build(store.clone(), job.clone(), "user".into(), name.into()).await.unwrap_err();
+        let work = Work::Build { collection: "user".to_owned(), index: name.to_owned() };
+        let job = job(&store, work);
+        job.work().await.unwrap_err();
         let told = job.to_json()["progress"]["records"].as_u64().unwrap();
         assert!(told > 0 && told < RECORDS, "{name}: {told} records when it was interrupted");
-        build(store, job.clone(), "user".into(), name.into()).await.unwrap();
+        job.work().await.unwrap();
         assert_eq!(job.to_json()["progress"]["records"], RECORDS, "{name}");
     }
 }
@@ -142,13 +156,13 @@ async fn a_repair_tells_its_numbers_before_it_is_over() {
     }
     store.engine().commit(batch).await.unwrap();
     refuse_after(&engine, 1);
-    let job = job("repair");
-    repair(store.clone(), job.clone(), false).await.unwrap_err();
+    let job = job(&store, repair(false));
+    job.work().await.unwrap_err();
     let told = job.to_json()["progress"].clone();
     assert_eq!(told["findings"], 1, "{told}");
     let records = told["records"].as_u64().unwrap();
     assert!(records > 0 && records < RECORDS, "{told}");
-    repair(store, job.clone(), false).await.unwrap();
+    job.work().await.unwrap();
     let told = job.to_json()["progress"].clone();
     // One entry was missing when the entries were looked at.
     assert_eq!(told, json!({"records": RECORDS, "entries": RECORDS - 1, "findings": 1}));

@@ -70,6 +70,17 @@ fn job() -> Value {
             "started_at": { "type": "integer" },
             "took_ms": { "type": "integer" },
             "progress": { "type": "object", "additionalProperties": { "type": "integer" } },
+            "estimate": {
+                "type": "object",
+                "description": "of a job that runs, as far as known: about how many records and \
+                                entries there are, how many it does in a second, how long it takes",
+                "additionalProperties": false,
+                "properties": {
+                    "about": { "type": "integer" },
+                    "per_second": { "type": "integer" },
+                    "left_ms": { "type": "integer" },
+                },
+            },
             "result": { "type": "object", "additionalProperties": true },
             "problem": schema_named("Problem"),
         },
@@ -218,8 +229,32 @@ fn starts(id: &str, summary: &str) -> Operation {
         .answers([("409", "Conflict")])
 }
 
+/// How fast a job goes, beside what else its body may say.
+fn with_pace<const N: usize>(others: [(&str, Value); N]) -> Map<String, Value> {
+    let whole = |most: u64, about: &str| json!({ "type": "integer", "minimum": 1, "maximum": most, "description": about });
+    let mut properties = object(others);
+    properties.extend(object([
+        ("keys_per_second", whole(u64::from(u32::MAX), "go over at most about so many keys")),
+        ("percent_of_time", whole(100, "work at most about so much of the time")),
+    ]));
+    properties
+}
+
+/// Both paces at once are refused.
+fn one_pace() -> Value {
+    json!({ "required": ["keys_per_second", "percent_of_time"] })
+}
+
 fn verify() -> Value {
-    starts("admin.verify", "Compare every entry with its record").build()
+    let body = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": with_pace([]),
+        "not": one_pace(),
+    });
+    starts("admin.verify", "Compare every entry with its record")
+        .optional_body("application/json", body)
+        .build()
 }
 
 fn repair() -> Value {
@@ -227,7 +262,10 @@ fn repair() -> Value {
         "type": "object",
         "required": ["dry_run"],
         "additionalProperties": false,
-        "properties": { "dry_run": { "type": "boolean", "description": "write nothing" } },
+        "properties": with_pace([
+            ("dry_run", json!({ "type": "boolean", "description": "write nothing" })),
+        ]),
+        "not": one_pace(),
     });
     starts("admin.repair", "Mend what a verification finds").body("application/json", body).build()
 }
@@ -243,10 +281,11 @@ fn build(schema: &SchemaDeclaration) -> Value {
                 "type": "object",
                 "required": ["collection", "index"],
                 "additionalProperties": false,
-                "properties": {
-                    "collection": { "const": name },
-                    "index": { "type": "string", "enum": indexes },
-                },
+                "properties": with_pace([
+                    ("collection", json!({ "const": name })),
+                    ("index", json!({ "type": "string", "enum": indexes })),
+                ]),
+                "not": one_pace(),
             }));
         }
     }

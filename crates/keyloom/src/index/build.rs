@@ -21,7 +21,7 @@ use super::pass::{CHUNK_KEYS, Pass};
 use super::subject::subject;
 use crate::error::{Error, Result};
 use crate::schema::IndexState;
-use crate::space::{Interrupted, Live, Loaded, Position, Subject, Task, Under, Visitor};
+use crate::space::{Interrupted, Live, Loaded, Pace, Position, Subject, Task, Under, Visitor};
 
 /// What a build did, however often it was interrupted. Where somebody else built the same index at
 /// the same time, this is how far they were when they were last heard of.
@@ -58,10 +58,11 @@ pub(crate) async fn build(
     live: &Live,
     collection: &str,
     index: &str,
+    pace: Pace,
     hear: HearBuilt<'_>,
 ) -> Result<Built> {
     if is_aggregate(live, collection, index).await? {
-        return aggregates::build(live, collection, index, Purpose::Complete, hear).await;
+        return aggregates::build(live, collection, index, Purpose::Complete, pace, hear).await;
     }
     let (mut built, mut started, mut task) = (Built::default(), false, None);
     let message = "the schema kept changing while the index was built";
@@ -71,7 +72,7 @@ pub(crate) async fn build(
             return Ok(built);
         };
         let before = position_of(&task);
-        let once = build_once(live, &loaded, (collection, index), &mut task, hear).await;
+        let once = build_once(live, &loaded, (collection, index), pace, &mut task, hear).await;
         if position_of(&task) != before {
             attempts.begin_anew();
         }
@@ -96,6 +97,7 @@ async fn build_once<'l>(
     live: &'l Live,
     loaded: &Loaded,
     (collection, name): (&str, &str),
+    pace: Pace,
     task: &mut Option<Task<'l, Built>>,
     hear: HearBuilt<'_>,
 ) -> Under<Built> {
@@ -108,9 +110,10 @@ async fn build_once<'l>(
         Taken::Ended(built) => return Ok(built),
     };
     let from = (owned.position().stage, *owned.progress());
+    owned.keep_pace(pace);
     let mut pass = Pass::new(live, loaded, declared, index, from, hear);
     let gone = owned.go_on(loaded, pass.stages()?, CHUNK_KEYS, &mut pass).await;
-    let ended = Some(owned.ending());
+    let ended = owned.ending();
     if !matches!(gone, Err(Interrupted::TakenOver)) {
         *task = Some(owned);
     }
@@ -153,7 +156,8 @@ pub(super) async fn take<'l>(
         *heard.lock().unwrap_or_else(PoisonError::into_inner) = *so_far;
         hear(*so_far);
     };
-    let taken = Task::take(live, loaded, subject, hear_other).await?;
+    let begins_with = Some(Built::default());
+    let taken = Task::take(live, loaded.fence(), subject, begins_with, hear_other).await?;
     let built = *heard.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(taken.map_or(Taken::Ended(built), |task| Taken::Owned(Box::new(task))))
 }
@@ -171,7 +175,7 @@ async fn is_aggregate(live: &Live, collection: &str, name: &str) -> Result<bool>
 
 /// Counts a ready aggregate anew beside what is read, and puts it in its place.
 pub(crate) async fn recount(live: &Live, collection: &str, aggregate: &str) -> Result<Built> {
-    aggregates::build(live, collection, aggregate, Purpose::Renew, &|_| {}).await
+    aggregates::build(live, collection, aggregate, Purpose::Renew, Pace::Full, &|_| {}).await
 }
 
 /// Makes sure that writers maintain the index; `None` when it is ready.
@@ -197,7 +201,7 @@ async fn start(
             }
             IndexState::Disabled | IndexState::Failed { .. } => {
                 let building = IndexState::Building;
-                live.replace_state(&loaded, collection, index, building, None).await?;
+                live.replace_state(&loaded, collection, index, building, Vec::new()).await?;
             }
         }
     }

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// What is wrong with a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
     /// A record lacks an entry that it should have.
@@ -39,7 +41,7 @@ impl fmt::Display for FindingKind {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// What is wrong with the key.
     pub kind: FindingKind,
@@ -54,6 +56,7 @@ pub struct Finding {
     /// no text, and control characters, are shown as `\xNN`.
     pub key: String,
     /// The same key, byte for byte.
+    #[serde(with = "key_bytes")]
     pub key_bytes: Bytes,
     /// The key of the record that the entry belongs to, if it can be told.
     pub record: Option<String>,
@@ -77,7 +80,7 @@ impl fmt::Display for Finding {
 }
 
 /// How many findings there are of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingCounts {
     /// Records that lack an entry, once for each entry.
     pub missing: u64,
@@ -116,7 +119,7 @@ impl FindingCounts {
         }
     }
 
-    fn add(&mut self, kind: FindingKind) {
+    pub(super) fn add(&mut self, kind: FindingKind) {
         *match kind {
             FindingKind::Missing => &mut self.missing,
             FindingKind::Dangling => &mut self.dangling,
@@ -140,18 +143,22 @@ impl fmt::Display for FindingCounts {
     }
 }
 
-/// The first findings and the counts of all, so that a store full of faults fits into memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) findings: Vec<Finding>,
-    pub(super) counts: FindingCounts,
-}
+/// A key as text that has all of its bytes.
+mod key_bytes {
+    use bytes::Bytes;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
 
-impl Tally {
-    pub(super) fn add(&mut self, finding: Finding, findings_max: usize) {
-        self.counts.add(finding.kind);
-        if self.findings.len() < findings_max {
-            self.findings.push(finding);
-        }
+    use crate::space::{from_text, to_text};
+
+    pub(super) fn serialize<S: Serializer>(key: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&to_text(key))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Bytes, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        from_text(&text).ok_or_else(|| D::Error::custom("no escaped key"))
     }
 }

@@ -15,8 +15,8 @@ const ENTRIES_MAX: usize = 128;
 /// A group has at most about so many bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// What the cell of a task takes of a batch.
-const TASK_ENTRIES: usize = 1;
+/// What a task takes of a batch: its cell, and pages of what it has found.
+const TASK_ENTRIES: usize = 5;
 
 /// No step has more entries.
 const STEP_ENTRIES_MAX: usize = 3;

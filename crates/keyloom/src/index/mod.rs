@@ -6,15 +6,19 @@
 //! judged, so that writers may go on meanwhile; mends that have nothing to do with each other share
 //! one.
 
+mod account;
 mod aggregates;
 mod build;
 mod counter_cells;
 mod delete;
 mod discard;
+mod estimate;
+mod examine;
 mod finding;
 mod group;
 mod history;
 mod idempotency;
+mod job;
 mod lease;
 mod mend;
 mod misfits;
@@ -34,9 +38,12 @@ pub use build::Built;
 pub(crate) use build::{build, recount};
 pub(crate) use delete::delete;
 pub use finding::{Finding, FindingCounts, FindingKind};
+pub use job::{JobProgress, JobResult, Work};
+pub(crate) use job::{Order, under_way as jobs_under_way};
 pub(crate) use misfits::misfits;
 pub use not_ready::NotReady;
 pub(crate) use repair::repair;
 pub use repair::{Repair, RepairOptions, RepairProgress};
 pub use verification::{Verification, VerifiedChunk, VerifyOptions};
 pub use verify::Verifier;
+pub(crate) use verify::verify;

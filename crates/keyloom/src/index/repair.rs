@@ -1,8 +1,14 @@
 //! Verifies a store and mends what it finds, while writers go on.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::account::{Account, Ledger};
 use super::aggregates::{self, Purpose};
 use super::discard::discard;
-use super::finding::{Finding, FindingCounts, Tally};
+use super::examine::{Examination, examine};
+use super::finding::{Finding, FindingCounts};
 use super::group::Group;
 use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::not_ready::NotReady;
@@ -13,10 +19,10 @@ use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::Aggregate;
-use crate::space::{Interrupted, Live, Session, Under};
+use crate::space::{Ended, Interrupted, Live, Pace, Session, Task, Under};
 
 /// How a store is repaired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairOptions {
     /// Whether nothing is written: `mended` then tells what would be.
     pub dry_run: bool,
@@ -65,90 +71,93 @@ pub struct RepairProgress {
 pub(crate) type HearRepair<'h> = &'h (dyn Fn(RepairProgress) + Send + Sync);
 
 /// What becomes of a fault.
-enum Fate {
+pub(super) enum Fate {
     Mended,
     Left(String),
     /// Somebody else mended it.
     Gone,
 }
 
+/// Repairs what is left of a space.
+pub(super) async fn repair_on(
+    task: &mut Task<'_, Account>,
+    session: &Session,
+    options: &RepairOptions,
+    hear: HearRepair<'_>,
+) -> Result<Repair, Ended> {
+    let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
+    let Examination { account, found, not_ready } =
+        examine(task, session, &options.verify, Some(hand), hear).await?;
+    Ok(Repair {
+        mended: found.mended,
+        mended_counts: account.mended,
+        left: found.left,
+        left_counts: account.left,
+        records: account.records,
+        entries: account.entries,
+        unsettled: account.unsettled,
+        not_ready,
+    })
+}
+
+/// Repairs a whole space.
 pub(crate) async fn repair(
     session: &Session,
     options: &RepairOptions,
     hear: HearRepair<'_>,
 ) -> Result<Repair> {
-    let live = session.program()?;
-    let mut verifier = Verifier::new(session, &options.verify).await?;
-    let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
-    let findings_max = options.verify.findings_max;
-    let (mut mended, mut left) = (Tally::default(), Tally::default());
-    let (mut records, mut entries, mut unsettled) = (0, 0, 0);
-    while let Some(examined) = verifier.next_examined().await? {
-        records += examined.records;
-        entries += examined.entries;
-        unsettled += examined.unsettled;
-        let together = mend_together(&verifier, &examined.faults, hand).await?;
-        // The faults of an aggregate come together, and counting it anew mends all of them.
-        let mut recounted: Option<Result<(), Error>> = None;
-        for (Fault { subject, mut finding }, fate) in examined.faults.into_iter().zip(together) {
-            let fate = match (fate, &subject) {
-                (Some(fate), _) => fate,
-                (None, Subject::Keys(suspect)) => settle(&mut verifier, suspect, hand).await?,
-                (None, Subject::Litter(address, stamp)) => {
-                    let mut batch = verifier.mender().batch();
-                    let unchanged = Some(Condition::Unchanged(*stamp));
-                    let effect = (hand == Hand::Real).then_some(Effect::Delete);
-                    batch.push(address.clone(), unchanged, effect);
-                    match verifier.mender().commit(batch).await {
-                        Ok(true) => Fate::Mended,
-                        Err(Interrupted::Failed(error)) => return Err(error),
-                        Ok(false) | Err(_) => Fate::Gone,
-                    }
-                }
-                (None, Subject::Aggregate(aggregate)) => {
-                    if recounted.is_none() {
-                        recounted = Some(recount(live, aggregate, hand).await);
-                    }
-                    match &recounted {
-                        Some(Err(error)) => Fate::Left(format!("; {error}")),
-                        _ => Fate::Mended,
-                    }
-                }
-            };
-            match fate {
-                Fate::Mended => mended.add(finding, findings_max),
-                Fate::Left(reason) => {
-                    finding.reason.push_str(&reason);
-                    left.add(finding, findings_max);
-                }
-                Fate::Gone => {}
-            }
-        }
-        let (mended, left) = (mended.counts.total(), left.counts.total());
-        hear(RepairProgress { records, entries, mended, left });
-    }
-    if hand == Hand::Real {
-        tidy_up(live).await?;
-    }
-    Ok(Repair {
-        mended: mended.findings,
-        mended_counts: mended.counts,
-        left: left.findings,
-        left_counts: left.counts,
-        records,
-        entries,
-        unsettled,
-        not_ready: verifier.not_ready().await?,
-    })
+    let mut task = Task::in_memory(session.program()?, Account::begun(session.now()));
+    repair_on(&mut task, session, options, hear).await.map_err(Ended::of_memory)
 }
 
-/// Mends in as few batches as possible what has nothing to do with each other. `None` for what is
-/// left to be mended by itself.
+/// Mends the faults of a chunk of keys, and notes what became of each.
+pub(super) async fn mend(
+    verifier: &mut Verifier,
+    faults: Vec<Fault>,
+    hand: Hand,
+    ledger: &mut Ledger<'_, '_>,
+) -> Result<(), Ended> {
+    let alone = mend_together(verifier, faults, hand, ledger).await?;
+    // The faults of an aggregate come together, and counting it anew mends all of them.
+    let mut recounted: Option<Result<(), Error>> = None;
+    for Fault { subject, finding } in alone {
+        let fate = match &subject {
+            Subject::Keys(suspect) => settle(verifier, suspect, hand).await?,
+            Subject::Litter(address, stamp) => {
+                let mut batch = verifier.mender().batch();
+                let unchanged = Some(Condition::Unchanged(*stamp));
+                let effect = (hand == Hand::Real).then_some(Effect::Delete);
+                batch.push(address.clone(), unchanged, effect);
+                match verifier.mender().commit(batch).await {
+                    Ok(true) => Fate::Mended,
+                    Err(Interrupted::Failed(error)) => return Err(error.into()),
+                    Ok(false) | Err(_) => Fate::Gone,
+                }
+            }
+            Subject::Aggregate(aggregate) => {
+                if recounted.is_none() {
+                    let recount = recount(verifier.mender().live, aggregate, hand);
+                    recounted = Some(ledger.task.while_at(recount, |_| {}).await?);
+                }
+                match &recounted {
+                    Some(Err(error)) => Fate::Left(format!("; {error}")),
+                    _ => Fate::Mended,
+                }
+            }
+        };
+        ledger.note(finding, fate);
+    }
+    Ok(())
+}
+
+/// Mends in as few batches as possible what has nothing to do with each other. Gives what is left
+/// to be mended by itself.
 async fn mend_together(
     verifier: &Verifier,
-    faults: &[Fault],
+    faults: Vec<Fault>,
     hand: Hand,
-) -> Result<Vec<Option<Fate>>> {
+    ledger: &mut Ledger<'_, '_>,
+) -> Result<Vec<Fault>, Ended> {
     let mender = verifier.mender();
     let pairs: Vec<(usize, &Pair)> = faults
         .iter()
@@ -159,40 +168,35 @@ async fn mend_together(
         })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
-    let mut fates: Vec<Option<Fate>> = faults.iter().map(|_| None).collect();
     let sights = mender.look_at_all(pairs.iter().map(|(_, pair)| *pair)).await?;
-    let mut group = Group::new(&mender);
+    let mut groups = vec![Group::new(&mender)];
     for ((place, pair), sight) in pairs.into_iter().zip(sights) {
+        let Some(group) = groups.last_mut() else { break };
         if let Sighted::Step(step) = at_sight(pair, &sight)
             && group.fits(&step)
         {
             group.add(&step, hand, place);
         }
         if group.is_full(mender.live.engine.capabilities()) {
-            let full = std::mem::replace(&mut group, Group::new(&mender));
-            commit(&mender, full, &mut fates).await?;
+            groups.push(Group::new(&mender));
         }
     }
-    commit(&mender, group, &mut fates).await?;
-    Ok(fates)
-}
-
-async fn commit(
-    mender: &Mender<'_>,
-    group: Group<usize>,
-    fates: &mut [Option<Fate>],
-) -> Result<()> {
-    let (batch, places) = group.into_parts();
-    if places.is_empty() {
-        return Ok(());
+    let mut mended = BTreeSet::new();
+    for group in groups {
+        let (batch, places) = group.into_parts();
+        if places.is_empty() {
+            continue;
+        }
+        let members = places.iter().map(|&place| &faults[place].finding);
+        match ledger.mend(mender.loaded, batch, members).await {
+            Ok(true) => mended.extend(places),
+            // Each is tried by itself, under the schema as it is then.
+            Ok(false) | Err(Interrupted::SchemaChanged) => {}
+            Err(ended) => return Err(ended.into()),
+        }
     }
-    match mender.commit(batch).await {
-        Ok(true) => places.into_iter().for_each(|place| fates[place] = Some(Fate::Mended)),
-        Err(Interrupted::Failed(error)) => return Err(error),
-        // Each is tried by itself, under the schema as it is then.
-        Ok(false) | Err(_) => {}
-    }
-    Ok(())
+    let alone = faults.into_iter().enumerate().filter(|(place, _)| !mended.contains(place));
+    Ok(alone.map(|(_, fault)| fault).collect())
 }
 
 /// Counts an aggregate anew beside what is read, and puts it in its place.
@@ -200,21 +204,36 @@ async fn recount(live: &Live, aggregate: &Aggregate, hand: Hand) -> Result<()> {
     if hand == Hand::Dry {
         return Ok(());
     }
-    aggregates::build(live, &aggregate.collection, &aggregate.name, Purpose::Renew, &|_| {})
-        .await
-        .map(drop)
+    aggregates::build(
+        live,
+        &aggregate.collection,
+        &aggregate.name,
+        Purpose::Renew,
+        Pace::Full,
+        &|_| {},
+    )
+    .await
+    .map(drop)
 }
 
 /// Completes what somebody began to count anew, and removes what only counting needed: a process
 /// that ended in between leaves both.
-async fn tidy_up(live: &Live) -> Result<()> {
+pub(super) async fn tidy_up(live: &Live) -> Result<()> {
     let loaded = live.reload().await?;
     for collection in loaded.schema.collections.values() {
         for aggregate in collection.aggregates.values() {
             match loaded.readable(aggregate) {
                 Ok(_) => {
                     let (collection, name) = (&aggregate.collection, &aggregate.name);
-                    aggregates::build(live, collection, name, Purpose::Complete, &|_| {}).await?;
+                    aggregates::build(
+                        live,
+                        collection,
+                        name,
+                        Purpose::Complete,
+                        Pace::Full,
+                        &|_| {},
+                    )
+                    .await?;
                 }
                 Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
             }

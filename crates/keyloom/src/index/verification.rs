@@ -1,10 +1,12 @@
 //! What verify is asked for, and what it answers.
 
+use serde::{Deserialize, Serialize};
+
 use super::finding::{Finding, FindingCounts};
 use super::not_ready::NotReady;
 
 /// How a store is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyOptions {
     /// How many findings are kept. All are counted.
     pub findings_max: usize,

@@ -6,11 +6,16 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use super::account::Account;
 use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
-use super::finding::{Finding, Tally};
+use super::examine::{Examination, examine};
+use super::finding::Finding;
 use super::mend::Mender;
 use super::not_ready::{NotReady, not_ready};
+use super::repair::HearRepair;
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};
@@ -21,7 +26,7 @@ use crate::history::own_range as history_range;
 use crate::idempotency::own_range as idempotency_range;
 use crate::lease::range as lease_range;
 use crate::schema::{Aggregate, KeyOwner, Keyspace};
-use crate::space::{Interrupted, Live, Loaded, Position, Session, Stage, Under, Walk};
+use crate::space::{Ended, Interrupted, Live, Loaded, Position, Session, Stage, Task, Under, Walk};
 use crate::write::Retry;
 
 /// Verifies a store chunk by chunk, in bounded memory.
@@ -39,8 +44,10 @@ pub struct Verifier {
 }
 
 /// How far a walk over aggregates has come.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Tallied {
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Tallied {
+    #[default]
     Nothing,
     /// The keys that belong to none.
     Litter,
@@ -72,8 +79,38 @@ pub(super) struct Examined {
     pub(super) unsettled: u64,
 }
 
+/// Looks at what is left of a space.
+pub(super) async fn verify_on(
+    task: &mut Task<'_, Account>,
+    session: &Session,
+    options: &VerifyOptions,
+    hear: HearRepair<'_>,
+) -> Result<Verification, Ended> {
+    let Examination { account, found, not_ready } =
+        examine(task, session, options, None, hear).await?;
+    let Account { records, entries, unsettled, left: counts, .. } = account;
+    Ok(Verification { findings: found.left, counts, records, entries, unsettled, not_ready })
+}
+
+/// Looks at a whole space.
+pub(crate) async fn verify(session: &Session, options: &VerifyOptions) -> Result<Verification> {
+    let mut task = Task::in_memory(session.program()?, Account::begun(session.now()));
+    verify_on(&mut task, session, options, &|_| {}).await.map_err(Ended::of_memory)
+}
+
 impl Verifier {
     pub(crate) async fn new(session: &Session, options: &VerifyOptions) -> Result<Self> {
+        let account = Account::begun(session.now());
+        Verifier::at(session, options, Position::default(), &account).await
+    }
+
+    /// A verifier that goes on from where another one was.
+    pub(super) async fn at(
+        session: &Session,
+        options: &VerifyOptions,
+        position: Position,
+        account: &Account,
+    ) -> Result<Self> {
         let live = session.program()?;
         let loaded = live.reload().await?;
         let keyspace = Keyspace::of(&loaded.schema)?;
@@ -82,10 +119,10 @@ impl Verifier {
             live: live.clone(),
             loaded,
             keyspace,
-            position: Position::default(),
-            tallied: Tallied::Nothing,
+            position,
+            tallied: account.tallied.clone(),
             chunk_keys,
-            now: session.now(),
+            now: account.began,
         })
     }
 
@@ -106,21 +143,12 @@ impl Verifier {
         Ok(not_ready(&*self.live.reload().await?))
     }
 
-    /// Looks at everything that is left.
-    pub(crate) async fn finish(mut self, findings_max: usize) -> Result<Verification> {
-        let mut tally = Tally::default();
-        let (mut records, mut entries, mut unsettled) = (0, 0, 0);
-        while let Some(chunk) = self.next_chunk().await? {
-            records += chunk.records;
-            entries += chunk.entries;
-            unsettled += chunk.unsettled;
-            for finding in chunk.findings {
-                tally.add(finding, findings_max);
-            }
-        }
-        let Tally { findings, counts } = tally;
-        let not_ready = self.not_ready().await?;
-        Ok(Verification { findings, counts, records, entries, unsettled, not_ready })
+    pub(super) fn position(&self) -> &Position {
+        &self.position
+    }
+
+    pub(super) fn tallied(&self) -> &Tallied {
+        &self.tallied
     }
 
     pub(super) fn mender(&self) -> Mender<'_> {

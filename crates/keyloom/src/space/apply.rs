@@ -48,7 +48,7 @@ impl Live {
             for collection in new_histories(&loaded.schema, &schema) {
                 catalog.history_since.insert(collection.to_owned(), author.at);
             }
-            if self.put_catalog(&loaded, catalog, author.clone(), None).await? {
+            if self.put_catalog(&loaded, catalog, author.clone(), Vec::new()).await? {
                 self.remember(declared);
                 let to_build = self.settle_empty(author).await?;
                 return Ok(Applied { changes, to_build, misfits: Vec::new() });
@@ -90,7 +90,7 @@ impl Live {
             }
             let mut catalog = loaded.catalog.clone();
             catalog.set_state(collection, index, state.clone());
-            if self.put_catalog(&loaded, catalog, Author::program(), None).await? {
+            if self.put_catalog(&loaded, catalog, Author::program(), Vec::new()).await? {
                 return Ok(());
             }
         }
@@ -108,7 +108,7 @@ impl Live {
         collection: &str,
         index: &str,
         state: IndexState,
-        ended: Option<Entry>,
+        ended: Vec<Entry>,
     ) -> Result<bool> {
         let mut catalog = loaded.catalog.clone();
         catalog.set_state(collection, index, state);
@@ -123,7 +123,7 @@ impl Live {
         aggregate: &Aggregate,
         state: IndexState,
         generations: Generations,
-        ended: Option<Entry>,
+        ended: Vec<Entry>,
     ) -> Result<bool> {
         let Aggregate { collection, name, .. } = aggregate;
         let mut catalog = loaded.catalog.clone();
@@ -147,7 +147,7 @@ impl Live {
             }
             let left = catalog.building();
             if catalog == loaded.catalog
-                || self.put_catalog(&loaded, catalog, author.clone(), None).await?
+                || self.put_catalog(&loaded, catalog, author.clone(), Vec::new()).await?
             {
                 return Ok(left);
             }
@@ -195,7 +195,7 @@ impl Live {
         loaded: &Loaded,
         mut catalog: Catalog,
         author: Author,
-        with: Option<Entry>,
+        with: Vec<Entry>,
     ) -> Result<bool> {
         catalog.epoch += 1;
         let version = loaded.version.map_or_else(Version::first, Version::next);

@@ -35,6 +35,45 @@ impl From<Error> for Interrupted {
     }
 }
 
+/// Why work that rests on no state of the schema ended early.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Somebody else has ended it, or goes on with it.
+    TakenOver,
+    Failed(Error),
+}
+
+impl Ended {
+    /// What is told of work that ends with its process, and so is never taken over.
+    pub(crate) fn of_memory(self) -> Error {
+        match self {
+            Ended::Failed(error) => error,
+            Ended::TakenOver => {
+                Error::new(ErrorKind::Internal, "work was taken over that nobody knows of")
+            }
+        }
+    }
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Ended::Failed(error)
+    }
+}
+
+impl From<Interrupted> for Ended {
+    fn from(interrupted: Interrupted) -> Self {
+        match interrupted {
+            Interrupted::TakenOver => Ended::TakenOver,
+            Interrupted::Failed(error) => Ended::Failed(error),
+            Interrupted::SchemaChanged => {
+                let message = "work that rests on no schema was interrupted by a change of it";
+                Ended::Failed(Error::new(ErrorKind::Internal, message))
+            }
+        }
+    }
+}
+
 /// What became of a batch that its fence let through.
 pub(crate) fn past_fence(outcome: Outcome) -> Under<Outcome> {
     match outcome {

@@ -3,6 +3,7 @@
 //! | key in the area `~` | holds |
 //! | --- | --- |
 //! | `task:{kind}:{collection}:{name}` | JSON: the subject, the owner and its deadline, the position, the progress |
+//! | the same, `:`, and four digits | what it has found so far, as [notes](super::notes) |
 //!
 //! A task walks over a store and commits what each chunk needs. Its cell moves on in the batch of a
 //! chunk's last effects; the batches before it are safe to repeat. So a task that ends anywhere
@@ -11,91 +12,56 @@
 //! Whoever owns the cell does the work, and others wait for it. They take over when the owner has
 //! ended, or has been silent beyond its deadline. The clock only says when to try: each batch of a
 //! task rests on the stamp of its cell, so that an owner who was replaced commits nothing more.
+//!
+//! Work that nobody has to go on with is a task too, without a cell: it ends with its process.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::pin::pin;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::attempt::{Interrupted, Under, past_fence};
+use super::kept::{Kept, Subject, is_committed, put};
 use super::live::Live;
 use super::loaded::Loaded;
+use super::notes::{Notes, page_address};
+use super::owner::{Look, Owner, deadline};
+use super::pace::{Pace, Pacer};
 use super::walk::{Chunk, Position, Stage, Walk};
-use crate::engine::{Address, Area, Batch, Cause, Cell, Condition, Effect, Entry, Outcome, Stamp};
-use crate::error::{Error, ErrorKind, Result};
+use crate::engine::{
+    Address, Batch, Cause, Committed, Condition, Effect, Entry, Fence, Outcome, Stamp,
+};
 use crate::log::Note;
-use crate::own::TASKS;
-use crate::record::{Version, now_ms, random_bytes};
-
-/// For how long an owner may be silent.
-const SILENCE: Duration = Duration::from_secs(10);
+use crate::record::Version;
 
 /// After how long a position that moved without effects is kept.
 const SAVED_AFTER: Duration = Duration::from_secs(2);
 
-/// How long others wait before they look again: at first, and at most.
-const LOOK_FIRST: Duration = Duration::from_millis(2);
-const LOOK_LAST: Duration = Duration::from_millis(250);
-
-/// What a task is about. While one is under way, there is no other of the same kind and name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Subject {
-    /// What is done: one word.
-    pub(crate) kind: String,
-    pub(crate) collection: String,
-    pub(crate) name: String,
-    /// Which of all times that it is done.
-    pub(crate) number: u64,
-    /// A digest of everything declared that the work rests on.
-    pub(crate) definition: String,
-}
-
-impl Subject {
-    fn address(&self) -> Address {
-        let Subject { kind, collection, name, .. } = self;
-        Address::new(Area::own(), format!("{TASKS}{kind}:{collection}:{name}"))
-    }
-}
-
-/// What the cell of a task holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kept<P> {
-    subject: Subject,
-    owner: String,
-    /// Until when the owner will be heard of again, in milliseconds since 1970.
-    until: u64,
-    position: Position,
-    progress: P,
-}
-
-impl<P: DeserializeOwned> Kept<P> {
-    fn of(cell: &Cell) -> Option<Self> {
-        serde_json::from_slice(cell.bytes()?).ok()
-    }
-
-    /// Whether nobody works on it any more, or nobody is known to.
-    fn is_abandoned(&self, live: &Live) -> bool {
-        let is_alone = !live.engine.capabilities().is_shared;
-        Owner::has_ended(&self.owner, is_alone) || self.until < now_ms()
-    }
-}
-
 /// A task that this process works on.
 pub(crate) struct Task<'l, P> {
     live: &'l Live,
-    address: Address,
-    stamp: Stamp,
     kept: Kept<P>,
+    notes: Notes,
+    /// Notes that were found when it was taken.
+    found: Vec<String>,
+    /// Notes that are not kept yet.
+    fresh: Vec<String>,
+    /// Where it is kept; `None` for one that ends with this process.
+    cell: Option<Owned>,
     /// When the cell was put last.
     saved: Instant,
     /// Whether the position stays where it is.
     is_held: bool,
+    pacer: Pacer,
+}
+
+/// The cell of a task that this process works on.
+struct Owned {
+    address: Address,
+    stamp: Stamp,
     /// Others know by it that somebody is at work.
     _owner: Owner,
 }
@@ -122,13 +88,28 @@ pub(crate) struct Step<'s, 'l, P> {
     has_moved: bool,
 }
 
-impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
+impl<'l, P: Clone + Serialize + DeserializeOwned + Send> Task<'l, P> {
+    /// A task that ends with this process.
+    pub(crate) fn in_memory(live: &'l Live, progress: P) -> Self {
+        let subject = Subject::default();
+        let kept = Kept::begun(subject, Value::Null, progress);
+        Task::new(live, kept, Notes::default(), None)
+    }
+
+    fn new(live: &'l Live, kept: Kept<P>, notes: Notes, cell: Option<Owned>) -> Self {
+        let (found, fresh, saved, is_held) = (Vec::new(), Vec::new(), Instant::now(), false);
+        let pacer = Pacer::new(Pace::Full);
+        Task { live, kept, notes, found, fresh, cell, saved, is_held, pacer }
+    }
+
     /// Makes this process the owner of a task, from where the last one came to. Waits while
-    /// somebody else works on it, and hears how far they are; `None` when they have ended it.
+    /// somebody else works on it, and hears how far they are; `None` when they have ended it. One
+    /// that is not there begins with this progress, if there is any to begin with.
     pub(crate) async fn take(
         live: &'l Live,
-        loaded: &Loaded,
+        fence: Option<Fence>,
         subject: &Subject,
+        begins_with: Option<P>,
         hear: impl Fn(&P) + Send,
     ) -> Under<Option<Self>> {
         let address = subject.address();
@@ -137,44 +118,52 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
             let found = live.get_one(&address).await?;
             let seen = found.as_ref().map(|cell| cell.stamp);
             let known = found.as_ref().and_then(Kept::of);
-            let (position, progress) = match known.filter(|kept| kept.subject == *subject) {
-                Some(kept) if kept.is_abandoned(live) || look.is_silent(seen) => {
-                    (kept.position, kept.progress)
-                }
+            let mut kept = match known.filter(|kept: &Kept<P>| kept.subject == *subject) {
+                Some(kept) if kept.is_abandoned(live) || look.is_silent(seen) => kept,
                 Some(kept) => {
                     hear(&kept.progress);
                     look.pause().await;
                     continue;
                 }
                 None if found.is_none() && look.has_waited() => return Ok(None),
-                None => (Position::default(), P::default()),
+                None => match &begins_with {
+                    Some(progress) => Kept::begun(subject.clone(), Value::Null, progress.clone()),
+                    None => return Ok(None),
+                },
             };
+            let pages: Vec<Address> =
+                (0..kept.pages).map(|page| page_address(&address, page)).collect();
+            let pages = live.get(&pages).await?;
             let owner = Owner::new();
-            let (name, subject) = (owner.text.clone(), subject.clone());
-            let kept = Kept { subject, owner: name, until: deadline(), position, progress };
+            (kept.owner, kept.until) = (owner.text.clone(), deadline());
             let stamp = Version::first().stamp();
             let condition = seen.map_or(Condition::Absent, Condition::Unchanged);
-            let mut batch = Batch { fence: loaded.fence(), ..Batch::new(live.space.clone()) };
+            let mut batch = Batch { fence: fence.clone(), ..Batch::new(live.space.clone()) };
             batch.push(address.clone(), Some(condition), Some(put(stamp, &kept)?));
-            let outcome = live.commit(loaded, batch, Note::of_program).await?;
+            let loaded = live.loaded().await?;
+            let outcome = live.commit(&loaded, batch, Note::of_program).await?;
             if let Outcome::Committed(_) = past_fence(outcome)? {
-                let saved = Instant::now();
-                let is_held = false;
-                return Ok(Some(Task {
-                    live,
-                    address,
-                    stamp,
-                    kept,
-                    saved,
-                    is_held,
-                    _owner: owner,
-                }));
+                let cell = Owned { address, stamp, _owner: owner };
+                let (notes, found) = Notes::read(&pages);
+                let mut task = Task::new(live, kept, notes, Some(cell));
+                task.found = found;
+                return Ok(Some(task));
             }
         }
     }
 
+    /// Goes on at this pace.
+    pub(crate) fn keep_pace(&mut self, pace: Pace) {
+        self.pacer = Pacer::new(pace);
+    }
+
     pub(crate) fn subject(&self) -> &Subject {
         &self.kept.subject
+    }
+
+    /// The notes of those who had the task before.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.found)
     }
 
     pub(crate) fn position(&self) -> &Position {
@@ -196,21 +185,102 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
         let mut walk = Walk::new(stages, chunk_keys).from(self.kept.position.clone());
         while let Some(chunk) = walk.next(self.live).await? {
             let next = walk.position().clone();
+            let keys = chunk.rows.len() as u64;
             let mut step = Step { task: self, loaded, next, has_moved: false };
             let goes_on = visitor.visit(&mut step, chunk).await?;
             step.finish(visitor.progress()).await?;
             if !goes_on {
                 return Ok(());
             }
+            self.pause_after(keys).await?;
         }
         self.move_to(walk.position().clone(), visitor.progress());
         Ok(())
     }
 
     /// What ends the task, as part of the batch that says what it came to.
-    pub(crate) fn ending(&self) -> Entry {
-        let condition = Some(Condition::Unchanged(self.stamp));
-        Entry { address: self.address.clone(), condition, effect: Some(Effect::Delete) }
+    pub(crate) fn ending(&self) -> Vec<Entry> {
+        let removal = |cell: &Owned| self.kept.removal(&cell.address, cell.stamp);
+        self.cell.as_ref().map(removal).unwrap_or_default()
+    }
+
+    /// Ends the task.
+    pub(crate) async fn end(self) -> Under<()> {
+        let mut batch = Batch::new(self.live.space.clone());
+        batch.entries = self.ending();
+        match batch.entries.is_empty() || is_committed(self.live, batch).await? {
+            true => Ok(()),
+            false => Err(Interrupted::TakenOver),
+        }
+    }
+
+    /// Moves the task on. What had no effects is soon done again, so that it is kept now and then
+    /// only, or when the notes or the caller say that it must not be forgotten.
+    pub(crate) async fn move_on(
+        &mut self,
+        position: Position,
+        progress: P,
+        notes: Vec<String>,
+        is_to_be_kept: bool,
+    ) -> Under<()> {
+        self.move_to(position, progress);
+        if self.cell.is_some() {
+            self.fresh.extend(notes);
+        }
+        match is_to_be_kept || !self.fresh.is_empty() || self.saved.elapsed() >= SAVED_AFTER {
+            true => self.keep().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Commits effects, and keeps with them what has been done by then. The position stays.
+    pub(crate) async fn commit_with(
+        &mut self,
+        loaded: &Loaded,
+        batch: Batch,
+        progress: P,
+        notes: Vec<String>,
+    ) -> Under<Outcome> {
+        let (before, fresh) = (self.kept.progress.clone(), self.fresh.len());
+        self.kept.progress = progress;
+        if self.cell.is_some() {
+            self.fresh.extend(notes);
+        }
+        let outcome = self.save(loaded, batch).await;
+        if !matches!(outcome, Ok(Outcome::Committed(_))) {
+            self.kept.progress = before;
+            self.fresh.truncate(fresh);
+        }
+        outcome
+    }
+
+    /// Waits for a part of the work, and lets others know meanwhile that somebody is at it, and
+    /// how far.
+    pub(crate) async fn while_at<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        tell: impl Fn(&mut P),
+    ) -> Under<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = tokio::time::sleep(SAVED_AFTER) => {
+                    tell(&mut self.kept.progress);
+                    self.keep().await?;
+                }
+            }
+        }
+    }
+
+    /// Pauses after so many keys, as the pace wants it.
+    pub(crate) async fn pause_after(&mut self, keys: u64) -> Under<()> {
+        self.pacer.worked(keys);
+        while !self.pacer.pause().await {
+            self.keep().await?;
+        }
+        Ok(())
     }
 
     fn move_to(&mut self, position: Position, progress: P) {
@@ -218,6 +288,13 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
             self.kept.position = position;
             self.kept.progress = progress;
         }
+    }
+
+    /// Keeps how far the task is.
+    async fn keep(&mut self) -> Under<()> {
+        let batch = Batch::new(self.live.space.clone());
+        let loaded = self.live.loaded().await?;
+        self.save(&loaded, batch).await.map(drop)
     }
 
     /// Commits a batch while this process is the owner.
@@ -228,8 +305,13 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
         put: Option<Effect>,
     ) -> Under<Outcome> {
         let own = batch.entries.len();
-        let unchanged = Condition::Unchanged(self.stamp);
-        batch.push(self.address.clone(), Some(unchanged), put);
+        if let Some(cell) = &self.cell {
+            let unchanged = Condition::Unchanged(cell.stamp);
+            batch.push(cell.address.clone(), Some(unchanged), put);
+        }
+        if batch.entries.is_empty() {
+            return Ok(Outcome::Committed(Committed::default()));
+        }
         let outcome = self.live.commit(loaded, batch, Note::of_program).await?;
         match past_fence(outcome)? {
             Outcome::Rejected(rejection)
@@ -242,19 +324,27 @@ impl<'l, P: Clone + Default + Serialize + DeserializeOwned + Send> Task<'l, P> {
     }
 
     /// Commits a batch that puts the cell as it is now.
-    async fn save(&mut self, loaded: &Loaded, batch: Batch) -> Under<Outcome> {
+    async fn save(&mut self, loaded: &Loaded, mut batch: Batch) -> Under<Outcome> {
         let stamp = Version::first().stamp();
-        self.kept.until = deadline();
-        let outcome = self.commit(loaded, batch, Some(put(stamp, &self.kept)?)).await?;
-        if let Outcome::Committed(_) = outcome {
-            self.stamp = stamp;
-            self.saved = Instant::now();
+        let Some(Owned { address, .. }) = &self.cell else {
+            return self.commit(loaded, batch, None).await;
+        };
+        let (notes, pages) = self.notes.with(&self.fresh);
+        let kept = Kept { until: deadline(), pages: notes.pages, ..self.kept.clone() };
+        for (page, bytes) in pages {
+            batch.push(page_address(address, page), None, Some(Effect::Put { stamp, bytes }));
+        }
+        let outcome = self.commit(loaded, batch, Some(put(stamp, &kept)?)).await?;
+        if let (Outcome::Committed(_), Some(cell)) = (&outcome, &mut self.cell) {
+            cell.stamp = stamp;
+            (self.kept, self.notes, self.saved) = (kept, notes, Instant::now());
+            self.fresh.clear();
         }
         Ok(outcome)
     }
 }
 
-impl<P: Clone + Default + Serialize + DeserializeOwned + Send> Step<'_, '_, P> {
+impl<P: Clone + Serialize + DeserializeOwned + Send> Step<'_, '_, P> {
     /// Commits effects of the chunk that may be repeated.
     pub(crate) async fn commit(&mut self, batch: Batch) -> Under<Outcome> {
         self.task.commit(self.loaded, batch, None).await
@@ -291,92 +381,4 @@ impl<P: Clone + Default + Serialize + DeserializeOwned + Send> Step<'_, '_, P> {
         }
         Ok(())
     }
-}
-
-fn deadline() -> u64 {
-    now_ms().saturating_add(u64::try_from(SILENCE.as_millis()).unwrap_or(u64::MAX))
-}
-
-fn put<P: Serialize>(stamp: Stamp, kept: &Kept<P>) -> Result<Effect> {
-    let bytes = serde_json::to_vec(kept).map_err(|source| {
-        let message = "the progress of a task cannot be written as JSON";
-        Error::new(ErrorKind::Internal, message).with_source(source)
-    })?;
-    Ok(Effect::Put { stamp, bytes: bytes.into() })
-}
-
-/// Somebody who waits for the owner of a task.
-#[derive(Default)]
-struct Look {
-    looks: u32,
-    /// The cell as it is, and since when.
-    unchanged: Option<(Stamp, Instant)>,
-}
-
-impl Look {
-    /// Whether the cell has been as it is for longer than an owner is silent.
-    fn is_silent(&mut self, seen: Option<Stamp>) -> bool {
-        match (&self.unchanged, seen) {
-            (Some((stamp, since)), Some(seen)) if *stamp == seen => since.elapsed() > SILENCE,
-            (_, seen) => {
-                self.unchanged = seen.map(|seen| (seen, Instant::now()));
-                false
-            }
-        }
-    }
-
-    fn has_waited(&self) -> bool {
-        self.looks > 0
-    }
-
-    async fn pause(&mut self) {
-        let pause = LOOK_FIRST.saturating_mul(2_u32.saturating_pow(self.looks));
-        self.looks += 1;
-        tokio::time::sleep(pause.min(LOOK_LAST)).await;
-    }
-}
-
-/// The owners of this process that are at work.
-static AT_WORK: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
-
-/// What tells this process from all others.
-static PROCESS: LazyLock<String> = LazyLock::new(|| {
-    let bytes: [u8; 8] = random_bytes();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-});
-
-/// Somebody in this process who works on a task. Dropped, it has ended.
-struct Owner {
-    number: u64,
-    text: String,
-}
-
-impl Owner {
-    fn new() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        at_work().insert(number);
-        Owner { number, text: format!("{}-{number}", *PROCESS) }
-    }
-
-    /// Whether an owner is known to have ended: one of this process that is no longer at work, or
-    /// any other one where no other process can have the store open.
-    fn has_ended(text: &str, is_alone: bool) -> bool {
-        let own = text.strip_prefix(PROCESS.as_str()).and_then(|rest| rest.strip_prefix('-'));
-        match own.and_then(|number| number.parse().ok()) {
-            Some(number) => !at_work().contains(&number),
-            None => is_alone,
-        }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        at_work().remove(&self.number);
-    }
-}
-
-/// The lock is held for moments only, by code that does not panic.
-fn at_work() -> std::sync::MutexGuard<'static, BTreeSet<u64>> {
-    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -83,7 +83,7 @@ pub(crate) struct Done {
     #[serde(with = "area_name")]
     area: Area,
     /// The first key that is not done; `None` when the whole area is.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "key_text")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "next_key")]
     next: Option<Bytes>,
 }
 
@@ -181,37 +181,25 @@ mod area_name {
     }
 }
 
-/// A key as text that a person can read, each byte that is none escaped.
-mod key_text {
+/// The next key as text, if there is one.
+mod next_key {
     use bytes::Bytes;
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::engine::percent;
+    use crate::space::{from_text, to_text};
 
     pub(super) fn serialize<S: Serializer>(
         key: &Option<Bytes>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let text = key.as_ref().map(|key| {
-            let mut text = Vec::new();
-            for &byte in key.iter() {
-                match percent::is_escaped(byte, None) || !byte.is_ascii() {
-                    true => percent::escape_byte(byte, &mut text),
-                    false => text.push(byte),
-                }
-            }
-            // Every byte that is not ASCII was escaped.
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        text.serialize(serializer)
+        key.as_ref().map(|key| to_text(key)).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Bytes>, D::Error> {
         let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-        let key = percent::unescape(text.as_bytes());
-        key.map(|key| Some(key.into())).ok_or_else(|| D::Error::custom("no escaped key"))
+        from_text(&text).map(Some).ok_or_else(|| D::Error::custom("no escaped key"))
     }
 }

@@ -13,7 +13,7 @@ use crate::index::{
 };
 use crate::schema::{Collection as Declared, IndexState, Schema};
 use crate::space::Loaded;
-use crate::space::{PurgeOptions, Purged};
+use crate::space::{Pace, PurgeOptions, Purged};
 use crate::write::purge_idempotency_keys;
 
 /// A schema with what the store says of its indexes.
@@ -81,7 +81,7 @@ impl Store {
         index: &str,
         hear: impl Fn(Built) + Send + Sync,
     ) -> Result<Built> {
-        index::build(self.session().program()?, collection, index, &hear).await
+        index::build(self.session().program()?, collection, index, Pace::Full, &hear).await
     }
 
     /// Counts an aggregate anew beside the current numbers, which are read meanwhile, and then
@@ -120,7 +120,7 @@ impl Store {
 
     /// As [`verify`](Self::verify), with other bounds.
     pub async fn verify_with(&self, options: &VerifyOptions) -> Result<Verification> {
-        self.verifier(options).await?.finish(options.findings_max).await
+        index::verify(self.session(), options).await
     }
 
     /// Verifies chunk by chunk: for reports that do not fit into memory, and for progress.

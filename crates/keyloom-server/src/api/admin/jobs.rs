@@ -1,13 +1,12 @@
 //! Starts, shows and stops jobs.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use keyloom::Store;
+use keyloom::{Pace, RepairOptions, VerifyOptions, Work};
 use serde_json::{Value, json};
 
 use crate::api::answer;
@@ -16,7 +15,7 @@ use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::{WordsBody, WordsJson};
 use crate::caller::Caller;
-use crate::jobs::{Asked, Job, Outcome, build, repair, verify};
+use crate::jobs::{Asked, Job};
 use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
@@ -39,10 +38,13 @@ async fn start_verify(
 ) -> Result<Response, Problem> {
     caller.admin()?;
     params.finish()?;
-    if !body.is_empty() && keyloom::read_json(&body)? != json!({}) {
-        return Err(Problem::invalid_request("a verification takes no body"));
-    }
-    start(&app, &caller, "verify", Value::Null, verify)
+    let request = if body.is_empty() { json!({}) } else { keyloom::read_json(&body)? };
+    let mut members = Members::of(request.clone(), "the body")?;
+    let pace = pace(&mut members)?;
+    members.finish()?;
+    // Whoever asks for nothing in particular is told so.
+    let request = if request == json!({}) { Value::Null } else { request };
+    start(&app, &caller, Work::Verify(VerifyOptions::default()), request, pace).await
 }
 
 /// `POST /admin/repair`
@@ -57,11 +59,13 @@ async fn start_repair(
     let request = body.clone();
     let mut members = Members::of(body, "the body")?;
     let dry_run = members.flag("dry_run")?;
+    let pace = pace(&mut members)?;
     members.finish()?;
     let dry_run = dry_run.ok_or_else(|| {
         Problem::invalid_request("say whether anything is to be written: dry_run is true or false")
     })?;
-    start(&app, &caller, "repair", request, move |store, job| repair(store, job, dry_run))
+    let options = RepairOptions { dry_run, ..RepairOptions::default() };
+    start(&app, &caller, Work::Repair(options), request, pace).await
 }
 
 /// `POST /admin/build`
@@ -76,18 +80,43 @@ async fn start_build(
     let request = body.clone();
     let mut members = Members::of(body, "the body")?;
     let (collection, index) = (members.text("collection")?, members.text("index")?);
+    let pace = pace(&mut members)?;
     members.finish()?;
     // An index that is not there is told now, and not by a job that fails.
     caller.store.index_state(&collection, &index).await?;
-    let work = move |store, job| build(store, job, collection, index);
-    start(&app, &caller, "build", request, work)
+    start(&app, &caller, Work::Build { collection, index }, request, pace).await
+}
+
+/// How fast a job is to go.
+fn pace(members: &mut Members) -> Result<Pace, Problem> {
+    let number = |name: &str, wanted: Option<Value>, most: u64| match wanted {
+        None => Ok(None),
+        Some(wanted) => match wanted.as_u64().filter(|number| (1..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let detail = format!("{name} is a whole number from 1 to {most}");
+                Err(Problem::invalid_request(detail))
+            }
+        },
+    };
+    let mut take = |name, most| number(name, members.take_if_there(name), most);
+    let keys = take("keys_per_second", u64::from(u32::MAX))?;
+    let percent = take("percent_of_time", 100)?;
+    match (keys, percent) {
+        (None, None) => Ok(Pace::Full),
+        (Some(keys), None) => Ok(Pace::KeysPerSecond(u32::try_from(keys).unwrap_or(u32::MAX))),
+        (None, Some(percent)) => Ok(Pace::PercentOfTime(u8::try_from(percent).unwrap_or(100))),
+        (Some(_), Some(_)) => {
+            Err(Problem::invalid_request("a job has one pace: keys_per_second or percent_of_time"))
+        }
+    }
 }
 
 /// `GET /admin/jobs`
 async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Response, Problem> {
     let store = caller.admin()?;
     params.finish()?;
-    let jobs = app.jobs().of_space(store.space_name());
+    let jobs = app.jobs().of_space(&app, store).await?;
     let jobs: Vec<Value> = jobs.iter().map(|job| job.to_json()).collect();
     Ok(answer::json(&json!({"jobs": jobs})))
 }
@@ -100,7 +129,7 @@ async fn show(
     params: Params,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    Ok(answer::json(&found(&app, &caller, &path)?.to_json()))
+    Ok(answer::json(&found(&app, &caller, &path).await?.to_json()))
 }
 
 /// `DELETE /admin/jobs/{id}`
@@ -111,31 +140,28 @@ async fn stop(
     params: Params,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    let job = found(&app, &caller, &path)?;
+    let job = found(&app, &caller, &path).await?;
     job.stop().await;
     Ok(answer::json(&job.to_json()))
 }
 
-fn found(app: &App, caller: &Caller, path: &PathParts) -> Result<Arc<Job>, Problem> {
-    let job = app.jobs().get(caller.admin()?.space_name(), path.get("id"));
+async fn found(app: &App, caller: &Caller, path: &PathParts) -> Result<Arc<Job>, Problem> {
+    let job = app.jobs().get(app, caller.admin()?, path.get("id")).await?;
     job.ok_or_else(|| Problem::not_found("there is no such job; those that are long over are gone"))
 }
 
 /// Starts a job and says where to look at it.
-fn start<F, Fut>(
+async fn start(
     app: &App,
     caller: &Caller,
-    kind: &'static str,
+    work: Work,
     request: Value,
-    work: F,
-) -> Result<Response, Problem>
-where
-    F: FnOnce(Store, Arc<Job>) -> Fut,
-    Fut: Future<Output = Outcome> + Send + 'static,
-{
+    pace: Pace,
+) -> Result<Response, Problem> {
     let store = caller.admin()?;
-    let asked = Asked { kind, request, key: caller.key.clone() };
-    match app.jobs().start(app, store, asked, work) {
+    let kind = work.kind();
+    let asked = Asked { work, request, key: caller.key.clone(), pace };
+    match app.jobs().start(app, store, asked).await? {
         Ok(job) => {
             let mut accepted = answer::json(&job.to_json());
             *accepted.status_mut() = StatusCode::ACCEPTED;
@@ -145,7 +171,7 @@ where
             let title = "A job of this kind is running";
             let detail = format!("wait for the {kind} that runs in this space, or stop it");
             let problem = Problem::new(StatusCode::CONFLICT, "already-running", title, detail)
-                .with("job", running.id.to_string());
+                .with("job", running.id());
             let refused = problem.into_response();
             Ok(answer::with_path(refused, header::LOCATION, location(caller, &running)))
         }
@@ -153,5 +179,5 @@ where
 }
 
 fn location(caller: &Caller, job: &Job) -> String {
-    format!("{}/v1/admin/jobs/{}", caller.base, job.id)
+    format!("{}/v1/admin/jobs/{}", caller.base, job.id())
 }

@@ -13,7 +13,7 @@ use super::clean::clean;
 use super::count::Count;
 use crate::error::{Error, Result};
 use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState};
-use crate::space::{Interrupted, Live, Loaded, Task, Under, Visitor};
+use crate::space::{Interrupted, Live, Loaded, Pace, Task, Under, Visitor};
 
 /// What is wanted of an aggregate that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(crate) async fn build(
     collection: &str,
     aggregate: &str,
     purpose: Purpose,
+    pace: Pace,
     hear: HearBuilt<'_>,
 ) -> Result<Built> {
     let (mut built, mut target, mut task) = (Built::default(), None, None);
@@ -56,7 +57,7 @@ pub(crate) async fn build(
             return Ok(built);
         };
         let before = position_of(&task);
-        let once = count_once(live, &uncounted, &mut task, hear).await;
+        let once = count_once(live, &uncounted, pace, &mut task, hear).await;
         if position_of(&task) != before {
             attempts.begin_anew();
         }
@@ -89,6 +90,7 @@ enum Counted {
 async fn count_once<'l>(
     live: &'l Live,
     uncounted: &Uncounted,
+    pace: Pace,
     task: &mut Option<Task<'l, Built>>,
     hear: HearBuilt<'_>,
 ) -> Under<Counted> {
@@ -100,9 +102,10 @@ async fn count_once<'l>(
         Taken::Ended(built) => return Ok(Counted::ByAnother(built)),
     };
     let from = (owned.position().stage, *owned.progress());
+    owned.keep_pace(pace);
     let mut count = Count::new(live, loaded, collection, aggregate, *generation, from, hear);
     let gone = count.run(&mut owned).await;
-    let ended = Some(owned.ending());
+    let ended = owned.ending();
     if !matches!(gone, Err(Interrupted::TakenOver)) {
         *task = Some(owned);
     }
@@ -184,7 +187,7 @@ async fn start(
                 (IndexState::Building, begun)
             }
         };
-        live.replace_generations(&loaded, &counted, state, begun, None).await?;
+        live.replace_generations(&loaded, &counted, state, begun, Vec::new()).await?;
     }
 }
 
