@@ -22,7 +22,10 @@ pub(crate) fn run(target: &Target, request: Request, what: &str) -> Result<Value
     loop {
         let job = target.value(Request::get(&["admin", "jobs", &id]))?;
         match job["state"].as_str() {
-            Some("running") => progress.tell(&format!("{what} {}", words(&job["progress"]))),
+            Some("running") => {
+                let (done, left) = (words(&job["progress"]), left(&job["estimate"]));
+                progress.tell(&format!("{what} {done}{left}"));
+            }
             Some("done") => return Ok(job["result"].clone()),
             Some("failed") => return Err(Failure::of_problem(&job["problem"])),
             Some("stopped") => {
@@ -52,4 +55,44 @@ fn words(progress: &Value) -> String {
         _ => None,
     });
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// How much of it is done, and how long the rest takes, as far as the server knows.
+fn left(estimate: &Value) -> String {
+    let number = |name: &str| estimate[name].as_u64();
+    let (Some(done), Some(about)) = (number("done"), number("about")) else {
+        return String::new();
+    };
+    let percent = done.saturating_mul(100) / about.max(1);
+    let left = number("left_ms").map_or_else(String::new, |ms| {
+        let seconds = ms.div_ceil(1_000);
+        match seconds {
+            0..120 => format!(", {seconds} s left"),
+            120..7_200 => format!(", {} min left", seconds.div_ceil(60)),
+            _ => format!(", {} h left", seconds.div_ceil(3_600)),
+        }
+    });
+    format!(", {percent} %{left}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_as_far_as_it_is_known() {
+        let left_of = |estimate: Value| left(&estimate);
+        assert_eq!(left_of(Value::Null), "");
+        assert_eq!(left_of(json!({ "done": 5 })), "");
+        assert_eq!(left_of(json!({ "done": 5, "about": 20 })), ", 25 %");
+        assert_eq!(left_of(json!({ "done": 0, "about": 0 })), ", 0 %");
+        for (left_ms, told) in
+            [(1, "1 s"), (119_000, "119 s"), (120_001, "3 min"), (7_200_000, "2 h")]
+        {
+            let told = format!(", 25 %, {told} left");
+            assert_eq!(left_of(json!({ "done": 5, "about": 20, "left_ms": left_ms })), told);
+        }
+    }
 }

@@ -35,7 +35,7 @@ struct Server {
 impl Server {
     fn start(folder: &Path) -> Self {
         let mut child = keyloom(folder)
-            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--no-build", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -127,6 +127,109 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     server.kill();
 
     let verified = keyloom(folder.path()).args(["verify", "--json"]).output().unwrap();
+    let findings = String::from_utf8_lossy(&verified.stdout);
+    assert!(verified.status.success(), "{findings}{}", String::from_utf8_lossy(&verified.stderr));
+}
+
+/// How many orders there are for a job to go over.
+const ORDERS: u64 = 2_000;
+
+/// What a job goes over in a second: slowly enough to be killed in the midst of it.
+const PACE: u64 = 4_000;
+
+const BY_NUMBER: &str = "index.by_number = { key = \"order:by-number:{number}:{id}\" }\n";
+
+fn ask(server: &Server, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let request = ureq::http::Request::builder()
+        .method(method)
+        .uri(format!("{}{path}", server.url))
+        .header("content-type", "application/json")
+        .body(body.to_owned())
+        .unwrap();
+    let mut answer = agent().run(request).unwrap();
+    let text = answer.body_mut().read_to_string().unwrap();
+    (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+fn job(server: &Server, id: &str) -> Value {
+    let (status, job) = ask(server, "GET", &format!("/v1/admin/jobs/{id}"), "");
+    assert_eq!(status, 200, "{job}");
+    job
+}
+
+/// Starts a job, and kills the server when it has done some of it. Gives the server that goes on,
+/// and the job as it was told last.
+fn kill_in_the_midst(folder: &Path, kind: &str, body: &Value) -> (Server, Value) {
+    for _ in 0..20 {
+        let server = Server::start(folder);
+        let (status, started) =
+            ask(&server, "POST", &format!("/v1/admin/{kind}"), &body.to_string());
+        assert_eq!(status, 202, "{started}");
+        let id = started["id"].as_str().unwrap();
+        let last = loop {
+            let job = job(&server, id);
+            if job["state"] != "running" || job["progress"]["records"].as_u64().unwrap() > 0 {
+                break job;
+            }
+            thread::yield_now();
+        };
+        server.kill();
+        let server = Server::start(folder);
+        // On a slow machine the job may have been over by then.
+        if ask(&server, "GET", &format!("/v1/admin/jobs/{id}"), "").0 == 200 {
+            return (server, last);
+        }
+        server.kill();
+    }
+    panic!("no {kind} goes on")
+}
+
+/// Whoever looks at a job sees it go on after the server was killed, under its own name, to the end
+/// that it would have had.
+#[test]
+fn a_job_goes_on_when_the_server_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("keyloom.toml"), SCHEMA).unwrap();
+    let server = Server::start(folder);
+    let lines: String = (0..ORDERS)
+        .map(|n| {
+            json!({ "id": format!("{n:05}"), "customer": "c", "number": n }).to_string() + "\n"
+        })
+        .collect();
+    let (status, imported) = ask(&server, "POST", "/v1/admin/import?collection=order", &lines);
+    assert_eq!((status, &imported["written"]), (200, &json!(ORDERS)), "{imported}");
+    server.kill();
+    // An index from before which its records are.
+    std::fs::write(folder.join("keyloom.toml"), format!("{SCHEMA}{BY_NUMBER}")).unwrap();
+
+    let build = json!({ "collection": "order", "index": "by_number", "keys_per_second": PACE });
+    let looks = [
+        ("build", build, ORDERS),
+        ("verify", json!({ "keys_per_second": PACE }), ORDERS),
+        ("repair", json!({ "dry_run": false, "keys_per_second": PACE }), ORDERS),
+    ];
+    for (kind, body, records) in looks {
+        let (server, before) = kill_in_the_midst(folder, kind, &body);
+        let listed = ask(&server, "GET", "/v1/admin/jobs", "").1;
+        assert_eq!(listed["jobs"][0]["id"], before["id"], "{listed}");
+        let over = loop {
+            let job = job(&server, before["id"].as_str().unwrap());
+            if job["state"] != "running" {
+                break job;
+            }
+            thread::yield_now();
+        };
+        for told in ["id", "kind", "request", "started_at"] {
+            assert_eq!(over[told], before[told], "{kind}");
+        }
+        assert_eq!(over["state"], "done", "{kind}: {over}");
+        assert_eq!(over["result"]["records"], records, "{kind}: {over}");
+        let verified = ask(&server, "GET", "/v1/admin/keys?area=~&prefix=task:", "").1;
+        assert_eq!(verified["keys"], json!([]), "{kind}");
+        server.kill();
+    }
+    let verified = keyloom(folder).args(["verify", "--json"]).output().unwrap();
     let findings = String::from_utf8_lossy(&verified.stdout);
     assert!(verified.status.success(), "{findings}{}", String::from_utf8_lossy(&verified.stderr));
 }

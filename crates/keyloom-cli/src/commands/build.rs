@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::pace::Pace;
 use crate::cli::GlobalOptions;
 use crate::exit::Failure;
 use crate::jobs;
@@ -17,6 +18,8 @@ pub(crate) struct Build {
     collection: String,
     /// The index, count or sum
     index: String,
+    #[command(flatten)]
+    pace: Pace,
 }
 
 const EXAMPLES: &str = "\
@@ -28,9 +31,9 @@ A build that was interrupted goes on when it is run again.";
 
 impl Build {
     pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
-        let Build { collection, index } = self;
+        let Build { collection, index, pace } = self;
         let target = Target::open(place)?;
-        let body = json!({ "collection": collection, "index": index });
+        let body = pace.say(json!({ "collection": collection, "index": index }));
         let result = jobs::run(&target, jobs::request("build", &body), "building")?;
         let screen = Screen::of(place);
         match screen.is_for_people() {

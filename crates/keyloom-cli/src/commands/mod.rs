@@ -19,6 +19,7 @@ pub(crate) mod keys;
 mod limits;
 mod log;
 pub(crate) mod near;
+mod pace;
 pub(crate) mod patch;
 pub(crate) mod put;
 pub(crate) mod query;

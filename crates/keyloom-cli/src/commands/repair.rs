@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::pace::Pace;
 use super::verify::{Idle, print_findings, total};
 use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
@@ -17,6 +18,8 @@ pub(crate) struct Repair {
     /// Only print what a repair would do
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    pace: Pace,
 }
 
 const EXAMPLES: &str = "\
@@ -31,7 +34,7 @@ not built to its end is told of: `keyloom build` makes it ready.";
 impl Repair {
     pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let target = Target::open(place)?;
-        let body = json!({ "dry_run": self.dry_run });
+        let body = self.pace.say(json!({ "dry_run": self.dry_run }));
         let what = if self.dry_run { "looking" } else { "repairing" };
         let result = jobs::run(&target, jobs::request("repair", &body), what)?;
         let screen = Screen::of(place);

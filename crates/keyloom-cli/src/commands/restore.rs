@@ -9,6 +9,7 @@ use clap::Args;
 use keyloom::{BackupInfo, ErrorKind};
 
 use super::backup::{told, words};
+use super::pace::Pace;
 use super::verify;
 use crate::cli::GlobalOptions;
 use crate::exit::{Failure, WRONG_INPUT};
@@ -66,7 +67,7 @@ impl Restore {
         }
         match self.no_verify {
             true => Ok(()),
-            false => verify::verify(&target, screen),
+            false => verify::verify(&target, screen, Pace::default()),
         }
     }
 

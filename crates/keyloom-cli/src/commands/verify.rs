@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::keys::key;
+use super::pace::Pace;
 use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
 use crate::jobs;
@@ -13,12 +14,16 @@ use crate::target::Target;
 /// Find every missing, dangling or wrong entry, and every index that is not ready
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Verify {}
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pace: Pace,
+}
 
 const EXAMPLES: &str = "\
 Examples:
   keyloom verify
   keyloom verify --server http://127.0.0.1:7117 --json
+  keyloom verify --percent-of-time 25
 
 Reads every record and every entry, while writers go on. Ends with 1 if something was found, or if
 an index failed or is not built to its end; a disabled index is told of, and ends with 0.
@@ -26,13 +31,13 @@ an index failed or is not built to its end; a disabled index is told of, and end
 
 impl Verify {
     pub(crate) fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
-        verify(&Target::open(place)?, Screen::of(place))
+        verify(&Target::open(place)?, Screen::of(place), self.pace)
     }
 }
 
 /// Verifies a space, and tells what was found. Fails if that was something.
-pub(super) fn verify(target: &Target, screen: Screen) -> Result<(), Failure> {
-    let result = jobs::run(target, jobs::request("verify", &json!({})), "verifying")?;
+pub(super) fn verify(target: &Target, screen: Screen, pace: Pace) -> Result<(), Failure> {
+    let result = jobs::run(target, jobs::request("verify", &pace.say(json!({}))), "verifying")?;
     if !screen.is_for_people() {
         screen.json(&result)?;
     }

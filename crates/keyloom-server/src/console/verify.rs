@@ -59,6 +59,7 @@ struct ProgressTold {
 /// How far it has to go, as far as known.
 #[derive(Deserialize, Serialize)]
 struct EstimateTold {
+    done: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     about: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -216,9 +216,10 @@ impl Job {
     }
 }
 
-/// About how much there is to do, how fast it goes, and how long it will take, as far as known.
+/// How much is done, of about how much, how fast it goes, and how long it will take, as far as
+/// known.
 fn estimate(progress: &JobProgress) -> Value {
-    let mut estimate = json!({});
+    let mut estimate = json!({ "done": progress.done });
     if let Some(about) = progress.about {
         estimate["about"] = about.into();
     }

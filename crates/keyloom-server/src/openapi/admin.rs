@@ -72,10 +72,12 @@ fn job() -> Value {
             "progress": { "type": "object", "additionalProperties": { "type": "integer" } },
             "estimate": {
                 "type": "object",
-                "description": "of a job that runs, as far as known: about how many records and \
-                                entries there are, how many it does in a second, how long it takes",
+                "description": "of a job that runs, as far as known: how much is done, of about \
+                                how much, how much in a second, and how long the rest takes",
+                "required": ["done"],
                 "additionalProperties": false,
                 "properties": {
+                    "done": { "type": "integer" },
                     "about": { "type": "integer" },
                     "per_second": { "type": "integer" },
                     "left_ms": { "type": "integer" },

@@ -1,6 +1,7 @@
 //! Administration: jobs, keys, figures.
 
 use keyloom::engine::{Address, Area, Batch, Effect, Space, Stamp};
+use keyloom_server::Config;
 use serde_json::{Value, json};
 
 use crate::support::TestServer;
@@ -8,7 +9,11 @@ use crate::transaction::{SCHEMA, account, id};
 
 /// A server with accounts, one of whose entries is gone and one of which dangles.
 fn damaged(accounts: usize) -> TestServer {
-    let server = TestServer::start(SCHEMA);
+    damaged_at("memory:", accounts)
+}
+
+fn damaged_at(address: &str, accounts: usize) -> TestServer {
+    let server = TestServer::on(address, SCHEMA, Config::default());
     let inserts: Vec<Value> = (0..accounts)
         .map(|n| json!({"op": "insert", "collection": "account", "record": account(n, 1)}))
         .collect();
@@ -143,6 +148,94 @@ fn a_running_job_is_told_to_its_rivals_and_can_be_stopped() {
     }
     let stopped = server.send("DELETE", &place, &[], "").expect(200);
     assert!(["stopped", "done"].contains(&stopped["state"].as_str().unwrap()), "{stopped}");
+}
+
+/// A job of this kind that takes for ever, once it has gone over some records.
+fn slow(server: &TestServer, kind: &str, mut body: Value) -> Value {
+    body["keys_per_second"] = 1.into();
+    let started = server.json("POST", &format!("/v1/admin/{kind}"), &body);
+    started.expect(202);
+    let place = started.header("location").unwrap();
+    loop {
+        let job = server.get(place).expect(200);
+        if job["progress"]["records"] != 0 {
+            return job;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_job_keeps_its_pace_and_tells_how_far_it_is() {
+    let server = damaged(1_000);
+    let job = slow(&server, "verify", json!({}));
+    assert_eq!(job["request"], json!({"keys_per_second": 1}));
+    let estimate = &job["estimate"];
+    // A thousand records and as many entries, of which one is missing and one dangles.
+    assert_eq!((&estimate["done"], &estimate["about"]), (&json!(256), &json!(2_000)), "{job}");
+    let page = server.get(&format!("/console/verify/{}", job["id"].as_str().unwrap()));
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(page.contains("has done 12 % of about 2,000"), "{page}");
+    let place = format!("/v1/admin/jobs/{}", job["id"].as_str().unwrap());
+    let stopped = server.send("DELETE", &place, &[], "").expect(200);
+    assert_eq!(stopped["state"], "stopped");
+    assert_eq!(stopped.get("estimate"), None);
+    for wrong in [
+        json!({"keys_per_second": 0}),
+        json!({"keys_per_second": "9"}),
+        json!({"keys_per_second": 4_294_967_296_u64}),
+        json!({"percent_of_time": 101}),
+        json!({"percent_of_time": 50, "keys_per_second": 9}),
+    ] {
+        server.json("POST", "/v1/admin/verify", &wrong).expect(400);
+    }
+    let verified = run(&server, "verify", &json!({"percent_of_time": 100}));
+    assert_eq!(verified["result"]["counts"]["missing"], 1);
+}
+
+/// A server that stops leaves its jobs to the next one, which knows them by their ids and by their
+/// idempotency keys. One that was stopped does not go on.
+#[test]
+fn the_next_server_goes_on_with_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("file:{}", folder.path().display());
+    let first = damaged_at(&address, 600);
+    let key = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let repair = json!({"dry_run": false, "keys_per_second": 1}).to_string();
+    let repairing = first.send("POST", "/v1/admin/repair", &key, repair.clone()).expect(202);
+    let stopped = slow(&first, "verify", json!({}));
+    let stopped = place_of("", &stopped);
+    first.send("DELETE", &stopped, &[], "").expect(200);
+    let elsewhere = json!({"keys_per_second": 1});
+    let elsewhere = first.json("POST", "/s/other/v1/admin/verify", &elsewhere).expect(202);
+    first.stop();
+
+    let second = TestServer::on(&address, SCHEMA, Config::default());
+    let listed = second.get("/v1/admin/jobs").expect(200);
+    let [listed] = &listed["jobs"].as_array().unwrap()[..] else { panic!("one goes on") };
+    for told in ["id", "kind", "request", "started_at", "state"] {
+        assert_eq!(listed[told], repairing[told]);
+    }
+    let again = second.send("POST", "/v1/admin/repair", &key, repair).expect(202);
+    assert_eq!(again["id"], repairing["id"]);
+    let rival = second.json("POST", "/v1/admin/repair", &json!({"dry_run": false}));
+    assert_eq!(rival.expect(409)["job"], repairing["id"]);
+    second.get(&stopped).expect(404);
+    let stop = |place: String| second.send("DELETE", &place, &[], "").expect(200);
+    assert_eq!(stop(place_of("", &repairing))["state"], "stopped");
+    // Whatever was found was mended in the first chunk, or is now.
+    let repaired = run(&second, "repair", &json!({"dry_run": false}));
+    assert_eq!(repaired["result"]["left"], json!([]));
+    assert_eq!(run(&second, "verify", &json!({}))["result"]["is_clean"], true);
+    // The empty space had nothing to keep the pace for.
+    let done = over(&second, &place_of("/s/other", &elsewhere));
+    assert_eq!(done["state"], "done");
+    let kept = second.get("/v1/admin/keys?area=~&prefix=task:").expect(200);
+    assert_eq!(kept["keys"], json!([]), "what is over is not kept");
+}
+
+fn place_of(space: &str, job: &Value) -> String {
+    format!("{space}/v1/admin/jobs/{}", job["id"].as_str().unwrap())
 }
 
 #[test]

@@ -36,6 +36,9 @@ impl Account {
     }
 }
 
+/// Hears what has been done so far, after each chunk of keys and each aggregate.
+pub(super) type HearAccount<'h> = &'h (dyn Fn(&Account) + Send + Sync);
+
 /// A finding as it is kept, with what became of it.
 #[derive(Serialize, Deserialize)]
 struct Noted<F> {

@@ -1,9 +1,9 @@
 //! Goes over a whole space, and reports or mends what is wrong.
 
-use super::account::{Account, Found, Ledger};
+use super::account::{Account, Found, HearAccount, Ledger};
 use super::mend::Hand;
 use super::not_ready::NotReady;
-use super::repair::{Fate, HearRepair, RepairProgress, mend, tidy_up};
+use super::repair::{Fate, mend, tidy_up};
 use super::verification::VerifyOptions;
 use super::verify::{Fault, Verifier};
 use crate::space::{Ended, Session, Task};
@@ -25,7 +25,7 @@ pub(super) async fn examine(
     session: &Session,
     options: &VerifyOptions,
     hand: Option<Hand>,
-    hear: HearRepair<'_>,
+    hear: HearAccount<'_>,
 ) -> Result<Examination, Ended> {
     let position = task.position().clone();
     let mut ledger = Ledger::new(task, options.findings_max);
@@ -42,9 +42,7 @@ pub(super) async fn examine(
         ledger.account.unsettled += examined.unsettled;
         ledger.account.tallied = verifier.tallied().clone();
         ledger.move_on(verifier.position().clone()).await?;
-        let Account { records, entries, mended, left, .. } = &ledger.account;
-        let (records, entries, mended, left) = (*records, *entries, mended.total(), left.total());
-        hear(RepairProgress { records, entries, mended, left });
+        hear(&ledger.account);
         ledger.task.pause_after(examined.records + examined.entries).await?;
     }
     if hand == Some(Hand::Real) {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::account::Account;
 use super::build::{Built, build};
 use super::estimate::{Estimate, Gauge, keys_of_space, records};
-use super::repair::{Repair, RepairOptions, RepairProgress, repair_on};
+use super::repair::{Repair, RepairOptions, repair_on};
 use super::verification::{Verification, VerifyOptions};
 use super::verify::verify_on;
 use crate::error::{Error, ErrorKind, Result};
@@ -55,6 +55,15 @@ impl Work {
             Work::Build { .. } => build,
         }
     }
+
+    /// How much of the work is done after so many records and entries. The entries of a build come
+    /// from its records.
+    fn done(&self, records: u64, entries: u64) -> u64 {
+        match self {
+            Work::Verify(_) | Work::Repair(_) => records + entries,
+            Work::Build { .. } => records,
+        }
+    }
 }
 
 /// What a job came to.
@@ -79,6 +88,8 @@ pub struct JobProgress {
     pub entries: u64,
     /// How many faults were found; those of a repair were mended or left.
     pub findings: u64,
+    /// How many of those that `about` counts were looked at.
+    pub done: u64,
     /// About how many there are to look at: records of a build, records and entries otherwise.
     /// `None` while nobody knows: a collection has more than 10,000 and no count of all records is
     /// declared.
@@ -90,17 +101,15 @@ pub struct JobProgress {
 }
 
 impl JobProgress {
-    pub(crate) fn of(account: &Account) -> Self {
-        JobProgress {
-            records: account.records,
-            entries: account.entries,
-            findings: account.findings(),
-            ..JobProgress::default()
-        }
+    fn of(work: &Work, account: &Account) -> Self {
+        let Account { records, entries, .. } = *account;
+        let findings = account.findings();
+        let done = work.done(records, entries);
+        JobProgress { records, entries, findings, done, ..JobProgress::default() }
     }
 
-    fn with(self, estimate: Estimate) -> Self {
-        let Estimate { about, per_second, left } = estimate;
+    fn by(self, gauge: &Gauge) -> Self {
+        let Estimate { about, per_second, left } = gauge.at(self.done);
         JobProgress { about, per_second, left, ..self }
     }
 }
@@ -152,7 +161,7 @@ impl Order {
         let live = session.program()?;
         let subject = self.subject();
         loop {
-            let hear_other = |account: &Account| hear(JobProgress::of(account));
+            let hear_other = |account: &Account| hear(JobProgress::of(&self.work, account));
             let taken = Task::take(live, None, &subject, None, hear_other).await;
             let Some(mut task) = taken.map_err(|ended| Ended::from(ended).of_memory())? else {
                 return Ok(None);
@@ -192,29 +201,33 @@ impl Order {
         let live = session.program()?;
         let before = task.progress().clone();
         let about = task.while_at(self.about(live), |_| {}).await??;
+        let gauge = Gauge::new(self.work.done(before.records, before.entries), about);
         task.keep_pace(self.pace);
+        let hear_examined = |account: &Account| {
+            hear(JobProgress::of(&self.work, account).by(&gauge));
+        };
         match &self.work {
             Work::Verify(options) => {
-                let gauge = Gauge::new(before.records + before.entries, about);
-                let hear = |so_far: RepairProgress| hear(told(so_far, &gauge));
-                Ok(JobResult::Verified(verify_on(task, session, options, &hear).await?))
+                let verified = verify_on(task, session, options, &hear_examined).await?;
+                Ok(JobResult::Verified(verified))
             }
             Work::Repair(options) => {
-                let gauge = Gauge::new(before.records + before.entries, about);
-                let hear = |so_far: RepairProgress| hear(told(so_far, &gauge));
-                Ok(JobResult::Repaired(repair_on(task, session, options, &hear).await?))
+                let repaired = repair_on(task, session, options, &hear_examined).await?;
+                Ok(JobResult::Repaired(repaired))
             }
             Work::Build { collection, index } => {
-                let gauge = Gauge::new(before.records, about);
                 let account = Mutex::new(before);
-                let so_far = || account.lock().unwrap_or_else(PoisonError::into_inner);
+                let so_far = || account.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let hear_built = |built: Built| {
-                    (so_far().records, so_far().entries) = (built.records, built.put);
-                    let progress = JobProgress::of(&so_far());
-                    hear(progress.with(gauge.at(built.records)));
+                    let counted = {
+                        let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
+                        (account.records, account.entries) = (built.records, built.put);
+                        account.clone()
+                    };
+                    hear_examined(&counted);
                 };
                 let building = build(live, collection, index, self.pace, &hear_built);
-                let built = task.while_at(building, |kept| *kept = so_far().clone()).await??;
+                let built = task.while_at(building, |kept| *kept = so_far()).await??;
                 Ok(JobResult::Built(built))
             }
         }
@@ -233,18 +246,16 @@ impl Order {
     }
 }
 
-fn told(so_far: RepairProgress, gauge: &Gauge) -> JobProgress {
-    let RepairProgress { records, entries, mended, left } = so_far;
-    let findings = mended + left;
-    let progress = JobProgress { records, entries, findings, ..JobProgress::default() };
-    progress.with(gauge.at(records + entries))
-}
-
 /// The jobs of a space that are under way, each with how far it was when that was kept last.
 pub(crate) async fn under_way(live: &Live) -> Result<Vec<(Order, JobProgress)>> {
     let names = KINDS.map(|kind| ("job", "", kind));
     let kept: Vec<Kept<Account>> = tasks_under_way(live, names).await?;
-    kept.iter().map(|kept| Ok((order_of(kept)?, JobProgress::of(&kept.progress)))).collect()
+    let told = |kept: &Kept<Account>| {
+        let order = order_of(kept)?;
+        let progress = JobProgress::of(&order.work, &kept.progress);
+        Ok((order, progress))
+    };
+    kept.iter().map(told).collect()
 }
 
 fn order_of(kept: &Kept<Account>) -> Result<Order> {

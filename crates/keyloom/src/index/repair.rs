@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{Account, Ledger};
+use super::account::{Account, HearAccount, Ledger};
 use super::aggregates::{self, Purpose};
 use super::discard::discard;
 use super::examine::{Examination, examine};
 use super::finding::{Finding, FindingCounts};
 use super::group::Group;
-use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
+use super::mend::{Hand, Mended, Sighted, at_sight};
 use super::not_ready::NotReady;
 use super::pair::Pair;
 use super::suspect::Suspect;
@@ -83,7 +83,7 @@ pub(super) async fn repair_on(
     task: &mut Task<'_, Account>,
     session: &Session,
     options: &RepairOptions,
-    hear: HearRepair<'_>,
+    hear: HearAccount<'_>,
 ) -> Result<Repair, Ended> {
     let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
     let Examination { account, found, not_ready } =
@@ -107,7 +107,12 @@ pub(crate) async fn repair(
     hear: HearRepair<'_>,
 ) -> Result<Repair> {
     let mut task = Task::in_memory(session.program()?, Account::begun(session.now()));
-    repair_on(&mut task, session, options, hear).await.map_err(Ended::of_memory)
+    let hear = |account: &Account| {
+        let Account { records, entries, mended, left, .. } = *account;
+        let (mended, left) = (mended.total(), left.total());
+        hear(RepairProgress { records, entries, mended, left });
+    };
+    repair_on(&mut task, session, options, &hear).await.map_err(Ended::of_memory)
 }
 
 /// Mends the faults of a chunk of keys, and notes what became of each.

@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::Account;
+use super::account::{Account, HearAccount};
 use super::aggregates::{self, Litter};
 use super::counter_cells::CounterCell;
 use super::examine::{Examination, examine};
 use super::finding::Finding;
 use super::mend::Mender;
 use super::not_ready::{NotReady, not_ready};
-use super::repair::HearRepair;
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};
@@ -84,7 +83,7 @@ pub(super) async fn verify_on(
     task: &mut Task<'_, Account>,
     session: &Session,
     options: &VerifyOptions,
-    hear: HearRepair<'_>,
+    hear: HearAccount<'_>,
 ) -> Result<Verification, Ended> {
     let Examination { account, found, not_ready } =
         examine(task, session, options, None, hear).await?;

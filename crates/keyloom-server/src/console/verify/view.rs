@@ -105,7 +105,7 @@ impl Page for JobPage {
                 div.tile { span.name { "Findings" } strong { (count(job.progress.findings)) } }
             }
             @if job.is_running() {
-                p role="status" { "It runs. This page looks again every second." }
+                p role="status" { "It runs" (job.how_far()) ". This page looks again every second." }
                 (start(links, &format!("/verify/{}/stop", job.id), None, "Stop it", "quiet"))
             }
             @if let Some(problem) = &job.problem {
@@ -128,6 +128,18 @@ impl JobTold {
             "build" => format!("Build of {}.{}", text("collection"), text("index")),
             other => other.to_owned(),
         }
+    }
+
+    /// How much of it is done, and how long the rest takes, as far as that is known.
+    fn how_far(&self) -> String {
+        let Some(estimate) = &self.estimate else { return String::new() };
+        let Some(about) = estimate.about else { return String::new() };
+        let percent = estimate.done.saturating_mul(100) / about.max(1);
+        let left = match estimate.left_ms {
+            Some(left_ms) => format!(", and takes about {} more", took(left_ms)),
+            None => String::new(),
+        };
+        format!(", has done {percent} % of about {}{left}", count(about))
     }
 
     fn badge(&self) -> Markup {

@@ -1,0 +1,29 @@
+//! How fast a job is to go.
+
+use clap::Args;
+use serde_json::Value;
+
+/// Options of commands that go over a whole space.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct Pace {
+    /// Go over at most about so many keys in a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keys_per_second: Option<u32>,
+    /// Work at most about so many percent of the time
+    #[arg(long, value_name = "PERCENT", conflicts_with = "keys_per_second",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    percent_of_time: Option<u8>,
+}
+
+impl Pace {
+    /// Adds it to what is asked of the server.
+    pub(super) fn say(self, mut request: Value) -> Value {
+        if let Some(keys) = self.keys_per_second {
+            request["keys_per_second"] = keys.into();
+        }
+        if let Some(percent) = self.percent_of_time {
+            request["percent_of_time"] = percent.into();
+        }
+        request
+    }
+}
