@@ -8,17 +8,13 @@
 //! one lease from another: it changes whenever the work is given to somebody, and with every
 //! extension.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::engine::{Address, Area, Cell, Effect, Range};
+use crate::engine::{Address, Cell, Effect};
 use crate::error::{Error, ErrorKind, Result};
+use crate::own::{Digest, OwnKey};
 use crate::record::Version;
 use crate::schema::Schema;
-
-/// What the key of every lease begins with.
-const PREFIX: &str = "lease:";
 
 /// What a lease's cell holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,16 +43,15 @@ impl Content {
 
 /// Where the lease of an entry lies.
 pub(crate) fn address(collection: &str, index: &str, entry: &[u8]) -> Address {
-    let hash: String = Sha256::digest(entry).iter().map(|byte| format!("{byte:02x}")).collect();
-    Address::new(Area::own(), format!("{PREFIX}{collection}:{index}:{hash}"))
+    OwnKey::Lease { collection, index, entry: Digest::of(&[entry]) }.address()
 }
 
 /// The collection and the index that a lease belongs to, by its key.
 pub(crate) fn place(key: &[u8]) -> Option<(&str, &str)> {
-    let rest = std::str::from_utf8(key).ok()?.strip_prefix(PREFIX)?;
-    let (collection, rest) = rest.split_once(':')?;
-    let (index, _) = rest.split_once(':')?;
-    Some((collection, index))
+    match OwnKey::decode(key)? {
+        OwnKey::Lease { collection, index, .. } => Some((collection, index)),
+        _ => None,
+    }
 }
 
 /// Where the entry of a lease lies; `None` when the schema knows no such index.
@@ -64,9 +59,4 @@ pub(crate) fn entry(schema: &Schema, key: &[u8], content: &Content) -> Option<Ad
     let (collection, index) = place(key)?;
     let index = schema.collections.get(collection)?.indexes.get(index)?;
     Some(Address::new(index.area.clone(), content.entry.clone()))
-}
-
-/// Where all leases lie.
-pub(crate) fn range() -> Range {
-    Range::prefix(Area::own(), Bytes::from_static(PREFIX.as_bytes()))
 }

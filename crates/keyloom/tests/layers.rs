@@ -26,11 +26,11 @@ const LAYERS: &[(&str, &str)] = &[
     ("json",     "json"),
     ("engine",   "engine"),
     ("key",      "key"),
+    // Every key in Keyloom's own area.
+    ("own",      "own"),
     // What is declared; it knows no store.
     ("schema",   "schema"),
     ("record",   "record"),
-    // The words of Keyloom's own keys.
-    ("own",      "own"),
     // What the change log tells, and how long it is kept.
     ("log",      "log"),
     // A space as the bytes of one file.
@@ -96,8 +96,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &[
         "backup/reader.rs", "backup/writer.rs",
-        "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
-        "lease.rs", "schema/aggregate.rs", "index/subject.rs",
+        "own/parts.rs", "query/cursor.rs", "write/once/request.rs", "index/subject.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[

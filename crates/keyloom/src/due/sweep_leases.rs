@@ -7,6 +7,7 @@
 use crate::engine::{Address, Batch, Condition, Direction, Effect, Outcome, Row};
 use crate::error::Result;
 use crate::lease::{self, Content};
+use crate::own::{OwnKind, own_address};
 use crate::space::Loaded;
 use crate::space::Session;
 
@@ -21,7 +22,7 @@ pub(super) async fn sweep_leases(
     let loaded = session.live.loaded().await?;
     let now = session.now();
     let chunk = CHUNK.min(session.live.engine.capabilities().batch_entries_max.max(1));
-    let mut range = lease::range();
+    let mut range = OwnKind::Lease.range();
     let mut removed = 0;
     while !range.is_empty() && goes_on() {
         let stretch = session.live.scan_one(&range, chunk, Direction::Forward).await?;
@@ -75,7 +76,7 @@ async fn remove(session: &Session, leases: &[Row]) -> Result<u64> {
 async fn commit(session: &Session, leases: &[Row]) -> Result<bool> {
     let mut batch = Batch::new(session.live.space.clone());
     for Row { key, cell } in leases {
-        let address = Address::new(lease::range().area, key.clone());
+        let address = own_address(key.clone());
         batch.push(address, Some(Condition::Unchanged(cell.stamp)), Some(Effect::Delete));
     }
     Ok(matches!(session.commit_under_any_schema(batch).await?, Outcome::Committed(_)))

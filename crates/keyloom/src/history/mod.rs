@@ -15,7 +15,7 @@ mod purge;
 
 pub use difference::Difference;
 pub(crate) use keys::{
-    Trace, own_range, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
+    Trace, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
 };
 pub use past::HistoryKind;
 pub(crate) use past::Past;

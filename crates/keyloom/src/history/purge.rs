@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{all_traces, all_versions, trace_of, version_address, version_of};
+use super::keys::{trace_of, version_address, version_of};
 use super::past::Past;
-use crate::engine::{Address, Area, Cell, Row};
+use crate::engine::{Address, Cell, Row};
 use crate::error::Result;
+use crate::own::{OwnKind, own_address};
 use crate::record::Version;
 use crate::schema::HistoryDeclaration;
 use crate::space::Loaded;
@@ -24,7 +25,7 @@ pub(crate) async fn purge_history(
     goes_on: GoesOn<'_>,
 ) -> Result<Purged> {
     // Versions go first: a trace ends with the version that it leads to.
-    let ranges = [all_versions(), all_traces()];
+    let ranges = [OwnKind::HistoryVersion, OwnKind::HistoryTrace].map(OwnKind::range);
     purge(session, options, goes_on, &ranges, &Over).await
 }
 
@@ -95,7 +96,11 @@ async fn versions_to_remove(
             bounds.days.zip(ended).is_some_and(|(days, ended)| is_over(ended, days, now));
         is_counted_out || is_aged_out
     };
-    Ok(judged.iter().filter(|judged| goes(judged)).map(|judged| own_address(judged.row)).collect())
+    Ok(judged
+        .iter()
+        .filter(|judged| goes(judged))
+        .map(|judged| own_address(judged.row.key.clone()))
+        .collect())
 }
 
 /// One version of a record, and what is needed to judge it.
@@ -126,17 +131,13 @@ fn traces_to_remove(session: &Session, loaded: &Loaded, rows: &[Row]) -> Vec<Add
         let bounds = loaded.schema.collections.get(name).and_then(|found| found.history);
         bounds.and_then(|bounds| bounds.days).is_some_and(|days| is_over(trace.at, days, now))
     };
-    rows.iter().filter(goes).map(own_address).collect()
+    rows.iter().filter(goes).map(|row| own_address(row.key.clone())).collect()
 }
 
 /// Whether days that are kept are over since this time.
 fn is_over(at: u64, days: usize, now: u64) -> bool {
     let kept = u64::try_from(days).unwrap_or(u64::MAX).saturating_mul(DAY_MS);
     now.checked_sub(kept).is_some_and(|oldest| at <= oldest)
-}
-
-fn own_address(row: &Row) -> Address {
-    Address::new(Area::own(), row.key.clone())
 }
 
 async fn found(session: &Session, addresses: Vec<Address>) -> Result<BTreeMap<Address, Cell>> {

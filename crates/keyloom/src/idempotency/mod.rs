@@ -13,4 +13,4 @@ mod key;
 
 pub(crate) use claim::Claim;
 pub(crate) use kept::{Answer, Kept};
-pub(crate) use key::{IdempotencyKey, is_key_address, own_range};
+pub(crate) use key::IdempotencyKey;

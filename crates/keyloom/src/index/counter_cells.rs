@@ -18,6 +18,7 @@ use bytes::Bytes;
 use super::finding::{Finding, FindingKind};
 use super::mend::{Hand, Mended, Mender, condition, stamp_of};
 use crate::engine::{Addition, Address, Area, Cell, Content, Effect, ShowKey};
+use crate::own::own_address;
 use crate::record::Version;
 use crate::schema::{Collection, counted_record};
 use crate::schema::{Keyspace, Place};
@@ -55,7 +56,7 @@ impl CounterCell {
 
     /// The counters, and the record where one is named.
     pub(super) fn addresses(&self) -> Vec<Address> {
-        let own = Address::new(Area::own(), self.key.clone());
+        let own = own_address(self.key.clone());
         std::iter::once(own).chain(self.record.clone()).collect()
     }
 

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::history::{
     Past, Trace, trace_address, trace_of, traces_of, version_address, version_of, versions_of,
 };
+use crate::own::own_address;
 use crate::record::Version;
 use crate::space::{Live, Loaded};
 
@@ -17,7 +18,7 @@ const TRACES: usize = 64;
 
 /// The cells that tell whether the cell of a row is right, itself first.
 pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {
-    let own = Address::new(Area::own(), row.key.clone());
+    let own = own_address(row.key.clone());
     let Some((name, version)) = version_of(&row.key) else { return vec![own] };
     let Some((collection, past)) =
         loaded.schema.collections.get(name).zip(Past::from_cell(&row.cell))
@@ -48,7 +49,7 @@ pub(super) async fn search(
     let later = versions_of(name, version, version.revision().saturating_add(1), u64::MAX);
     let found = live.scan_one(&later, 1, Direction::Forward).await?;
     if let Some(found) = found.rows.first() {
-        *next = Address::new(Area::own(), found.key.clone());
+        *next = own_address(found.key.clone());
         return Ok(witnesses);
     }
     let mut traces = traces_of(name, past.key.as_bytes(), None);
@@ -58,7 +59,7 @@ pub(super) async fn search(
             if trace_of(&found.key).is_some_and(|(_, trace)| {
                 trace.version.is_same_incarnation(version) && trace.version > version
             }) {
-                *holder = Address::new(Area::own(), found.key.clone());
+                *holder = own_address(found.key.clone());
                 return Ok(witnesses);
             }
         }

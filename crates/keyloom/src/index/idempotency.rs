@@ -4,11 +4,12 @@ use bytes::Bytes;
 
 use super::finding::{Finding, FindingKind};
 use crate::engine::{Area, Cell, ShowKey};
-use crate::idempotency::{Kept, is_key_address};
+use crate::idempotency::Kept;
+use crate::own::OwnKey;
 
 /// What is wrong with a cell; `None` when nothing is.
 pub(super) fn judge(key: &[u8], cell: &Cell) -> Option<Finding> {
-    let (kind, reason) = if !is_key_address(key) {
+    let (kind, reason) = if OwnKey::decode(key).is_none() {
         (FindingKind::Unknown, "it begins like an idempotency key and is none")
     } else if Kept::from_cell(cell).is_none() {
         (FindingKind::Unreadable, "the answer to an idempotency key cannot be read")

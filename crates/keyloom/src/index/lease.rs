@@ -12,13 +12,14 @@ use bytes::Bytes;
 use super::finding::{Finding, FindingKind};
 use crate::engine::{Address, Area, Cell, Row, ShowKey};
 use crate::lease::{self, Content};
+use crate::own::own_address;
 use crate::space::Loaded;
 
 /// The lease, and its entry where it names one.
 pub(super) fn witnesses(loaded: &Loaded, row: &Row) -> Vec<Address> {
     let content = Content::of(&row.cell);
     let entry = content.and_then(|content| lease::entry(&loaded.schema, &row.key, &content));
-    let own = Address::new(Area::own(), row.key.clone());
+    let own = own_address(row.key.clone());
     std::iter::once(own).chain(entry).collect()
 }
 

@@ -17,9 +17,7 @@ use super::verification::{Verification, VerifiedChunk, VerifyOptions};
 use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, Range, Reading, Row, Stamp};
 use crate::error::Result;
-use crate::history::own_range as history_range;
-use crate::idempotency::own_range as idempotency_range;
-use crate::lease::range as lease_range;
+use crate::own::{OwnKind, OwnRange, own_address};
 use crate::schema::{Aggregate, Keyspace, Place};
 use crate::space::{Interrupted, Live, Loaded, Position, Session, Stage, Under, Walk};
 use crate::write::Retry;
@@ -195,7 +193,11 @@ impl Verifier {
     /// Every range of keys that is declared, and what Keyloom keeps beside records.
     fn stage(&self) -> Stage<'static> {
         let mut ranges = self.keyspace.ranges();
-        ranges.extend([history_range(), idempotency_range(), lease_range()]);
+        ranges.extend([
+            OwnRange::Histories.range(),
+            OwnKind::Answer.range(),
+            OwnKind::Lease.range(),
+        ]);
         Stage::all(ranges)
     }
 
@@ -230,16 +232,16 @@ impl Verifier {
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
         // The rest of Keyloom's own area are entries, of the index over the ends of records.
         let is_in = |range: Range| range.area == *area && range.contains(&row.key);
-        if is_in(history_range()) {
+        if is_in(OwnRange::Histories.range()) {
             return sorted.histories.push(row);
         }
-        if is_in(idempotency_range()) {
-            let address = || Address::new(Area::own(), row.key.clone());
+        if is_in(OwnKind::Answer.range()) {
+            let address = || own_address(row.key.clone());
             let suspect = idempotency::judge(&row.key, &row.cell)
                 .map(|_| Suspect::Idempotency { address: address() });
             return sorted.suspects.extend(suspect);
         }
-        if is_in(lease_range()) {
+        if is_in(OwnKind::Lease.range()) {
             let witnesses = lease::witnesses(&self.loaded, &row);
             return sorted.suspects.push(Suspect::Lease { witnesses, now: self.now });
         }

@@ -9,11 +9,9 @@ use crate::engine::{Address, Area};
 use crate::history::{HistoryKind, Past, Trace, trace_address, version_address};
 use crate::idempotency::{Answer, IdempotencyKey, Kept};
 use crate::lease;
+use crate::own::{OwnKey, OwnKind};
 use crate::record::Version;
-use crate::schema::{
-    Aggregate, CELLS, COUNT, Collection, MARKS, MomentForm, SUM, Schema, counter_address,
-};
-use crate::space::catalog_address;
+use crate::schema::{Aggregate, COUNT, Collection, MomentForm, SUM, Schema, counter_address};
 use crate::write::share;
 
 /// The version of every example.
@@ -74,7 +72,7 @@ fn counters(collection: &Collection, address: Address) -> Own {
     let names = collection.declaration.counters.keys().map(|name| name.replace('*', "first"));
     let counted: serde_json::Map<_, _> = names.map(|name| (name, json!(3))).collect();
     Own {
-        template: format!("counter:{area}:{}", collection.key.source),
+        template: format!("{}{area}:{}", OwnKind::Counters.words(), collection.key.source),
         index: None,
         what: format!("The counters of a record of {}.", collection.name),
         holds: "integers by their names",
@@ -98,8 +96,9 @@ fn aggregated(collection: &Collection, aggregate: &Aggregate, example: &Example)
         None => ("counted", json!({ COUNT: 1 })),
         Some(_) => ("summed", json!({ COUNT: 1, SUM: amount })),
     };
+    let (cells, marks) = (OwnKind::AggregateCell.words(), OwnKind::AggregateMark.words());
     let cell = Own {
-        template: format!("{CELLS}{of}:{name}:{{generation}}{}{{cell}}", template.source),
+        template: format!("{cells}{of}:{name}:{{generation}}{}{{cell}}", template.source),
         index: Some(name.clone()),
         what: match summed {
             None => format!("How many records of {of} are in a group, or a part of that."),
@@ -111,7 +110,7 @@ fn aggregated(collection: &Collection, aggregate: &Aggregate, example: &Example)
         read_by: format!("{verb} {name}{asked}; groups"),
     };
     let mark = Own {
-        template: format!("{MARKS}{of}:{name}:{{generation}}:{{SHA-256 of the record's key}}"),
+        template: format!("{marks}{of}:{name}:{{generation}}:{{SHA-256 of the record's key}}"),
         index: Some(name.clone()),
         what: format!("That {name}, while it is being counted, has counted a record."),
         holds: "nothing",
@@ -139,9 +138,10 @@ fn history(collection: &Collection, example: &Example) -> [Own; 2] {
     };
     let trace = Trace { at: TIME_MS, version: version.next() };
     let created = past(HistoryKind::Created);
+    let (versions, traces) = (OwnKind::HistoryVersion.words(), OwnKind::HistoryTrace.words());
     [
         Own {
-            template: format!("history:version:{name}:{{incarnation}}:{{revision}}"),
+            template: format!("{versions}{name}:{{incarnation}}:{{revision}}"),
             index: None,
             what: format!("A version of a record of {name}: who made it of what, and when."),
             holds: "a line of JSON, then the record before",
@@ -150,7 +150,7 @@ fn history(collection: &Collection, example: &Example) -> [Own; 2] {
             read_by: "history, get_version, get_as_of".to_owned(),
         },
         Own {
-            template: format!("history:left:{name}:{{key}}:{{time}}:{{incarnation}}:{{revision}}"),
+            template: format!("{traces}{name}:{{key}}:{{time}}:{{incarnation}}:{{revision}}"),
             index: None,
             what: format!("Where a record of {name} was until it was deleted or moved."),
             holds: "the record's key as a JSON string",
@@ -173,7 +173,11 @@ fn lease(collection: &Collection, example: &Example) -> Option<Own> {
     let (entry, _) = example.entry(collection, index);
     let until = TIME_MS + 60_000;
     Some(Own {
-        template: format!("lease:{}:{{index}}:{{SHA-256 of the entry's key}}", collection.name),
+        template: format!(
+            "{}{}:{{index}}:{{SHA-256 of the entry's key}}",
+            OwnKind::Lease.words(),
+            collection.name
+        ),
         index: None,
         what: format!("The lease of a worker on an entry of {}.", collection.name),
         holds: "the entry, the worker and when it runs out, as JSON",
@@ -186,20 +190,20 @@ fn lease(collection: &Collection, example: &Example) -> Option<Own> {
 /// What belongs to the whole space.
 pub(super) fn of_space(schema: &Schema) -> Vec<KeyPattern> {
     let catalog = Own {
-        template: "catalog".to_owned(),
+        template: OwnKind::Catalog.words().to_owned(),
         index: None,
         what: "The schema, and the states of its indexes.".to_owned(),
         holds: "the catalog as JSON",
-        key: catalog_address().key,
+        key: OwnKey::Catalog.encode(),
         value: r#"{"format":1,"epoch":1,…}"#.to_owned(),
         read_by: "every open; every write rests on its stamp".to_owned(),
     };
     let epoch = Own {
-        template: "epoch".to_owned(),
+        template: OwnKind::Epoch.words().to_owned(),
         index: None,
         what: "The state of the catalog, for readers of indexes.".to_owned(),
         holds: "a number that rises with the schema",
-        key: Bytes::from_static(b"epoch"),
+        key: OwnKey::Epoch.encode(),
         value: "1".to_owned(),
         read_by: "every query".to_owned(),
     };
@@ -207,7 +211,7 @@ pub(super) fn of_space(schema: &Schema) -> Vec<KeyPattern> {
         let (request, answer) = (DIGEST.to_owned(), Answer::Done);
         let kept = Kept { at: TIME_MS, request, answer, text: None };
         Own {
-            template: "idempotency:{user}:{key}".to_owned(),
+            template: format!("{}{{user}}:{{key}}", OwnKind::Answer.words()),
             index: None,
             what: "That a write with an idempotency key happened, and its answer.".to_owned(),
             holds: "a line of JSON, then the record in the answer",

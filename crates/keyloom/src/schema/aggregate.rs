@@ -1,29 +1,19 @@
-//! A declared count or sum, and every key that belongs to it. All lie in Keyloom's own area.
-//!
-//! | key | holds | example |
-//! | --- | --- | --- |
-//! | `aggregate:` collection `:` name `:` generation `:` group, then `:` cell | integers `n` and, for a sum, `sum` | `aggregate:run:seconds:1:nightly!:done!:0` |
-//! | `aggregate-mark:` collection `:` name `:` generation `:` hash | nothing: the record is counted | `aggregate-mark:run:seconds:2:9f86d0…` |
+//! A declared count or sum, and every key that belongs to it: cells of integers `n` and, for a sum,
+//! `sum`, and marks, which hold nothing: the record is counted.
 //!
 //! Each value of a group is written as a segment of a key and ends with `:`; texts and enums are
-//! sorted texts, so that groups lie in the order of their values. The hash is SHA-256 of the
-//! record's key, in hex: a mark exists for any record, however long its key is.
+//! sorted texts, so that groups lie in the order of their values. A mark exists for any record,
+//! however long its key is.
 
 use bytes::Bytes;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::catalog::Generation;
 use super::condition::Condition;
-use crate::engine::{Address, Area, KEY_BYTES_MAX, Range};
+use crate::engine::{Address, KEY_BYTES_MAX, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeyRefusal, Path, Template};
-
-/// What begins the keys of all cells.
-pub(crate) const CELLS: &str = "aggregate:";
-
-/// What begins the keys of all marks.
-pub(crate) const MARKS: &str = "aggregate-mark:";
+use crate::own::{Digest, OwnKey, OwnKind, OwnRange};
 
 /// How many records a group has.
 pub(crate) const COUNT: &str = "n";
@@ -67,7 +57,8 @@ impl Aggregate {
 
     /// Refuses a group for which there is no room in a key.
     pub(crate) fn check_room(&self, group: &[u8]) -> Result<()> {
-        let names = CELLS.len() + self.collection.len() + 1 + self.name.len() + 1;
+        let words = OwnKind::AggregateCell.words().len();
+        let names = words + self.collection.len() + 1 + self.name.len() + 1;
         let room = KEY_BYTES_MAX - names - NUMBERS_BYTES_MAX;
         if group.len() <= room {
             return Ok(());
@@ -78,17 +69,14 @@ impl Aggregate {
 
     /// The cell of a group with this number.
     pub(crate) fn cell(&self, generation: u32, group: &[u8], number: u16) -> Address {
-        let mut key = self.generation_key(CELLS, generation);
-        key.extend_from_slice(group);
-        key.extend_from_slice(number.to_string().as_bytes());
-        Address::new(Area::own(), key)
+        let Aggregate { collection, name, .. } = self;
+        OwnKey::AggregateCell { collection, name, generation, group, number }.address()
     }
 
     /// All cells of the groups that begin so.
     pub(crate) fn cells(&self, generation: u32, groups: &[u8]) -> Range {
-        let mut key = self.generation_key(CELLS, generation);
-        key.extend_from_slice(groups);
-        Range::prefix(Area::own(), key)
+        let Aggregate { collection, name, .. } = self;
+        OwnRange::Groups { collection, name, generation, groups }.range()
     }
 
     /// The group that a key of this generation's cells belongs to, and its values.
@@ -97,12 +85,8 @@ impl Aggregate {
         generation: Generation,
         key: &Bytes,
     ) -> Option<(Bytes, Vec<Value>)> {
-        let start = self.generation_key(CELLS, generation.number).len();
-        let rest = key.get(start..)?;
-        let end = start + rest.iter().rposition(|&byte| byte == b':')? + 1;
-        let text = std::str::from_utf8(&key[end..]).ok()?;
-        let number = text.parse::<u16>().ok().filter(|number| number.to_string() == text)?;
-        let group = key.slice(start..end);
+        let OwnKey::AggregateCell { group, number, .. } = OwnKey::decode(key)? else { return None };
+        let group = key.slice_ref(group);
         let values = self.template.decode(&group)?;
         (number < generation.cells).then_some((group, values))
     }
@@ -114,37 +98,21 @@ impl Aggregate {
 
     /// Where it is marked that a record is counted.
     pub(crate) fn mark(&self, generation: u32, record: &[u8]) -> Address {
-        let mut key = self.generation_key(MARKS, generation);
-        key.push(b':');
-        for byte in Sha256::digest(record) {
-            key.extend_from_slice(format!("{byte:02x}").as_bytes());
-        }
-        Address::new(Area::own(), key)
+        let Aggregate { collection, name, .. } = self;
+        let record = Digest::of(&[record]);
+        OwnKey::AggregateMark { collection, name, generation, record }.address()
     }
 
-    /// The keys of one kind, of every generation.
-    pub(crate) fn all(&self, kind: &str) -> Range {
-        Range::prefix(Area::own(), format!("{kind}{}:{}:", self.collection, self.name))
+    /// The cells or marks of every generation.
+    pub(crate) fn all(&self, kind: OwnKind) -> Range {
+        let Aggregate { collection, name, .. } = self;
+        OwnRange::Aggregate { kind, collection, name }.range()
     }
 
-    /// The generation that a key of this aggregate belongs to.
-    pub(crate) fn generation_of(&self, kind: &str, key: &[u8]) -> Option<u32> {
-        let names = format!("{kind}{}:{}:", self.collection, self.name);
-        let rest = key.strip_prefix(names.as_bytes())?;
-        let end = rest.iter().position(|&byte| byte == b':')?;
-        let text = std::str::from_utf8(&rest[..end]).ok()?;
-        text.parse::<u32>().ok().filter(|generation| generation.to_string() == text)
-    }
-
-    /// The keys of one kind and generation.
-    pub(crate) fn generation(&self, kind: &str, generation: u32) -> Range {
-        let mut key = self.generation_key(kind, generation);
-        key.push(b':');
-        Range::prefix(Area::own(), key)
-    }
-
-    fn generation_key(&self, kind: &str, generation: u32) -> Vec<u8> {
-        format!("{kind}{}:{}:{generation}", self.collection, self.name).into_bytes()
+    /// The cells or marks of one generation.
+    pub(crate) fn generation(&self, kind: OwnKind, generation: u32) -> Range {
+        let Aggregate { collection, name, .. } = self;
+        OwnRange::Generation { kind, collection, name, generation }.range()
     }
 
     /// An error about this aggregate.

@@ -10,10 +10,9 @@
 use bytes::Bytes;
 
 use super::model::Collection;
-use crate::engine::{Address, Area, KEY_BYTES_MAX, Range, ShowKey};
+use crate::engine::{Address, Area, KEY_BYTES_MAX, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-
-const PREFIX: &[u8] = b"counter:";
+use crate::own::{OwnKey, OwnKind};
 
 /// Where the counters of a record are; `None` when it can have none: the collection declares
 /// none, or the record's key is too long.
@@ -21,31 +20,28 @@ pub(crate) fn counter_address(collection: &Collection, key: &[u8]) -> Option<Add
     if collection.counters.is_empty() {
         return None;
     }
-    let own = [PREFIX, collection.area.name().as_bytes(), b":", key].concat();
-    (own.len() <= KEY_BYTES_MAX).then(|| Address::new(Area::own(), own))
+    let own = OwnKey::Counters { area: collection.area.name(), record: key }.address();
+    (own.key.len() <= KEY_BYTES_MAX).then_some(own)
 }
 
 /// As [`counter_address`], for a record of a collection with counters that is about to have some.
 pub(crate) fn required_counter_address(collection: &Collection, key: &[u8]) -> Result<Address> {
     counter_address(collection, key).ok_or_else(|| {
-        let longest = KEY_BYTES_MAX - PREFIX.len() - collection.area.name().len() - 1;
+        let names = OwnKind::Counters.words().len() + collection.area.name().len() + 1;
         Error::new(ErrorKind::LimitExceeded, "the key of a record with counters is too long")
             .with("collection", &collection.name)
             .with("bytes", key.len())
-            .with("bytes at most", longest)
+            .with("bytes at most", KEY_BYTES_MAX - names)
             .with("key", ShowKey(&key[..key.len().min(64)]))
     })
 }
 
-/// The range of all counters.
-pub(crate) fn counter_range() -> Range {
-    Range::prefix(Area::own(), Bytes::from_static(PREFIX))
-}
-
 /// The record whose counters are at a key of Keyloom's own area; `None` for other keys.
 pub(crate) fn counted_record(key: &Bytes) -> Option<Address> {
-    let rest = key.strip_prefix(PREFIX)?;
-    let colon = rest.iter().position(|byte| *byte == b':')?;
-    let area = Area::new(std::str::from_utf8(&rest[..colon]).ok()?).ok()?;
-    Some(Address::new(area, key.slice(PREFIX.len() + colon + 1..)))
+    match OwnKey::decode(key)? {
+        OwnKey::Counters { area, record } => {
+            Some(Address::new(Area::new(area).ok()?, key.slice_ref(record)))
+        }
+        _ => None,
+    }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::counter_cell::counter_range;
 use super::model::{Collection, Index, Schema};
 use crate::engine::{Area, Range};
 use crate::error::Result;
 use crate::key::Template;
+use crate::own::OwnKind;
 
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
@@ -58,7 +58,7 @@ impl Keyspace {
 
     /// What a key is. No key belongs to two templates: such schemas are refused.
     pub(crate) fn place(&self, area: &Area, key: &[u8]) -> Place<'_> {
-        if self.counts && *area == Area::own() && counter_range().contains(key) {
+        if self.counts && *area == Area::own() && OwnKind::Counters.range().contains(key) {
             return Place::Counters;
         }
         let near = || {
@@ -73,7 +73,7 @@ impl Keyspace {
 
     /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
     pub(crate) fn ranges(&self) -> Vec<Range> {
-        let counters = self.counts.then(counter_range);
+        let counters = self.counts.then(|| OwnKind::Counters.range());
         let rooms = self.rooms.iter().map(|room| room.range.clone());
         let mut ranges: Vec<Range> = rooms.chain(counters).collect();
         ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));

@@ -41,7 +41,7 @@ pub use model::Schema;
 pub use suggest::nearest;
 pub use warning::Warning;
 pub(crate) use {
-    aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    aggregate::{Aggregate, COUNT, SUM, SUMMED_MAX},
     body::Violation,
     catalog::{Catalog, CursorSecret, Generation, Generations, restored_backup, restoring_mark},
     condition::Condition,

@@ -25,10 +25,10 @@ use super::attempt::{Interrupted, Under, past_fence};
 use super::live::Live;
 use super::loaded::Loaded;
 use super::walk::{Chunk, Position, Stage, Walk};
-use crate::engine::{Address, Area, Batch, Cause, Cell, Condition, Effect, Entry, Outcome, Stamp};
+use crate::engine::{Address, Batch, Cause, Cell, Condition, Effect, Entry, Outcome, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Note;
-use crate::own::TASKS;
+use crate::own::OwnKey;
 use crate::record::{Version, now_ms, random_bytes};
 
 /// For how long an owner may be silent.
@@ -58,7 +58,7 @@ pub(crate) struct Subject {
 impl Subject {
     fn address(&self) -> Address {
         let Subject { kind, collection, name, .. } = self;
-        Address::new(Area::own(), format!("{TASKS}{kind}:{collection}:{name}"))
+        OwnKey::Task { kind, collection, name }.address()
     }
 }
 

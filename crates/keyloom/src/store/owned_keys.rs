@@ -4,10 +4,11 @@ use bytes::Bytes;
 
 use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
-use crate::engine::{Address, Area, Cell, Content, Direction, ShowKey};
+use crate::engine::{Address, Cell, Content, Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::versions_of;
 use crate::lease;
+use crate::own::own_address;
 use crate::schema::{Collection as Declared, Index, counter_address};
 use crate::space::Loaded;
 use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
@@ -163,8 +164,7 @@ impl<T> Collection<T> {
         let live = &self.session.live;
         let found = live.scan_one(&range, HISTORY_MAX, Direction::Backward).await?;
         let owned = found.rows.into_iter().filter_map(|row| {
-            let address = Address::new(Area::own(), row.key);
-            Wanted::beside(address, OwnedKind::History).found(Some(row.cell))
+            Wanted::beside(own_address(row.key), OwnedKind::History).found(Some(row.cell))
         });
         Ok(owned.collect())
     }

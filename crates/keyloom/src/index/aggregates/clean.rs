@@ -1,9 +1,10 @@
 //! Removes the keys of generations and marks of one aggregate that are over.
 
-use crate::engine::{Address, Area, Batch, Direction, Effect, Range, Row};
+use crate::engine::{Batch, Direction, Effect, Range, Row};
 use crate::error::{Error, Result};
 use crate::log::Note;
-use crate::schema::{Aggregate, CELLS, MARKS};
+use crate::own::{OwnKind, OwnRange, own_address};
+use crate::schema::Aggregate;
 use crate::space::{Live, Loaded, Under, past_fence};
 
 /// How many keys are read, and at most removed, at once.
@@ -38,7 +39,7 @@ async fn clean_under(
     removed: &mut u64,
 ) -> Under<()> {
     let chunk = chunk_keys(live);
-    for kind in [CELLS, MARKS] {
+    for kind in [OwnKind::AggregateCell, OwnKind::AggregateMark] {
         let mut left = aggregate.all(kind);
         loop {
             let stretch = live.scan_one(&left, chunk, Direction::Forward).await?;
@@ -60,13 +61,13 @@ async fn clean_under(
 fn over<'r>(
     loaded: &Loaded,
     aggregate: &Aggregate,
-    kind: &str,
+    kind: OwnKind,
     rows: &'r [Row],
     range: &Range,
 ) -> (Vec<&'r Row>, Option<Range>) {
     let mut over = Vec::new();
     for row in rows {
-        let generation = aggregate.generation_of(kind, &row.key);
+        let generation = generation_of(&row.key);
         match generation.filter(|number| is_used(loaded, aggregate, kind, *number)) {
             Some(used) => {
                 let behind = aggregate.generation(kind, used).end;
@@ -80,11 +81,19 @@ fn over<'r>(
     (over, rows.last().map(|last| range.after(&last.key, Direction::Forward)))
 }
 
+/// The generation that a key of this aggregate belongs to.
+fn generation_of(key: &[u8]) -> Option<u32> {
+    match OwnRange::generation_of(key)? {
+        OwnRange::Generation { generation, .. } => Some(generation),
+        _ => None,
+    }
+}
+
 /// Whether a generation is maintained, and for marks, whether it is not complete.
-pub(super) fn is_used(loaded: &Loaded, aggregate: &Aggregate, kind: &str, number: u32) -> bool {
-    loaded
-        .maintained(aggregate)
-        .any(|(used, is_marked)| used.number == number && (kind == CELLS || is_marked))
+pub(super) fn is_used(loaded: &Loaded, aggregate: &Aggregate, kind: OwnKind, number: u32) -> bool {
+    loaded.maintained(aggregate).any(|(used, is_marked)| {
+        used.number == number && (kind == OwnKind::AggregateCell || is_marked)
+    })
 }
 
 /// All keys of a chunk fit into one batch.
@@ -96,7 +105,7 @@ fn chunk_keys(live: &Live) -> usize {
 async fn remove(live: &Live, loaded: &Loaded, rows: Vec<&Row>) -> Under<()> {
     let mut batch = Batch { fence: loaded.fence(), ..Batch::new(live.space.clone()) };
     for row in rows {
-        batch.push(Address::new(Area::own(), row.key.clone()), None, Some(Effect::Delete));
+        batch.push(own_address(row.key.clone()), None, Some(Effect::Delete));
     }
     if !batch.entries.is_empty() {
         past_fence(live.commit(loaded, batch, Note::of_program).await?)?;

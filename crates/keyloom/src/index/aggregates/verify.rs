@@ -15,8 +15,9 @@ use super::super::finding::{Finding, FindingKind};
 use super::SHOWN_WITHIN;
 use crate::engine::{Address, Area, Direction, Range, Reading, ShowKey, Stamp, successor};
 use crate::error::Result;
+use crate::own::{OwnKind, OwnRange, own_address};
 use crate::query::Total;
-use crate::schema::{Aggregate, CELLS, Collection, Generation, MARKS};
+use crate::schema::{Aggregate, Collection, Generation};
 use crate::space::{Interrupted, Live, Loaded, Under, Walk};
 use crate::write::{Retry, read_record, share};
 
@@ -88,7 +89,7 @@ pub(crate) async fn verify(
     let Ok(generation) = loaded.readable(aggregate) else { return Ok(Compared::default()) };
     let comparison = Comparison { live, collection, aggregate, generation };
     let mut compared = Compared::default();
-    let mut start = aggregate.generation(CELLS, generation.number).start;
+    let mut start = aggregate.generation(OwnKind::AggregateCell, generation.number).start;
     loop {
         let end = comparison.compare(start, &mut compared).await?;
         check_current(live, loaded).await?;
@@ -109,7 +110,7 @@ async fn check_current(live: &Live, loaded: &Loaded) -> Under<()> {
 impl Comparison<'_> {
     /// Compares the groups from a key on, as many as fit into memory; gives where they end.
     async fn compare(&self, start: Bytes, compared: &mut Compared) -> Result<Option<Bytes>> {
-        let whole = self.aggregate.generation(CELLS, self.generation.number);
+        let whole = self.aggregate.generation(OwnKind::AggregateCell, self.generation.number);
         let first = self.cells(Range { start: start.clone(), ..whole.clone() }, true).await?;
         let end = first.end.clone();
         let range = Range { start, end: end.clone().or(whole.end), ..whole };
@@ -259,8 +260,22 @@ pub(crate) struct Litter {
 /// over of earlier generations is nothing wrong.
 pub(crate) async fn litter(live: &Live, loaded: &Loaded) -> Under<Vec<Litter>> {
     let mut all = Vec::new();
-    // Marks sort right before cells, so that one range holds both.
-    let mut left = Range { start: MARKS.into(), ..Range::prefix(Area::own(), CELLS) };
+    for kind in [OwnKind::AggregateMark, OwnKind::AggregateCell] {
+        litter_of(live, loaded, kind.range(), &mut all).await?;
+    }
+    // A key may belong to an aggregate that was declared meanwhile.
+    if !all.is_empty() {
+        check_current(live, loaded).await?;
+    }
+    Ok(all)
+}
+
+async fn litter_of(
+    live: &Live,
+    loaded: &Loaded,
+    mut left: Range,
+    all: &mut Vec<Litter>,
+) -> Result<()> {
     loop {
         let stretch = live.scan_one(&left, CHUNK_KEYS, Direction::Forward).await?;
         let more = stretch.more;
@@ -274,34 +289,24 @@ pub(crate) async fn litter(live: &Live, loaded: &Loaded) -> Under<Vec<Litter>> {
             if known.is_none() {
                 all.push(Litter {
                     finding: stray(&row.key),
-                    address: Address::new(Area::own(), row.key),
+                    address: own_address(row.key),
                     stamp: row.cell.stamp,
                 });
             }
         }
         if !more {
-            break;
+            return Ok(());
         }
     }
-    // A key may belong to an aggregate that was declared meanwhile.
-    if !all.is_empty() {
-        check_current(live, loaded).await?;
-    }
-    Ok(all)
 }
 
 /// The keys of the generation that a key belongs to, if there is, or was, such a generation.
 fn owner(loaded: &Loaded, key: &[u8]) -> Option<Range> {
-    let kind = if key.starts_with(MARKS.as_bytes()) { MARKS } else { CELLS };
-    let name = key.strip_prefix(kind.as_bytes())?.split(|&byte| byte == b':').next()?;
-    let collection = loaded.schema.collections.get(std::str::from_utf8(name).ok()?)?;
-    let found = collection.aggregates.values().find_map(|aggregate| {
-        let generation = aggregate.generation_of(kind, key)?;
-        Some((aggregate, generation))
-    });
-    let (aggregate, generation) = found?;
+    let range = OwnRange::generation_of(key)?;
+    let OwnRange::Generation { collection, name, generation, .. } = range else { return None };
+    let aggregate = loaded.schema.collections.get(collection)?.aggregates.get(name)?;
     let last = loaded.catalog.generations(&aggregate.collection, &aggregate.name).last;
-    (1..=last).contains(&generation).then(|| aggregate.generation(kind, generation))
+    (1..=last).contains(&generation).then(|| range.range())
 }
 
 fn stray(key: &Bytes) -> Finding {

@@ -1,9 +1,10 @@
 //! Removes the answers to keys whose time has passed.
 
 use super::is_over;
-use crate::engine::{Address, Area, Condition, Row};
+use crate::engine::{Condition, Row};
 use crate::error::Result;
-use crate::idempotency::{Kept, own_range};
+use crate::idempotency::Kept;
+use crate::own::{OwnKind, own_address};
 use crate::space::Loaded;
 use crate::space::Session;
 use crate::space::{GoesOn, Judge, PurgeOptions, Purged, Removal, purge};
@@ -13,7 +14,7 @@ pub(crate) async fn purge_idempotency_keys(
     options: &PurgeOptions,
     goes_on: GoesOn<'_>,
 ) -> Result<Purged> {
-    purge(session, options, goes_on, &[own_range()], &Over).await
+    purge(session, options, goes_on, &[OwnKind::Answer.range()], &Over).await
 }
 
 /// What was kept for as long as it is declared.
@@ -32,10 +33,8 @@ impl Judge for Over {
             Kept::from_cell(&row.cell).is_some_and(|kept| is_over(&kept, keep_ms, now))
         });
         // A key that is over may be in use again.
-        let removal = |row: &Row| {
-            let address = Address::new(Area::own(), row.key.clone());
-            (address, Some(Condition::Unchanged(row.cell.stamp)))
-        };
+        let removal =
+            |row: &Row| (own_address(row.key.clone()), Some(Condition::Unchanged(row.cell.stamp)));
         Ok(over.map(removal).collect())
     }
 }
