@@ -4,7 +4,6 @@ mod lease;
 mod maintain;
 mod maintainer;
 mod sweep;
-mod sweep_leases;
 mod take;
 
 pub use lease::Lease;

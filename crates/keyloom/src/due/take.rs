@@ -13,14 +13,13 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::lease::{Lease, check_worker, until};
-use crate::counted::reveal;
 use crate::engine::{Address, Batch, Cell, Condition, Direction, Outcome, Range, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
-use crate::lease::{self, Content};
 use crate::query::has_entry;
 use crate::record::{Document, Version, random_fraction};
 use crate::schema::{Collection, Index, MomentForm, record_key_of};
+use crate::side::{LeaseContent, lease_address, reveal};
 use crate::space::Loaded;
 use crate::space::Session;
 
@@ -279,13 +278,13 @@ impl Taker<'_> {
         let Plan { collection, index, .. } = &self.plan;
         let addresses: Vec<Address> = entries
             .iter()
-            .map(|(entry, _)| lease::address(&collection.name, &index.name, entry))
+            .map(|(entry, _)| lease_address(&collection.name, &index.name, entry))
             .collect();
         let cells = self.session.live.get(&addresses).await?;
         let free = entries.into_iter().zip(addresses).zip(cells).filter_map(
             |(((entry, record), lease), cell)| {
                 // What is no lease keeps nobody from the work, and is replaced.
-                let held = cell.as_ref().and_then(Content::of);
+                let held = cell.as_ref().and_then(LeaseContent::of);
                 let is_held = held.is_some_and(|held| held.until > self.now);
                 let ran_out = cell.map(|cell| cell.stamp);
                 (!is_held).then_some(Candidate { entry, record, lease, ran_out })
@@ -319,7 +318,7 @@ impl Taker<'_> {
         let mut items = Vec::new();
         for (candidate, cell) in ready {
             let Candidate { entry, record, lease: address, ran_out } = candidate;
-            let content = Content {
+            let content = LeaseContent {
                 entry: String::from_utf8_lossy(entry).into_owned(),
                 owner: self.worker.to_owned(),
                 until: self.until,

@@ -7,8 +7,7 @@ use crate::engine::{Address, Batch, Cell, Condition, Effect, Outcome, Stamp};
 use crate::error::Result;
 use crate::log::Note;
 use crate::record::Version;
-use crate::space::{Live, Loaded, Under, past_fence};
-use crate::write::Retry;
+use crate::space::{Live, Loaded, Retry, Under, past_fence};
 
 /// What mends pairs, under one state of the schema.
 #[derive(Clone, Copy)]

@@ -8,14 +8,8 @@
 
 mod aggregates;
 mod build;
-mod counter_cells;
 mod delete;
-mod discard;
-mod finding;
 mod group;
-mod history;
-mod idempotency;
-mod lease;
 mod mend;
 mod misfits;
 mod not_ready;
@@ -23,17 +17,16 @@ mod obstacle;
 mod pair;
 mod pass;
 mod repair;
+mod side_cells;
 mod sorted;
 mod subject;
 mod suspect;
 mod verification;
 mod verify;
 
-pub(crate) use aggregates::purge_groups;
 pub use build::Built;
 pub(crate) use build::{build, recount};
 pub(crate) use delete::delete;
-pub use finding::{Finding, FindingCounts, FindingKind};
 pub(crate) use misfits::misfits;
 pub use not_ready::NotReady;
 pub(crate) use repair::repair;

@@ -1,18 +1,18 @@
 //! Verifies a store and mends what it finds, while writers go on.
 
 use super::aggregates::{self, Purpose};
-use super::discard::discard;
-use super::finding::{Finding, FindingCounts, Tally};
 use super::group::Group;
 use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::not_ready::NotReady;
 use super::pair::Pair;
+use super::side_cells;
 use super::suspect::Suspect;
 use super::verification::VerifyOptions;
 use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::Aggregate;
+use crate::side::{Cure, Finding, FindingCounts, Findings, clean};
 use crate::space::{Interrupted, Live, Session, Under};
 
 /// How a store is repaired.
@@ -81,7 +81,7 @@ pub(crate) async fn repair(
     let mut verifier = Verifier::new(session, &options.verify).await?;
     let hand = if options.dry_run { Hand::Dry } else { Hand::Real };
     let findings_max = options.verify.findings_max;
-    let (mut mended, mut left) = (Tally::default(), Tally::default());
+    let (mut mended, mut left) = (Findings::default(), Findings::default());
     let (mut records, mut entries, mut unsettled) = (0, 0, 0);
     while let Some(examined) = verifier.next_examined().await? {
         records += examined.records;
@@ -94,7 +94,7 @@ pub(crate) async fn repair(
             let fate = match (fate, &subject) {
                 (Some(fate), _) => fate,
                 (None, Subject::Keys(suspect)) => settle(&mut verifier, suspect, hand).await?,
-                (None, Subject::Litter(address, stamp)) => {
+                (None, Subject::Compared(Cure::Delete(address, stamp))) => {
                     let mut batch = verifier.mender().batch();
                     let unchanged = Some(Condition::Unchanged(*stamp));
                     let effect = (hand == Hand::Real).then_some(Effect::Delete);
@@ -105,7 +105,7 @@ pub(crate) async fn repair(
                         Ok(false) | Err(_) => Fate::Gone,
                     }
                 }
-                (None, Subject::Aggregate(aggregate)) => {
+                (None, Subject::Compared(Cure::CountAnew(aggregate))) => {
                     if recounted.is_none() {
                         recounted = Some(recount(live, aggregate, hand).await);
                     }
@@ -155,7 +155,7 @@ async fn mend_together(
         .enumerate()
         .filter_map(|(place, fault)| match &fault.subject {
             Subject::Keys(suspect) => Some((place, suspect.pair()?)),
-            Subject::Aggregate(_) | Subject::Litter(..) => None,
+            Subject::Compared(_) => None,
         })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
@@ -216,7 +216,7 @@ async fn tidy_up(live: &Live) -> Result<()> {
                     let (collection, name) = (&aggregate.collection, &aggregate.name);
                     aggregates::build(live, collection, name, Purpose::Complete, &|_| {}).await?;
                 }
-                Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
+                Err(_) => drop(clean(live, &collection.name, &aggregate.name).await?),
             }
         }
     }
@@ -245,9 +245,8 @@ async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Under<Fa
             }
             mender.mend(pair, hand).await?
         }
-        Suspect::Counters(counters) => verifier.renewed(counters).mend(&mender, hand).await?,
-        Suspect::History { .. } | Suspect::Idempotency { .. } | Suspect::Lease { .. } => {
-            discard(&mender, suspect, hand).await?
+        Suspect::Side { kind, witnesses } => {
+            side_cells::mend(&mender, &verifier.judging(), *kind, witnesses, hand).await?
         }
         Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => {
             return Ok(Fate::Left(String::new()));

@@ -1,7 +1,7 @@
 //! What verify is asked for, and what it answers.
 
-use super::finding::{Finding, FindingCounts};
 use super::not_ready::NotReady;
+use crate::side::{Finding, FindingCounts};
 
 /// How a store is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,10 @@ use super::model::{Collection, Index, Schema};
 use crate::engine::{Area, Range};
 use crate::error::Result;
 use crate::key::Template;
-use crate::own::OwnKind;
 
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
     rooms: Vec<Room>,
-    /// Whether a collection declares counters.
-    counts: bool,
 }
 
 struct Room {
@@ -35,8 +32,6 @@ pub(crate) enum Place<'k> {
     Stray(&'k Template),
     /// No template comes near it.
     Free,
-    /// The key of counters, in Keyloom's own area.
-    Counters,
 }
 
 impl Keyspace {
@@ -52,15 +47,11 @@ impl Keyspace {
                 rooms.push(Room { range, collection, index });
             }
         }
-        let counts = schema.collections.values().any(|it| !it.counters.is_empty());
-        Ok(Keyspace { rooms, counts })
+        Ok(Keyspace { rooms })
     }
 
     /// What a key is. No key belongs to two templates: such schemas are refused.
     pub(crate) fn place(&self, area: &Area, key: &[u8]) -> Place<'_> {
-        if self.counts && *area == Area::own() && OwnKind::Counters.range().contains(key) {
-            return Place::Counters;
-        }
         let near = || {
             self.rooms.iter().filter(|room| room.range.area == *area && room.range.contains(key))
         };
@@ -71,11 +62,9 @@ impl Keyspace {
         }
     }
 
-    /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
+    /// The declared ranges, in order, by area and key. No two overlap.
     pub(crate) fn ranges(&self) -> Vec<Range> {
-        let counters = self.counts.then(|| OwnKind::Counters.range());
-        let rooms = self.rooms.iter().map(|room| room.range.clone());
-        let mut ranges: Vec<Range> = rooms.chain(counters).collect();
+        let mut ranges: Vec<Range> = self.rooms.iter().map(|room| room.range.clone()).collect();
         ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));
         let mut apart: Vec<Range> = Vec::new();
         for range in ranges {
@@ -142,7 +131,6 @@ mod tests {
             Place::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
             Place::Stray(template) => format!("stray in {}", template.source),
             Place::Free => "free".to_owned(),
-            Place::Counters => "counters".to_owned(),
         }
     }
 

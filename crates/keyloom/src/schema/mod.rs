@@ -8,7 +8,6 @@ mod body;
 mod catalog;
 mod compile;
 mod condition;
-mod counter_cell;
 mod counters;
 mod declaration;
 mod evolution;
@@ -45,7 +44,6 @@ pub(crate) use {
     body::Violation,
     catalog::{Catalog, CursorSecret, Generation, Generations, restored_backup, restoring_mark},
     condition::Condition,
-    counter_cell::{counted_record, counter_address, required_counter_address},
     counters::Counters,
     evolution::{Evolution, evolve},
     expiry::{EXPIRY_INDEX, MomentForm},

@@ -7,10 +7,13 @@ mod access;
 mod applied;
 mod apply;
 mod attempt;
+mod claim;
+mod idempotency_key;
 mod live;
 mod loaded;
 mod purge;
 mod reads;
+mod retry;
 mod session;
 mod tally;
 mod task;
@@ -19,9 +22,11 @@ mod walk;
 
 pub use applied::{Applied, Misfit, Misfits};
 pub use purge::{PurgeOptions, Purged};
+pub use retry::Retry;
 pub use session::Clock;
 pub(crate) use {
     attempt::{Attempts, Interrupted, Under, past_fence},
+    claim::Claim,
     live::Live,
     loaded::{Loaded, catalog_address, check_catalog},
     purge::{GoesOn, Judge, Removal, purge},

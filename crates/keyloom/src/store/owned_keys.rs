@@ -6,12 +6,11 @@ use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
 use crate::engine::{Address, Cell, Content, Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::versions_of;
-use crate::lease;
 use crate::own::own_address;
-use crate::schema::{Collection as Declared, Index, counter_address};
-use crate::space::Loaded;
-use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
+use crate::schema::{Collection as Declared, Index};
+use crate::side::{Current, counter_address, lease_address, versions_of};
+use crate::space::{Loaded, Retry};
+use crate::write::{self, Image, Lenience, entries_of};
 
 /// How many cells of a record's history are given, the newest.
 const HISTORY_MAX: usize = 100;
@@ -126,7 +125,7 @@ impl<T> Collection<T> {
         for entry in entries {
             let index = entry.index.name.clone();
             beside.push(Wanted::beside(
-                lease::address(&declared.name, &index, &entry.key),
+                lease_address(&declared.name, &index, &entry.key),
                 OwnedKind::Lease { index: index.clone() },
             ));
             let address = Address::new(entry.index.area.clone(), entry.key);

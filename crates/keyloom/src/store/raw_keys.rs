@@ -9,6 +9,7 @@ use super::Store;
 use super::owned_keys::content_text;
 use crate::engine::{Address, Area, Cell, Direction, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
+use crate::own::OwnKind;
 use crate::query::{Asked, Binding, Cursor, IntoCursor, Position, TAKE_MAX};
 use crate::schema::Schema;
 use crate::schema::{Keyspace, Place};
@@ -250,8 +251,10 @@ fn kind(keyspace: &Keyspace, area: &Area, key: &[u8]) -> RawKind {
         Place::Entry(collection, index) => {
             RawKind::Entry { collection: collection.name.clone(), index: index.name.clone() }
         }
-        Place::Counters => RawKind::Counters,
-        Place::Stray(_) | Place::Free if *area == Area::own() => RawKind::Own,
+        Place::Stray(_) | Place::Free if *area == Area::own() => match OwnKind::of(key) {
+            Some(OwnKind::Counters) => RawKind::Counters,
+            _ => RawKind::Own,
+        },
         Place::Stray(template) => RawKind::Stray { template: template.source.clone() },
         Place::Free => RawKind::Free,
     }

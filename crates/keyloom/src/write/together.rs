@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::assemble::{Change, Refused, Work};
 use super::operations::{commit, complete, creation};
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::schema::Collection;
+use crate::side::{Change, Refused, Work};
 use crate::space::Session;
 
 /// What became of records that were created together.
