@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::mend::{Mender, condition};
 use super::pair::owner;
+use super::pair_repair::{Mender, condition};
 use crate::engine::{Address, Cell, Effect, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Version, read_record};

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::build::{Built, HearBuilt};
 use super::group::Group;
-use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, owner};
+use super::pair_repair::{Hand, Mended, Mender, Sighted, at_sight};
 use crate::engine::{Address, Outcome, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::read_record;

@@ -2,9 +2,9 @@
 
 use super::aggregates::{self, Purpose};
 use super::group::Group;
-use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::not_ready::NotReady;
 use super::pair::Pair;
+use super::pair_repair::{Hand, Mended, Mender, Sighted, at_sight};
 use super::side_cells;
 use super::suspect::Suspect;
 use super::verification::VerifyOptions;

@@ -1,6 +1,6 @@
 //! Puts right a cell that is kept beside records, as its kind says.
 
-use super::mend::{Hand, Mended, Mender, condition, stamp_of};
+use super::pair_repair::{Hand, Mended, Mender, condition, stamp_of};
 use crate::engine::{Address, Effect};
 use crate::side::{Judging, Kind};
 use crate::space::{Retry, Under};

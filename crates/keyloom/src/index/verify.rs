@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::mend::Mender;
 use super::not_ready::{NotReady, not_ready};
+use super::pair_repair::Mender;
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};

@@ -9,13 +9,13 @@ mod apply;
 mod attempt;
 mod claim;
 mod idempotency_key;
+mod key_count;
 mod live;
 mod loaded;
 mod purge;
 mod reads;
 mod retry;
 mod session;
-mod tally;
 mod task;
 mod turns;
 mod walk;
@@ -27,12 +27,12 @@ pub use session::Clock;
 pub(crate) use {
     attempt::{Attempts, Interrupted, Under, past_fence},
     claim::Claim,
+    key_count::{KeyCount, KeyCounter, cell_bytes, count_keys_in, count_keys_of},
     live::Live,
     loaded::{Loaded, catalog_address, check_catalog},
     purge::{GoesOn, Judge, Removal, purge},
     reads::epoch_address,
     session::Session,
-    tally::{Counting, Tally, cell_bytes, tally_range, tally_template},
     task::{Step, Subject, Task, Visitor},
     turns::Turn,
     walk::{Chunk, Position, Stage, Walk},

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod attempts;
+mod bulk_insert;
 mod displace_expired;
 mod entries;
 mod guard;
@@ -9,11 +10,11 @@ mod idempotent;
 mod increment;
 mod logged;
 mod operations;
-mod together;
 mod transaction;
 mod transaction_update;
 mod update;
 
+pub(crate) use bulk_insert::{BulkInsert, bulk_insert, is_of_record};
 pub(crate) use entries::{
     Image, Lenience, entries_of, entry_keys_of, entry_value, stored_keys_of, stored_refusal_of,
 };
@@ -27,7 +28,6 @@ pub(crate) use operations::{
     Origin, Whole, WrittenDocument, commit, delete, discard, insert, not_found, read, replace,
     upsert,
 };
-pub(crate) use together::{Together, insert_together, is_of_record};
 pub use transaction::Transaction;
 pub(crate) use transaction::run;
 pub(crate) use update::{rename, revise, update, update_with_retry, upsert_with};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::build::{Built, HearBuilt};
-use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
+use super::super::pair_repair::Mender;
 use crate::engine::{
     Address, Cause, Cell, Condition, Effect, Outcome, Rejection, Row, ShowKey, Stamp,
 };

@@ -11,7 +11,7 @@ const CHUNK_KEYS: usize = 1_000;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct KeyCount {
     pub(crate) keys: u64,
     /// Of the keys and of what they hold.
     pub(crate) bytes: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     pub(crate) is_exact: bool,
 }
 
-impl Tally {
+impl KeyCount {
     fn add(&mut self, key: &[u8], cell: &Cell) {
         self.keys += 1;
         self.bytes += cell_bytes(key, cell);
@@ -36,8 +36,8 @@ pub(crate) fn cell_bytes(key: &[u8], cell: &Cell) -> u64 {
 }
 
 /// Counts every key of a range, `budget` at most.
-pub(crate) async fn tally_range(live: &Live, range: Range, budget: usize) -> Result<Tally> {
-    let mut tally = Tally::default();
+pub(crate) async fn count_keys_in(live: &Live, range: Range, budget: usize) -> Result<KeyCount> {
+    let mut count = KeyCount::default();
     let (mut left, mut wanted) = (range, budget);
     loop {
         // One key more than the budget tells whether there is more.
@@ -45,44 +45,44 @@ pub(crate) async fn tally_range(live: &Live, range: Range, budget: usize) -> Res
         let stretch = live.scan_one(&left, limit, Direction::Forward).await?;
         for row in stretch.rows {
             if wanted == 0 {
-                return Ok(tally);
+                return Ok(count);
             }
             wanted -= 1;
-            tally.add(&row.key, &row.cell);
+            count.add(&row.key, &row.cell);
             left = left.after(&row.key, Direction::Forward);
         }
         if !stretch.more {
-            return Ok(Tally { is_exact: true, ..tally });
+            return Ok(KeyCount { is_exact: true, ..count });
         }
     }
 }
 
 /// Counts the keys of a template in a range, `budget` at most. Keys of others are jumped over.
-pub(crate) async fn tally_template(
+pub(crate) async fn count_keys_of(
     live: &Live,
     template: &Template,
     range: Range,
     budget: usize,
-) -> Result<Tally> {
-    let mut counting = Counting::new(template, range);
-    counting.go_on(live, budget).await?;
-    Ok(counting.tally)
+) -> Result<KeyCount> {
+    let mut counter = KeyCounter::new(template, range);
+    counter.go_on(live, budget).await?;
+    Ok(counter.count)
 }
 
 /// Counts the keys of a template in a range, part by part. Keys of others are jumped over.
-pub(crate) struct Counting<'t> {
+pub(crate) struct KeyCounter<'t> {
     walk: Walk<'t>,
     /// Was read to tell that there is more, and is not counted yet.
     ahead: Option<Row>,
-    pub(crate) tally: Tally,
+    pub(crate) count: KeyCount,
 }
 
-impl<'t> Counting<'t> {
+impl<'t> KeyCounter<'t> {
     pub(crate) fn new(template: &'t Template, range: Range) -> Self {
-        Counting {
+        KeyCounter {
             walk: Walk::of(template, range, CHUNK_KEYS),
             ahead: None,
-            tally: Tally::default(),
+            count: KeyCount::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl<'t> Counting<'t> {
                 None => match self.walk.next_of(live, limit).await? {
                     Some(chunk) => chunk.rows,
                     None => {
-                        self.tally.is_exact = true;
+                        self.count.is_exact = true;
                         return Ok(());
                     }
                 },
@@ -108,7 +108,7 @@ impl<'t> Counting<'t> {
                     return Ok(());
                 }
                 wanted -= 1;
-                self.tally.add(&row.key, &row.cell);
+                self.count.add(&row.key, &row.cell);
             }
         }
     }

@@ -14,9 +14,9 @@ use crate::schema::Collection;
 use crate::side::{Change, Refused, Work};
 use crate::space::Session;
 
-/// What became of records that were created together.
+/// What became of records that were created done.
 #[derive(Debug, Default)]
-pub(crate) struct Together {
+pub(crate) struct BulkInsert {
     /// How many were created.
     pub(crate) created: usize,
     /// The places of those that were not, from the first on. Each of them may be at fault, and
@@ -32,44 +32,43 @@ pub(crate) struct Together {
 /// refused is divided, until those that it is refused for stand alone.
 ///
 /// An error is none of a record's, and tells nothing of those before it.
-pub(crate) async fn insert_together<'v>(
+pub(crate) async fn bulk_insert<'v>(
     session: &Session,
     name: &str,
     records: impl IntoIterator<Item = Result<Cow<'v, Value>>>,
-    together: &mut Together,
+    done: &mut BulkInsert,
 ) -> Result<()> {
     let loaded = session.live.loaded().await?;
     let collection = loaded.schema.collection(name)?;
-    let Creations { changes, places } =
-        Creations::of(session, collection, records, &mut together.left);
+    let Creations { changes, places } = Creations::of(session, collection, records, &mut done.left);
     let texts = changes.iter().filter_map(|change| change.after.as_ref());
-    together.bytes = texts.map(|after| after.text.len()).sum();
+    done.bytes = texts.map(|after| after.text.len()).sum();
     let all = 0..changes.len();
     let mut waiting: Vec<Range<usize>> = if all.is_empty() { Vec::new() } else { vec![all] };
     while let Some(batch) = waiting.pop() {
         let refused = match commit(session, &loaded, Work::of(&changes[batch.clone()])).await {
             // What the others are is decided by the new schema too, record by record.
             Ok(Some(Refused::StaleSchema)) => {
-                together.left.extend_from_slice(&places[batch]);
+                done.left.extend_from_slice(&places[batch]);
                 continue;
             }
             Ok(refused) => refused.is_some(),
             Err(error) if is_of_record(&error) => {
-                together.was_too_large |= error.kind() == ErrorKind::LimitExceeded;
+                done.was_too_large |= error.kind() == ErrorKind::LimitExceeded;
                 true
             }
             Err(error) => return Err(error),
         };
         match (refused, batch.len()) {
-            (false, count) => together.created += count,
-            (true, 1) => together.left.push(places[batch.start]),
+            (false, count) => done.created += count,
+            (true, 1) => done.left.push(places[batch.start]),
             (true, count) => {
                 let middle = batch.start + count / 2;
                 waiting.extend([middle..batch.end, batch.start..middle]);
             }
         }
     }
-    together.left.sort_unstable();
+    done.left.sort_unstable();
     Ok(())
 }
 

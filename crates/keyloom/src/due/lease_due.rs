@@ -94,7 +94,7 @@ pub struct DueItem<R> {
 }
 
 /// Leases what is due to a worker.
-pub(crate) async fn take(
+pub(crate) async fn lease_due(
     session: &Session,
     name: &str,
     due: &Due,
