@@ -1,16 +1,12 @@
 #![doc = include_str!("lib.md")]
 
 mod backup;
-mod counted;
 mod due;
 mod error;
-mod history;
-mod idempotency;
 mod index;
 mod json;
 mod key;
 mod keyspace;
-mod lease;
 mod log;
 mod own;
 mod query;
@@ -18,6 +14,7 @@ mod query;
 mod readme;
 mod record;
 mod schema;
+mod side;
 mod space;
 mod store;
 mod write;
@@ -38,10 +35,9 @@ pub use due::{
 };
 pub use engine::{LogBounds, Position};
 pub use error::{Error, ErrorKind, Fate, Result};
-pub use history::{Difference, HistoryKind};
 pub use index::{
-    Built, Finding, FindingCounts, FindingKind, JobProgress, JobResult, NotReady, Repair,
-    RepairOptions, RepairProgress, Verification, VerifiedChunk, Verifier, VerifyOptions, Work,
+    Built, JobProgress, JobResult, NotReady, Repair, RepairOptions, RepairProgress, Verification,
+    VerifiedChunk, Verifier, VerifyOptions, Work,
 };
 pub use json::{read_json, same_value};
 pub use keyspace::{KeyPattern, keyspace_markdown};
@@ -57,7 +53,8 @@ pub use schema::{
     Illegal, IndexDeclaration, IndexState, LogDeclaration, PointOf, Schema, SchemaDeclaration,
     Test, TestDeclaration, Warning, nearest as did_you_mean,
 };
-pub use space::{Applied, Clock, Misfit, Misfits, Pace, PurgeOptions, Purged};
+pub use side::{Difference, Finding, FindingCounts, FindingKind, HistoryKind};
+pub use space::{Applied, Clock, Misfit, Misfits, Pace, PurgeOptions, Purged, Retry};
 pub use store::{
     Amount, Backup, Became, Branch, BranchOptions, Branches, Changes, Collection, CollectionStats,
     Distribution, IndexShare, IndexStats, Job, JobOptions, KeyFields, Leased, Listed, Listing,
@@ -66,7 +63,7 @@ pub use store::{
     Stored, StoredSchema, TransactionCollection, Unloaded, Watch, WatchOptions, Written,
 };
 pub use typed::{Choice, DateTime, Id, Point, Record, Timestamp, Uuid};
-pub use write::{Counters, Effect, Increment, Retry, Transaction};
+pub use write::{Counters, Effect, Increment, Transaction};
 
 /// Entrances for the fuzz targets; not part of the API.
 #[cfg(feature = "fuzzing")]

@@ -26,25 +26,19 @@ const LAYERS: &[(&str, &str)] = &[
     ("json",     "json"),
     ("engine",   "engine"),
     ("key",      "key"),
+    // Every key in Keyloom's own area.
+    ("own",      "own"),
     // What is declared; it knows no store.
     ("schema",   "schema"),
     ("record",   "record"),
-    // The words of Keyloom's own keys.
-    ("own",      "own"),
     // What the change log tells, and how long it is kept.
     ("log",      "log"),
     // A space as the bytes of one file.
     ("backup",   "backup"),
-    // The answers that idempotency keys keep.
-    ("idempotency", "idempotency"),
     // One open space: its schema, who is asking, and walks over all of it.
     ("space",    "space"),
-    // What records were: its cells and their bounds.
-    ("history",  "history"),
-    // Who has which work: the cells of leases.
-    ("lease",    "lease"),
-    // Records with their counters, as they are read.
-    ("counted",  "counted"),
+    // What is kept beside records, a room for each kind.
+    ("side",     "side"),
     ("write",    "write"),
     ("query",    "query"),
     ("index",    "index"),
@@ -77,9 +71,9 @@ const NARROW: &[(&str, &str, &[&str])] = &[
         "after_prefix", "percent", "successor",
     ]),
     // Records know the limits of a cell and the width of a stamp, not how to reach a store.
-    ("record", "engine", &["Integers", "ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
+    ("record", "engine", &["Cell", "Integers", "ShowKey", "Stamp", "VALUE_BYTES_MAX"]),
     // A reader checks that a record still has the entry that led to it; it never writes.
-    ("query", "write", &["Retry", "stored_keys_of"]),
+    ("query", "write", &["stored_keys_of"]),
 ];
 
 /// Who may use which dependency. All others, tests apart, are refused.
@@ -98,13 +92,12 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("hmac",        &["query/cursor.rs"]),
     ("sha2",        &[
         "backup/reader.rs", "backup/writer.rs",
-        "history/keys.rs", "idempotency/key.rs", "query/cursor.rs", "write/once/request.rs",
-        "lease.rs", "schema/aggregate.rs", "index/subject.rs",
+        "own/parts.rs", "query/cursor.rs", "write/idempotent/request.rs", "index/subject.rs",
     ]),
     ("getrandom",   &["record/random.rs"]),
     ("tokio",       &[
         "engine/", "space/turns.rs", "space/live.rs", "space/owner.rs", "space/pace.rs",
-        "space/task.rs", "index/estimate.rs", "write/retry.rs", "write/transaction/patience.rs",
+        "space/retry.rs", "space/task.rs", "index/estimate.rs", "write/transaction/patience.rs",
         "query/reader.rs", "due/maintainer.rs", "store/backup.rs", "store/restore.rs", "blocking",
     ]),
 ];

@@ -19,8 +19,9 @@ use crate::query::{
 };
 use crate::record::{Document, Key, Version};
 use crate::schema::{CollectionDeclaration, IndexState};
+use crate::space::Retry;
 use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored, Written};
-use crate::write::{Counters, Retry};
+use crate::write::Counters;
 
 /// Writes methods whose pages wait.
 macro_rules! pages {

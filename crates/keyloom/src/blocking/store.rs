@@ -27,12 +27,12 @@ use crate::query::Freshness;
 use crate::schema::{IndexState, Schema, Warning};
 use crate::space::Applied;
 use crate::space::Clock;
-use crate::space::{PurgeOptions, Purged};
+use crate::space::{PurgeOptions, Purged, Retry};
 use crate::store::{
     Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
 };
 use crate::typed::Record;
-use crate::write::{Counters, Increment, Retry};
+use crate::write::{Counters, Increment};
 
 /// A [`Store`](crate::Store) for programs without an async runtime.
 #[derive(Clone)]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::engine::{Address, Batch, Condition, Effect, Outcome, Rejection};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::Content;
 use crate::record::Version;
+use crate::side::{LeaseContent, LeaseHold};
 use crate::space::Session;
-use crate::write::{LeaseHold, Transaction};
+use crate::write::Transaction;
 
 /// The longest name of a worker, in bytes.
 const WORKER_BYTES_MAX: usize = 255;
@@ -40,7 +40,7 @@ pub struct Lease {
     pub(super) session: Session,
     pub(super) address: Address,
     pub(super) version: Version,
-    pub(super) content: Content,
+    pub(super) content: LeaseContent,
 }
 
 impl Lease {
@@ -63,7 +63,7 @@ impl Lease {
     /// has it, or it is done.
     pub async fn extend(&mut self, duration: Duration) -> Result<()> {
         let until = until(self.session.now(), duration)?;
-        let content = Content { until, ..self.content.clone() };
+        let content = LeaseContent { until, ..self.content.clone() };
         loop {
             let version = self.version.next();
             let Some(rejection) = self.change(content.put(version)?).await? else {
@@ -108,7 +108,7 @@ impl Lease {
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Content { entry, owner, until } = &self.content;
+        let LeaseContent { entry, owner, until } = &self.content;
         write!(f, "Lease({entry} for {owner} until {until})")
     }
 }

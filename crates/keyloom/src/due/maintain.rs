@@ -2,13 +2,10 @@
 
 use super::sweep::{SweepOptions, Swept, sweep};
 use crate::error::{Error, Result};
-use crate::history::purge_history;
-use crate::index::purge_groups;
 use crate::log::{Trimmed, trim};
 use crate::query::Stopped;
-use crate::space::Session;
-use crate::space::{GoesOn, PurgeOptions, Purged};
-use crate::write::purge_idempotency_keys;
+use crate::side::{AGGREGATES, ANSWERS, HISTORY};
+use crate::space::{GoesOn, PurgeOptions, Purged, Session};
 
 /// What is done to a space, each part within its own bounds; `None` leaves a part out.
 ///
@@ -67,12 +64,8 @@ impl MaintainOptions {
     /// The same, from where an earlier call stopped. A part that came to its end begins anew.
     #[must_use]
     pub fn after(mut self, done: &Maintained) -> Self {
-        let parts = [
-            (&mut self.groups, &done.groups),
-            (&mut self.history, &done.history),
-            (&mut self.idempotency_keys, &done.idempotency_keys),
-        ];
-        for (options, purged) in parts {
+        let parts = [&mut self.groups, &mut self.history, &mut self.idempotency_keys];
+        for (options, purged) in parts.into_iter().zip(done.purged()) {
             if let (Some(options), Some(purged)) = (options, purged) {
                 options.from.clone_from(&purged.next);
             }
@@ -97,18 +90,21 @@ pub struct Maintained {
 }
 
 impl Maintained {
+    /// What became of the kinds of cells that are purged.
+    fn purged(&self) -> [&Option<Purged>; 3] {
+        [&self.groups, &self.history, &self.idempotency_keys]
+    }
+
     /// Whether nothing is left to do at this time: no bound ended a part.
     pub fn is_complete(&self) -> bool {
-        let purged = [&self.groups, &self.history, &self.idempotency_keys];
-        purged.into_iter().flatten().all(|purged| purged.next.is_none())
+        self.purged().into_iter().flatten().all(|purged| purged.next.is_none())
             && self.sweep.as_ref().is_none_or(|swept| swept.stopped == Stopped::End)
             && self.log.is_none_or(|trimmed| !trimmed.has_more)
     }
 
     /// How much was removed: records, leases, cells and entries of the log.
     pub fn removed(&self) -> u64 {
-        let purged = [&self.groups, &self.history, &self.idempotency_keys];
-        let cells: u64 = purged.into_iter().flatten().map(|purged| purged.removed).sum();
+        let cells: u64 = self.purged().into_iter().flatten().map(|purged| purged.removed).sum();
         let swept = self.sweep.as_ref().map_or(0, |swept| swept.records + swept.leases);
         cells + swept + self.log.map_or(0, |trimmed| trimmed.removed)
     }
@@ -131,15 +127,15 @@ pub(crate) async fn maintain(
     if let Some(options) = sweeping {
         done.sweep = sweep(session, options, goes_on).await.map_err(&mut tried).ok();
     }
-    if let Some(options) = groups {
-        done.groups = purge_groups(session, options, goes_on).await.map_err(&mut tried).ok();
-    }
-    if let Some(options) = history {
-        done.history = purge_history(session, options, goes_on).await.map_err(&mut tried).ok();
-    }
-    if let Some(options) = idempotency_keys {
-        let purged = purge_idempotency_keys(session, options, goes_on).await;
-        done.idempotency_keys = purged.map_err(&mut tried).ok();
+    let purged = [
+        (AGGREGATES, groups, &mut done.groups),
+        (HISTORY, history, &mut done.history),
+        (ANSWERS, idempotency_keys, &mut done.idempotency_keys),
+    ];
+    for (kind, options, purged) in purged {
+        if let Some(options) = options {
+            *purged = kind.purge(session, options, goes_on).await.map_err(&mut tried).ok();
+        }
     }
     if let Some(entries_max) = log
         && goes_on()

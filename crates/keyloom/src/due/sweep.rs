@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::sweep_leases::sweep_leases;
 use crate::engine::{Address, Direction, Range, Row};
 use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
 use crate::schema::{Collection, EXPIRY_INDEX, Index, record_key_of};
+use crate::side::{Change, Current, Refused, Work, sweep_leases};
 use crate::space::{Interrupted, Loaded, Session, Under};
-use crate::write::{self, Change, Current, Refused, stored_keys_of};
+use crate::write::{self, stored_keys_of};
 
 /// How a store is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Pass<'_> {
     }
 
     async fn is_removed(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Under<bool> {
-        match write::commit(self.session, loaded, write::Work::of(changes)).await {
+        match write::commit(self.session, loaded, Work::of(changes)).await {
             Ok(None) => Ok(true),
             Ok(Some(Refused::StaleSchema)) => Err(Interrupted::SchemaChanged),
             Ok(Some(_)) => Ok(false),

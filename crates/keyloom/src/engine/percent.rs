@@ -28,6 +28,11 @@ pub(crate) fn escape(bytes: &[u8], separator: Option<u8>, out: &mut Vec<u8>) {
     }
 }
 
+/// How many bytes [`escape`] appends.
+pub(crate) fn escaped_len(bytes: &[u8], separator: Option<u8>) -> usize {
+    bytes.len() + 2 * bytes.iter().filter(|&&byte| is_escaped(byte, separator)).count()
+}
+
 /// Undoes [`escape`]; `None` when a `%` is not followed by two upper-case hex digits.
 pub(crate) fn unescape(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Finding, FindingCounts};
 use super::repair::Fate;
-use super::verify::Tallied;
+use super::verify::ComparedUpTo;
 use crate::engine::{Batch, Outcome};
+use crate::side::{Finding, FindingCounts};
 use crate::space::{Loaded, Position, Task, Under};
 
 /// What is kept of a verification or a repair that goes on later, besides its findings.
@@ -19,8 +19,8 @@ pub(crate) struct Account {
     pub(super) mended: FindingCounts,
     /// Faults that were left, as a verification leaves all.
     pub(super) left: FindingCounts,
-    /// How far the aggregates are done, once all keys of templates are.
-    pub(super) tallied: Tallied,
+    /// How far the comparisons are, once all keys were looked at.
+    pub(super) compared: ComparedUpTo,
     /// When it began, by the store's clock.
     pub(super) began: u64,
 }
@@ -152,8 +152,8 @@ impl<'t, 'l> Ledger<'t, 'l> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::FindingKind;
     use super::*;
+    use crate::side::FindingKind;
 
     /// Whatever bytes its key has.
     #[test]

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::aggregates::{self, Purpose};
-use super::mend::Mended;
 use super::obstacle;
+use super::pair_repair::Mended;
 use super::pass::{CHUNK_KEYS, Pass};
 use super::subject::subject;
 use crate::error::{Error, Result};

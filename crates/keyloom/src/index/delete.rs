@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::mend::{Mender, condition};
 use super::pair::owner;
+use super::pair_repair::{Mender, condition};
 use crate::engine::{Address, Cell, Effect, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::Version;
+use crate::record::{Version, read_record};
 use crate::schema::Collection;
 use crate::space::{Loaded, Session, Under, Walk};
 use crate::write;
@@ -45,7 +45,7 @@ pub(crate) async fn delete(
         let key = key(collection)?;
         let address = Address::new(collection.area.clone(), key.clone());
         let Some(cell) = session.live.get_one(&address).await? else { continue };
-        if write::read_record(collection, &key, &cell).is_ok() {
+        if read_record(collection, &key, &cell).is_ok() {
             // Somebody put it right meanwhile, or the error was about something else.
             if unreadable.context_value("key").is_none() {
                 return Err(unreadable);

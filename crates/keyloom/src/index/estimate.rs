@@ -7,9 +7,10 @@ use tokio::time::Instant;
 use crate::engine::{Direction, Range};
 use crate::error::Result;
 use crate::key::Template;
-use crate::query::Total;
-use crate::schema::{CELLS, Collection};
-use crate::space::{Live, Loaded, tally_template};
+use crate::own::OwnKind;
+use crate::schema::Collection;
+use crate::side::Total;
+use crate::space::{Live, Loaded, count_keys_of};
 
 /// How many keys of one collection or index are counted at most.
 const BUDGET_KEYS: usize = 10_000;
@@ -41,7 +42,7 @@ pub(super) async fn records(
     let of_all = collection.aggregates.values().find_map(|aggregate| {
         let counts_all = aggregate.group.is_empty() && aggregate.condition.is_none();
         let generation = loaded.readable(aggregate).ok()?;
-        counts_all.then(|| aggregate.generation(CELLS, generation.number))
+        counts_all.then(|| aggregate.generation(OwnKind::AggregateCell, generation.number))
     });
     if let Some(cells) = of_all {
         let limit = usize::from(u16::MAX);
@@ -54,8 +55,8 @@ pub(super) async fn records(
 }
 
 async fn counted(live: &Live, template: &Template, range: Range) -> Result<Option<u64>> {
-    let tally = tally_template(live, template, range, BUDGET_KEYS).await?;
-    Ok(tally.is_exact.then_some(tally.keys))
+    let count = count_keys_of(live, template, range, BUDGET_KEYS).await?;
+    Ok(count.is_exact.then_some(count.keys))
 }
 
 /// Work whose end is estimated.

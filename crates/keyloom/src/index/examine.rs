@@ -1,8 +1,8 @@
 //! Goes over a whole space, and reports or mends what is wrong.
 
 use super::account::{Account, Found, HearAccount, Ledger};
-use super::mend::Hand;
 use super::not_ready::NotReady;
+use super::pair_repair::Hand;
 use super::repair::{Fate, mend, tidy_up};
 use super::verification::VerifyOptions;
 use super::verify::{Fault, Verifier};
@@ -40,7 +40,7 @@ pub(super) async fn examine(
         ledger.account.records += examined.records;
         ledger.account.entries += examined.entries;
         ledger.account.unsettled += examined.unsettled;
-        ledger.account.tallied = verifier.tallied().clone();
+        ledger.account.compared = verifier.compared().clone();
         ledger.move_on(verifier.position().clone()).await?;
         hear(&ledger.account);
         ledger.task.pause_after(examined.records + examined.entries).await?;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::mend::{Hand, Mender, Step, condition};
+use super::pair_repair::{Hand, Mender, Step, condition};
 use crate::engine::{Address, Batch, Capabilities, Effect, Stamp};
 
 /// A group has at most so many entries: enough to share a sync, few enough for one record that

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::engine::ShowKey;
 use crate::error::Result;
-use crate::record::misfits as misfits_of;
+use crate::record::{misfits as misfits_of, read_record};
 use crate::schema::{Change, Collection};
 use crate::space::{Live, Misfit, Misfits, Walk};
-use crate::write::read_record;
 
 /// How many records of a collection are looked at: a change of the schema must not take longer, the
 /// more there are. `verify` looks at all.

@@ -17,8 +17,9 @@ use bytes::Bytes;
 
 use crate::engine::{Address, Cell};
 use crate::error::Result;
+use crate::record::read_record;
 use crate::schema::{Collection, Holds, Index, record_key_of};
-use crate::write::{Image, entry_value, read_record, stored_keys_of};
+use crate::write::{Image, entry_value, stored_keys_of};
 
 /// A record and one key of one index.
 #[derive(Clone, Debug)]

@@ -6,14 +6,15 @@ use bytes::Bytes;
 
 use super::build::{Built, HearBuilt};
 use super::group::Group;
-use super::mend::{Hand, Mended, Mender, Sighted, at_sight};
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
 use super::pair::{Pair, Sight, owner};
+use super::pair_repair::{Hand, Mended, Mender, Sighted, at_sight};
 use crate::engine::{Address, Outcome, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
+use crate::record::read_record;
 use crate::schema::{Collection, Index};
 use crate::space::{Chunk, Live, Loaded, Stage, Step, Under, Visitor};
-use crate::write::{entry_keys_of, read_record};
+use crate::write::entry_keys_of;
 
 /// How many keys are read at once.
 pub(super) const CHUNK_KEYS: usize = 256;

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::account::{Account, HearAccount, Ledger};
 use super::aggregates::{self, Purpose};
-use super::discard::discard;
 use super::examine::{Examination, examine};
-use super::finding::{Finding, FindingCounts};
 use super::group::Group;
-use super::mend::{Hand, Mended, Sighted, at_sight};
 use super::not_ready::NotReady;
 use super::pair::Pair;
+use super::pair_repair::{Hand, Mended, Sighted, at_sight};
+use super::side_cells;
 use super::suspect::Suspect;
 use super::verification::VerifyOptions;
 use super::verify::{Fault, Subject, Verifier};
 use crate::engine::{Condition, Effect};
 use crate::error::{Error, Result};
 use crate::schema::Aggregate;
+use crate::side::{Cure, Finding, FindingCounts, clean};
 use crate::space::{Ended, Interrupted, Live, Pace, Session, Task, Under};
 
 /// How a store is repaired.
@@ -128,7 +128,7 @@ pub(super) async fn mend(
     for Fault { subject, finding } in alone {
         let fate = match &subject {
             Subject::Keys(suspect) => settle(verifier, suspect, hand).await?,
-            Subject::Litter(address, stamp) => {
+            Subject::Compared(Cure::Delete(address, stamp)) => {
                 let mut batch = verifier.mender().batch();
                 let unchanged = Some(Condition::Unchanged(*stamp));
                 let effect = (hand == Hand::Real).then_some(Effect::Delete);
@@ -139,7 +139,7 @@ pub(super) async fn mend(
                     Ok(false) | Err(_) => Fate::Gone,
                 }
             }
-            Subject::Aggregate(aggregate) => {
+            Subject::Compared(Cure::CountAnew(aggregate)) => {
                 if recounted.is_none() {
                     let recount = recount(verifier.mender().live, aggregate, hand);
                     recounted = Some(ledger.task.while_at(recount, |_| {}).await?);
@@ -169,7 +169,7 @@ async fn mend_together(
         .enumerate()
         .filter_map(|(place, fault)| match &fault.subject {
             Subject::Keys(suspect) => Some((place, suspect.pair()?)),
-            Subject::Aggregate(_) | Subject::Litter(..) => None,
+            Subject::Compared(_) => None,
         })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
@@ -240,7 +240,7 @@ pub(super) async fn tidy_up(live: &Live) -> Result<()> {
                     )
                     .await?;
                 }
-                Err(_) => drop(aggregates::clean(live, &collection.name, &aggregate.name).await?),
+                Err(_) => drop(clean(live, &collection.name, &aggregate.name).await?),
             }
         }
     }
@@ -269,9 +269,8 @@ async fn attempt(verifier: &Verifier, suspect: &Suspect, hand: Hand) -> Under<Fa
             }
             mender.mend(pair, hand).await?
         }
-        Suspect::Counters(counters) => verifier.renewed(counters).mend(&mender, hand).await?,
-        Suspect::History { .. } | Suspect::Idempotency { .. } | Suspect::Lease { .. } => {
-            discard(&mender, suspect, hand).await?
+        Suspect::Side { kind, witnesses } => {
+            side_cells::mend(&mender, &verifier.judging(), *kind, witnesses, hand).await?
         }
         Suspect::Nameless { .. } | Suspect::Record { .. } | Suspect::Stray { .. } => {
             return Ok(Fate::Left(String::new()));

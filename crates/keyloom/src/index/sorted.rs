@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::counter_cells::CounterCell;
 use super::pair::{Pair, Sight, Verdict, owner};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Cell, Row};
-use crate::record::misfits;
+use crate::record::{misfits, read_record};
 use crate::schema::{Collection, Index};
+use crate::side::Kind;
 use crate::space::Loaded;
-use crate::write::{Image, entry_value, read_record, stored_keys_of, stored_refusal_of};
+use crate::write::{Image, entry_value, stored_keys_of, stored_refusal_of};
 
 /// The keys of a chunk, by what there is to be done about them.
 #[derive(Default)]
@@ -20,10 +20,8 @@ pub(super) struct Sorted {
     pub(super) halves: Vec<Half>,
     /// What looks wrong already.
     pub(super) suspects: Vec<Suspect>,
-    /// Counters, without their records.
-    pub(super) counters: Vec<(CounterCell, Cell)>,
-    /// Cells of histories, without what leads to them.
-    pub(super) histories: Vec<Row>,
+    /// Cells beside records, without their other witnesses.
+    pub(super) beside: Vec<(&'static dyn Kind, Row)>,
     pub(super) records: u64,
     pub(super) entries: u64,
 }

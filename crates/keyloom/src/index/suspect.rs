@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::counter_cells::CounterCell;
-use super::finding::{Finding, FindingKind};
 use super::pair::{Pair, Sight, Verdict, owner};
-use super::{history, idempotency, lease};
 use crate::engine::{Address, Area, Cell, ShowKey};
-use crate::record::misfits;
+use crate::record::{misfits, read_record};
 use crate::schema::{Collection, Index, IndexState};
+use crate::side::{Finding, FindingKind, Judging, Kind};
 use crate::space::Loaded;
-use crate::write::{read_record, stored_refusal_of};
+use crate::write::stored_refusal_of;
 
 /// What may be wrong.
 #[derive(Clone, Debug)]
@@ -25,14 +23,8 @@ pub(super) enum Suspect {
     Nameless { collection: Arc<Collection>, index: Arc<Index>, key: Bytes },
     /// A record that may not be one, or that may not fit an index or its declaration.
     Record { collection: Arc<Collection>, key: Bytes },
-    /// A cell of a history that may be wrong, or that no record may lead to.
-    History { witnesses: Vec<Address> },
-    /// The cell of an idempotency key that may not be one.
-    Idempotency { address: Address },
-    /// A lease that may not be one, or belong to nothing at this moment.
-    Lease { witnesses: Vec<Address>, now: u64 },
-    /// Counters that may belong to no record, or have names that are not declared.
-    Counters(CounterCell),
+    /// A cell beside records, the first of its witnesses, that may be wrong.
+    Side { kind: &'static dyn Kind, witnesses: Vec<Address> },
     /// A key that belongs to no template; near this one.
     Stray { area: Area, key: Bytes, template: String },
 }
@@ -44,10 +36,7 @@ impl Suspect {
             Suspect::Unmatched(pair) | Suspect::Stale(pair) => Some(pair),
             Suspect::Nameless { .. }
             | Suspect::Record { .. }
-            | Suspect::History { .. }
-            | Suspect::Idempotency { .. }
-            | Suspect::Lease { .. }
-            | Suspect::Counters(_)
+            | Suspect::Side { .. }
             | Suspect::Stray { .. } => None,
         }
     }
@@ -64,15 +53,13 @@ impl Suspect {
             Suspect::Record { collection, key } => {
                 vec![Address::new(collection.area.clone(), key.clone())]
             }
-            Suspect::History { witnesses } | Suspect::Lease { witnesses, .. } => witnesses.clone(),
-            Suspect::Idempotency { address } => vec![address.clone()],
-            Suspect::Counters(counters) => counters.addresses(),
+            Suspect::Side { witnesses, .. } => witnesses.clone(),
             Suspect::Stray { area, key, .. } => vec![Address::new(area.clone(), key.clone())],
         }
     }
 
     /// What is wrong, given what is at the addresses; `None` when nothing is.
-    pub(super) fn judge(&self, loaded: &Loaded, cells: &[Option<Cell>]) -> Option<Finding> {
+    pub(super) fn judge(&self, judging: &Judging<'_>, cells: &[Option<Cell>]) -> Option<Finding> {
         let at = |place: usize| cells.get(place).cloned().flatten();
         match self {
             Suspect::Unmatched(pair) => match pair.judge(&Sight { record: at(0), entry: at(1) }) {
@@ -93,11 +80,11 @@ impl Suspect {
                     reason: "the entry names no record".to_owned(),
                 })
             }
-            Suspect::Record { collection, key } => unfit(loaded, collection, key, &at(0)?),
-            Suspect::History { witnesses } => history::judge(loaded, witnesses, cells),
-            Suspect::Lease { witnesses, now } => lease::judge(loaded, *now, witnesses, cells),
-            Suspect::Idempotency { address } => idempotency::judge(&address.key, &at(0)?),
-            Suspect::Counters(counters) => counters.judge(cells),
+            Suspect::Record { collection, key } => unfit(judging.loaded, collection, key, &at(0)?),
+            Suspect::Side { kind, witnesses } => {
+                let flaw = kind.judge(judging, witnesses, cells)?;
+                Some(flaw.finding(&witnesses.first()?.key))
+            }
             Suspect::Stray { area, key, template } => at(0).map(|_| Finding {
                 kind: FindingKind::Unknown,
                 collection: None,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Finding, FindingCounts};
 use super::not_ready::NotReady;
+use crate::side::{Finding, FindingCounts};
 
 /// How a store is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,24 +9,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::account::{Account, HearAccount};
-use super::aggregates::{self, Litter};
-use super::counter_cells::CounterCell;
 use super::examine::{Examination, examine};
-use super::finding::Finding;
-use super::mend::Mender;
 use super::not_ready::{NotReady, not_ready};
+use super::pair_repair::Mender;
 use super::sorted::{Half, Sorted};
 use super::suspect::Suspect;
 use super::verification::{Verification, VerifiedChunk, VerifyOptions};
-use super::{history, idempotency, lease};
-use crate::engine::{Address, Area, Cell, Range, Reading, Row, Stamp};
+use crate::engine::{Address, Area, Cell, Range, Reading, Row};
 use crate::error::Result;
-use crate::history::own_range as history_range;
-use crate::idempotency::own_range as idempotency_range;
-use crate::lease::range as lease_range;
-use crate::schema::{Aggregate, KeyOwner, Keyspace};
-use crate::space::{Ended, Interrupted, Live, Loaded, Position, Session, Stage, Task, Under, Walk};
-use crate::write::Retry;
+use crate::schema::{KeyOwner, Keyspace};
+use crate::side::{Compared, Cure, Finding, Judging, KINDS, Kind, Part};
+use crate::space::{
+    Ended, Interrupted, Live, Loaded, Position, Retry, Session, Stage, Task, Under, Walk,
+};
 
 /// Verifies a store chunk by chunk, in bounded memory.
 pub struct Verifier {
@@ -35,23 +30,21 @@ pub struct Verifier {
     keyspace: Keyspace,
     /// How far the walk over all keys is.
     position: Position,
-    /// How far the aggregates are done, once all keys of templates are.
-    tallied: Tallied,
+    /// How far the comparisons are, once all keys were looked at.
+    compared: ComparedUpTo,
     chunk_keys: usize,
     /// When it began, by the store's clock.
     now: u64,
 }
 
-/// How far a walk over aggregates has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Tallied {
-    #[default]
-    Nothing,
-    /// The keys that belong to none.
-    Litter,
-    /// Everything up to this one: collection and name.
-    UpTo(String, String),
+/// How far the comparisons of what cannot be judged cell by cell are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ComparedUpTo {
+    /// The name of the kind that was compared last; empty at the start.
+    kind: String,
+    /// The last part of it that was compared.
+    part: Option<Part>,
 }
 
 /// A confirmed fault.
@@ -63,10 +56,8 @@ pub(super) struct Fault {
 /// What a fault is about.
 pub(super) enum Subject {
     Keys(Suspect),
-    /// The aggregate has to be counted anew.
-    Aggregate(Arc<Aggregate>),
-    /// A key of Keyloom's own area that is of no use, as it was seen.
-    Litter(Address, Stamp),
+    /// What a comparison found.
+    Compared(Cure),
 }
 
 /// What a chunk of keys gave, with what a mend needs.
@@ -119,7 +110,7 @@ impl Verifier {
             loaded,
             keyspace,
             position,
-            tallied: account.tallied.clone(),
+            compared: account.compared.clone(),
             chunk_keys,
             now: account.began,
         })
@@ -146,8 +137,8 @@ impl Verifier {
         &self.position
     }
 
-    pub(super) fn tallied(&self) -> &Tallied {
-        &self.tallied
+    pub(super) fn compared(&self) -> &ComparedUpTo {
+        &self.compared
     }
 
     pub(super) fn mender(&self) -> Mender<'_> {
@@ -166,45 +157,32 @@ impl Verifier {
         }
     }
 
-    /// Looks at the next keys, and then at one aggregate after the other. What is done stays done.
+    /// Looks at the next keys, and then compares what is left. What is done stays done.
     async fn examine_next(&mut self) -> Under<Option<Examined>> {
         let mut walk = Walk::new(vec![self.stage()], self.chunk_keys).from(self.position.clone());
         let Some(chunk) = walk.next(&self.live).await? else {
             self.position = walk.position().clone();
-            return self.next_tallied().await;
+            return self.next_compared().await;
         };
         let examined = self.examine(&chunk.area, chunk.rows).await?;
         self.position = walk.position().clone();
         Ok(Some(examined))
     }
 
-    /// Looks at the keys that belong to no aggregate, then at one aggregate after the other.
-    async fn next_tallied(&mut self) -> Under<Option<Examined>> {
-        let mut examined = Examined::default();
-        if self.tallied == Tallied::Nothing {
-            let found = aggregates::litter(&self.live, &self.loaded).await?;
-            examined.faults.extend(found.into_iter().map(|Litter { address, stamp, finding }| {
-                Fault { subject: Subject::Litter(address, stamp), finding }
-            }));
-            self.tallied = Tallied::Litter;
-            return Ok(Some(examined));
+    /// Compares the next of what cannot be judged cell by cell, one kind after the other.
+    async fn next_compared(&mut self) -> Under<Option<Examined>> {
+        let last = KINDS.iter().position(|kind| kind.name() == self.compared.kind);
+        for kind in KINDS.iter().skip(last.unwrap_or_default()) {
+            let after = self.compared.part.as_ref().filter(|_| kind.name() == self.compared.kind);
+            if let Some(compared) = kind.compare(&self.live, &self.loaded, after).await? {
+                let Compared { part, findings, unsettled } = compared;
+                self.compared = ComparedUpTo { kind: kind.name().to_owned(), part: Some(part) };
+                let fault = |(finding, cure)| Fault { subject: Subject::Compared(cure), finding };
+                let faults = findings.into_iter().map(fault).collect();
+                return Ok(Some(Examined { faults, unsettled, ..Examined::default() }));
+            }
         }
-        let next = self.loaded.schema.collections.values().find_map(|collection| {
-            let names = |name: &String| Tallied::UpTo(collection.name.clone(), name.clone());
-            let (name, aggregate) =
-                collection.aggregates.iter().find(|(name, _)| names(name) > self.tallied)?;
-            Some((collection.clone(), aggregate.clone(), names(name)))
-        });
-        let Some((collection, aggregate, tallied)) = next else { return Ok(None) };
-        let compared =
-            aggregates::verify(&self.live, &self.loaded, &collection, &aggregate).await?;
-        examined.unsettled = compared.unsettled;
-        let subject = || Subject::Aggregate(aggregate.clone());
-        let faults =
-            compared.findings.into_iter().map(|finding| Fault { subject: subject(), finding });
-        examined.faults.extend(faults);
-        self.tallied = tallied;
-        Ok(Some(examined))
+        Ok(None)
     }
 
     /// Takes over a schema that changed; what is done stays done.
@@ -214,16 +192,22 @@ impl Verifier {
         Ok(())
     }
 
-    /// The same counters, by the schema as it is now.
-    pub(super) fn renewed(&self, counters: &CounterCell) -> CounterCell {
-        CounterCell::new(&self.keyspace, counters.key.clone())
+    /// What cells beside records are judged by.
+    pub(super) fn judging(&self) -> Judging<'_> {
+        Judging { loaded: &self.loaded, keyspace: &self.keyspace, now: self.now }
     }
 
     /// Every range of keys that is declared, and what Keyloom keeps beside records.
     fn stage(&self) -> Stage<'static> {
         let mut ranges = self.keyspace.ranges();
-        ranges.extend([history_range(), idempotency_range(), lease_range()]);
+        ranges.extend(self.ranges_beside().map(|(_, range)| range));
         Stage::all(ranges)
+    }
+
+    /// Where the cells beside records lie, by their kinds.
+    fn ranges_beside(&self) -> impl Iterator<Item = (&'static dyn Kind, Range)> {
+        let schema = &self.loaded.schema;
+        KINDS.into_iter().filter_map(|kind| Some((kind, kind.verified(schema)?)))
     }
 
     /// What is wrong with these keys.
@@ -232,23 +216,17 @@ impl Verifier {
         for row in rows {
             self.sort(area, row, &mut sorted);
         }
-        let Sorted { halves, counters, histories, mut suspects, .. } = sorted;
+        let Sorted { halves, beside, mut suspects, .. } = sorted;
+        let judging = self.judging();
+        let witnesses: Vec<Vec<Address>> =
+            beside.iter().map(|(kind, row)| kind.witnesses(&judging, row)).collect();
         let mut addresses: Vec<Address> = halves.iter().map(Half::other_address).collect();
-        let records = |counters: &CounterCell| counters.addresses().into_iter().skip(1);
-        addresses.extend(counters.iter().flat_map(|(counters, _)| records(counters)));
+        addresses.extend(witnesses.iter().flat_map(|of_one| of_one.iter().skip(1).cloned()));
         let mut others = self.live.get(&addresses).await?;
-        let mut records_now = others.split_off(halves.len().min(others.len())).into_iter();
-        for (cell, own) in counters {
-            let count = cell.addresses().len() - 1;
-            let seen: Vec<Option<Cell>> =
-                std::iter::once(Some(own)).chain(records_now.by_ref().take(count)).collect();
-            if cell.judge(&seen).is_some() {
-                suspects.push(Suspect::Counters(cell));
-            }
-        }
+        let others_beside = others.split_off(halves.len().min(others.len()));
         suspects
             .extend(halves.into_iter().zip(others).filter_map(|(half, other)| half.suspect(other)));
-        suspects.extend(self.suspect_histories(histories).await?);
+        suspects.extend(self.suspects_beside(beside, witnesses, others_beside).await?);
         let examined =
             Examined { records: sorted.records, entries: sorted.entries, ..Examined::default() };
         self.confirm(suspects, examined).await
@@ -256,19 +234,9 @@ impl Verifier {
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
         // The rest of Keyloom's own area are entries, of the index over the ends of records.
-        let is_in = |range: Range| range.area == *area && range.contains(&row.key);
-        if is_in(history_range()) {
-            return sorted.histories.push(row);
-        }
-        if is_in(idempotency_range()) {
-            let address = || Address::new(Area::own(), row.key.clone());
-            let suspect = idempotency::judge(&row.key, &row.cell)
-                .map(|_| Suspect::Idempotency { address: address() });
-            return sorted.suspects.extend(suspect);
-        }
-        if is_in(lease_range()) {
-            let witnesses = lease::witnesses(&self.loaded, &row);
-            return sorted.suspects.push(Suspect::Lease { witnesses, now: self.now });
+        let is_in = |range: &Range| range.area == *area && range.contains(&row.key);
+        if let Some((kind, _)) = self.ranges_beside().find(|(_, range)| is_in(range)) {
+            return sorted.beside.push((kind, row));
         }
         match self.keyspace.owner_of(area, &row.key) {
             KeyOwner::Record(collection) => {
@@ -286,29 +254,27 @@ impl Verifier {
                 key: row.key,
                 template: template.source.clone(),
             }),
-            KeyOwner::Counters => {
-                let counters = CounterCell::new(&self.keyspace, row.key);
-                sorted.counters.push((counters, row.cell));
-            }
             // A range is declared, so that something comes near each of its keys.
             KeyOwner::Free => {}
         }
     }
 
-    /// Those cells of histories that seem to be wrong, each with what has to confirm it.
-    async fn suspect_histories(&self, rows: Vec<Row>) -> Result<Vec<Suspect>> {
-        let asked: Vec<Vec<Address>> =
-            rows.iter().map(|row| history::witnesses(&self.loaded, row)).collect();
-        let others = asked.iter().flat_map(|witnesses| witnesses.iter().skip(1).cloned());
-        let mut others = self.live.get(&others.collect::<Vec<_>>()).await?.into_iter();
+    /// Those cells beside records that seem to be wrong, each with what has to confirm it.
+    async fn suspects_beside(
+        &self,
+        rows: Vec<(&'static dyn Kind, Row)>,
+        witnesses: Vec<Vec<Address>>,
+        others: Vec<Option<Cell>>,
+    ) -> Result<Vec<Suspect>> {
+        let mut others = others.into_iter();
         let mut suspects = Vec::new();
-        for (row, witnesses) in rows.into_iter().zip(asked) {
+        for ((kind, row), witnesses) in rows.into_iter().zip(witnesses) {
             let own = std::iter::once(Some(row.cell.clone()));
             let cells: Vec<Option<Cell>> =
                 own.chain(others.by_ref().take(witnesses.len() - 1)).collect();
-            if history::judge(&self.loaded, &witnesses, &cells).is_some() {
-                let witnesses = history::search(&self.live, &row, witnesses).await?;
-                suspects.push(Suspect::History { witnesses });
+            if kind.judge(&self.judging(), &witnesses, &cells).is_some() {
+                let witnesses = kind.search(&self.live, &row, witnesses).await?;
+                suspects.push(Suspect::Side { kind, witnesses });
             }
         }
         Ok(suspects)
@@ -333,7 +299,7 @@ impl Verifier {
         for suspect in suspects {
             let seen: Vec<Option<Cell>> = cells.by_ref().take(suspect.addresses().len()).collect();
             if together {
-                let finding = suspect.judge(&self.loaded, &seen);
+                let finding = suspect.judge(&self.judging(), &seen);
                 let subject = Subject::Keys(suspect);
                 examined.faults.extend(finding.map(|finding| Fault { subject, finding }));
                 continue;
@@ -361,7 +327,7 @@ impl Verifier {
         let addresses = suspect.addresses();
         let mut made = 0;
         loop {
-            let Some(finding) = suspect.judge(&self.loaded, &seen) else {
+            let Some(finding) = suspect.judge(&self.judging(), &seen) else {
                 return Ok(Settled::Sound);
             };
             made += 1;

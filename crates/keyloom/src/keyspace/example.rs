@@ -4,12 +4,10 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::key::{CODE_ALPHABET, Kind, Path, Step};
-use crate::record::set;
+use crate::record::{record_key, set};
 use crate::schema::{Collection, Condition, Field, FieldKind, Index, Test};
-use crate::write::{Image, entry_keys_of, entry_value, record_key};
-
-/// The moment of all examples: 14 November 2023, 22:13:20 UTC.
-pub(super) const TIME_MS: u64 = 1_700_000_000_000;
+use crate::side::EXAMPLE_MS;
+use crate::write::{Image, entry_keys_of, entry_value};
 
 /// The name of the one member of a map, and what stands for a value that cannot be made up.
 const MEMBER: &str = "first";
@@ -110,7 +108,7 @@ fn of_kind(kind: &Kind, path: &Path) -> Value {
         Kind::Float => json!(1.5),
         Kind::Boolean => json!(true),
         Kind::Enum { values } => values.first().cloned().unwrap_or_default().into(),
-        Kind::Timestamp => json!(TIME_MS),
+        Kind::Timestamp => json!(EXAMPLE_MS),
         Kind::DateTime => json!("2023-11-14T22:13:20.000Z"),
         Kind::Uuid { version } => json!(uuid(path, version.unwrap_or(4))),
         Kind::Id => json!("7BqXk2mN9pRt4vWz0aLc6dYe8f"),

@@ -8,11 +8,11 @@ use super::page::ProblemKind;
 use super::plan::{Branch, Plan};
 use super::reader::{Reader, Resolved};
 use super::walk::Walk;
-use crate::counted::reveal;
 use crate::engine::{Direction, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
 use crate::schema::{Collection, Index};
+use crate::side::reveal;
 use crate::space::{Loaded, Session};
 
 /// The record that has the entry with this key; `None` also where the caller may not read it.

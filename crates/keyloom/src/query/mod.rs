@@ -31,7 +31,7 @@ pub use freshness::Freshness;
 pub(crate) use geo::near;
 pub use geo::{Near, Nearby};
 pub use groups::{Group, GroupPage, GroupQuery, GroupTotal, TopGroups};
-pub(crate) use groups::{Total, group, group_total, groups, top_groups};
+pub(crate) use groups::{group, group_total, groups, top_groups};
 pub use history::HistoryEntry;
 pub(crate) use history::{as_of, at_version, history};
 pub(crate) use look_up::look_up;

@@ -13,11 +13,11 @@ use super::predicate::{Query, TAKE_MAX};
 use super::reader::{Reader, Resolved, unreadable};
 use super::swept::swept;
 use super::walk::{Walk, Want};
-use crate::counted::reveal;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
 use crate::schema::Collection;
+use crate::side::reveal;
 use crate::space::Loaded;
 use crate::space::Session;
 

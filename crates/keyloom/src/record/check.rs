@@ -132,9 +132,20 @@ fn check_field(field: &Field, old: Option<&Value>, record: &Value) -> Result<()>
     }
 }
 
+/// Whether the field that a refusal is about has the same value in both records.
+pub(crate) fn is_about_what_stays(
+    collection: &Collection,
+    refusal: &Error,
+    old: &Value,
+    new: &Value,
+) -> bool {
+    let field = refusal.context_value("field").and_then(|field| Path::parse(field).ok());
+    field.is_some_and(|field| leaves_alone(collection, &field, old, new))
+}
+
 /// Whether a change leaves the value at a path alone; the whole array or map where the path leads
 /// into one.
-pub(crate) fn leaves_alone(collection: &Collection, path: &Path, old: &Value, new: &Value) -> bool {
+fn leaves_alone(collection: &Collection, path: &Path, old: &Value, new: &Value) -> bool {
     let path = path.star().unwrap_or_else(|| path.clone());
     match collection.fields.get(&path) {
         Some(field) => has_same(field, old, new),

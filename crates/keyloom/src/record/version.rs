@@ -52,11 +52,6 @@ impl Version {
         self.incarnation == other.incarnation
     }
 
-    /// The incarnation as 32 lower-case hex digits.
-    pub(crate) fn incarnation_text(self) -> String {
-        format!("{:032x}", u128::from_be_bytes(self.incarnation))
-    }
-
     /// The version after this one.
     pub(crate) fn next(self) -> Self {
         // A record that is written a million times a second reaches the last revision after

@@ -1,39 +1,20 @@
-//! A declared count or sum, and every key that belongs to it. All lie in Keyloom's own area.
-//!
-//! | key | holds | example |
-//! | --- | --- | --- |
-//! | `aggregate:` collection `:` name `:` generation `:` group, then `:` cell | integers `n` and, for a sum, `sum` | `aggregate:run:seconds:1:nightly!:done!:0` |
-//! | `aggregate-mark:` collection `:` name `:` generation `:` hash | nothing: the record is counted | `aggregate-mark:run:seconds:2:9f86d0…` |
+//! A declared count or sum.
 //!
 //! Each value of a group is written as a segment of a key and ends with `:`; texts and enums are
-//! sorted texts, so that groups lie in the order of their values. The hash is SHA-256 of the
-//! record's key, in hex: a mark exists for any record, however long its key is.
+//! sorted texts, so that groups lie in the order of their values.
 
 use bytes::Bytes;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use super::catalog::Generation;
 use super::condition::Condition;
-use crate::engine::{Address, Area, KEY_BYTES_MAX, Range};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 use crate::key::{KeyRefusal, Path, Template};
-
-/// What begins the keys of all cells.
-pub(crate) const CELLS: &str = "aggregate:";
-
-/// What begins the keys of all marks.
-pub(crate) const MARKS: &str = "aggregate-mark:";
 
 /// How many records a group has.
 pub(crate) const COUNT: &str = "n";
 
 /// The sum of a group.
 pub(crate) const SUM: &str = "sum";
-
-/// The room that a key keeps for any generation and any number of a cell, so that a group that
-/// fits once fits for ever.
-const NUMBERS_BYTES_MAX: usize = 10 + 1 + 3;
 
 /// The largest number that can be summed, up or down. The difference of any two still fits into
 /// 64 bits, so that whatever was added can be changed and taken away again.
@@ -65,86 +46,9 @@ impl Aggregate {
         self.template.prefix(values)
     }
 
-    /// Refuses a group for which there is no room in a key.
-    pub(crate) fn check_room(&self, group: &[u8]) -> Result<()> {
-        let names = CELLS.len() + self.collection.len() + 1 + self.name.len() + 1;
-        let room = KEY_BYTES_MAX - names - NUMBERS_BYTES_MAX;
-        if group.len() <= room {
-            return Ok(());
-        }
-        Err(self.about(ErrorKind::LimitExceeded, "the values of a group are too long for a key"))
-            .map_err(|error| error.with("bytes", group.len()).with("bytes at most", room))
-    }
-
-    /// The cell of a group with this number.
-    pub(crate) fn cell(&self, generation: u32, group: &[u8], number: u16) -> Address {
-        let mut key = self.generation_key(CELLS, generation);
-        key.extend_from_slice(group);
-        key.extend_from_slice(number.to_string().as_bytes());
-        Address::new(Area::own(), key)
-    }
-
-    /// All cells of the groups that begin so.
-    pub(crate) fn cells(&self, generation: u32, groups: &[u8]) -> Range {
-        let mut key = self.generation_key(CELLS, generation);
-        key.extend_from_slice(groups);
-        Range::prefix(Area::own(), key)
-    }
-
-    /// The group that a key of this generation's cells belongs to, and its values.
-    pub(crate) fn read_cell(
-        &self,
-        generation: Generation,
-        key: &Bytes,
-    ) -> Option<(Bytes, Vec<Value>)> {
-        let start = self.generation_key(CELLS, generation.number).len();
-        let rest = key.get(start..)?;
-        let end = start + rest.iter().rposition(|&byte| byte == b':')? + 1;
-        let text = std::str::from_utf8(&key[end..]).ok()?;
-        let number = text.parse::<u16>().ok().filter(|number| number.to_string() == text)?;
-        let group = key.slice(start..end);
-        let values = self.template.decode(&group)?;
-        (number < generation.cells).then_some((group, values))
-    }
-
     /// The values of a group.
     pub(crate) fn values_of(&self, group: &[u8]) -> Option<Vec<Value>> {
         self.template.decode(group)
-    }
-
-    /// Where it is marked that a record is counted.
-    pub(crate) fn mark(&self, generation: u32, record: &[u8]) -> Address {
-        let mut key = self.generation_key(MARKS, generation);
-        key.push(b':');
-        for byte in Sha256::digest(record) {
-            key.extend_from_slice(format!("{byte:02x}").as_bytes());
-        }
-        Address::new(Area::own(), key)
-    }
-
-    /// The keys of one kind, of every generation.
-    pub(crate) fn all(&self, kind: &str) -> Range {
-        Range::prefix(Area::own(), format!("{kind}{}:{}:", self.collection, self.name))
-    }
-
-    /// The generation that a key of this aggregate belongs to.
-    pub(crate) fn generation_of(&self, kind: &str, key: &[u8]) -> Option<u32> {
-        let names = format!("{kind}{}:{}:", self.collection, self.name);
-        let rest = key.strip_prefix(names.as_bytes())?;
-        let end = rest.iter().position(|&byte| byte == b':')?;
-        let text = std::str::from_utf8(&rest[..end]).ok()?;
-        text.parse::<u32>().ok().filter(|generation| generation.to_string() == text)
-    }
-
-    /// The keys of one kind and generation.
-    pub(crate) fn generation(&self, kind: &str, generation: u32) -> Range {
-        let mut key = self.generation_key(kind, generation);
-        key.push(b':');
-        Range::prefix(Area::own(), key)
-    }
-
-    fn generation_key(&self, kind: &str, generation: u32) -> Vec<u8> {
-        format!("{kind}{}:{}:{generation}", self.collection, self.name).into_bytes()
     }
 
     /// An error about this aggregate.

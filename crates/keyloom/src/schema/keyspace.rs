@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::counter_cell::counter_range;
 use super::model::{Collection, Index, Schema};
 use crate::engine::{Area, Range};
 use crate::error::Result;
@@ -13,8 +12,6 @@ use crate::key::Template;
 /// Every template of a schema, with the range that its keys lie in.
 pub(crate) struct Keyspace {
     templates: Vec<TemplateRange>,
-    /// Whether a collection declares counters.
-    counts: bool,
 }
 
 struct TemplateRange {
@@ -35,8 +32,6 @@ pub(crate) enum KeyOwner<'k> {
     Stray(&'k Template),
     /// No template comes near it.
     Free,
-    /// The key of counters, in Keyloom's own area.
-    Counters,
 }
 
 impl Keyspace {
@@ -52,15 +47,11 @@ impl Keyspace {
                 templates.push(TemplateRange { range, collection, index });
             }
         }
-        let counts = schema.collections.values().any(|it| !it.counters.is_empty());
-        Ok(Keyspace { templates, counts })
+        Ok(Keyspace { templates })
     }
 
     /// What a key is. No key belongs to two templates: such schemas are refused.
     pub(crate) fn owner_of(&self, area: &Area, key: &[u8]) -> KeyOwner<'_> {
-        if self.counts && *area == Area::own() && counter_range().contains(key) {
-            return KeyOwner::Counters;
-        }
         let near =
             || self.templates.iter().filter(|it| it.range.area == *area && it.range.contains(key));
         match near().find(|it| it.template().decode(key).is_some()) {
@@ -72,11 +63,9 @@ impl Keyspace {
         }
     }
 
-    /// The declared ranges, and that of counters, in order, by area and key. No two overlap.
+    /// The declared ranges, in order, by area and key. No two overlap.
     pub(crate) fn ranges(&self) -> Vec<Range> {
-        let counters = self.counts.then(counter_range);
-        let ranges = self.templates.iter().map(|it| it.range.clone());
-        let mut ranges: Vec<Range> = ranges.chain(counters).collect();
+        let mut ranges: Vec<Range> = self.templates.iter().map(|it| it.range.clone()).collect();
         ranges.sort_by(|a, b| (&a.area, &a.start).cmp(&(&b.area, &b.start)));
         let mut apart: Vec<Range> = Vec::new();
         for range in ranges {
@@ -143,7 +132,6 @@ mod tests {
             KeyOwner::Entry(collection, index) => format!("{} of {}", index.name, collection.name),
             KeyOwner::Stray(template) => format!("stray in {}", template.source),
             KeyOwner::Free => "free".to_owned(),
-            KeyOwner::Counters => "counters".to_owned(),
         }
     }
 

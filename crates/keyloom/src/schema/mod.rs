@@ -8,7 +8,6 @@ mod body;
 mod catalog;
 mod compile;
 mod condition;
-mod counter_cell;
 mod counters;
 mod declaration;
 mod evolution;
@@ -41,11 +40,10 @@ pub use model::Schema;
 pub use suggest::nearest;
 pub use warning::Warning;
 pub(crate) use {
-    aggregate::{Aggregate, CELLS, COUNT, MARKS, SUM, SUMMED_MAX},
+    aggregate::{Aggregate, COUNT, SUM, SUMMED_MAX},
     body::Violation,
     catalog::{Catalog, CursorSecret, Generation, Generations, restored_backup, restoring_mark},
     condition::Condition,
-    counter_cell::{counted_record, counter_address, required_counter_address},
     counters::Counters,
     evolution::{Evolution, evolve},
     expiry::{EXPIRY_INDEX, MomentForm},

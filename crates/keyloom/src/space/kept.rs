@@ -5,15 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::live::Live;
-use super::notes::page_address;
 use super::owner::Owner;
 use super::walk::Position;
-use crate::engine::{
-    Address, Area, Batch, Cell, Condition, Effect, Entry, Outcome, ShowKey, Stamp,
-};
+use crate::engine::{Address, Batch, Cell, Condition, Effect, Entry, Outcome, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Note;
-use crate::own::TASKS;
+use crate::own::OwnKey;
 use crate::record::{Version, now_ms};
 
 /// What a task is about. While one is under way, there is no other of the same kind and name.
@@ -34,10 +31,16 @@ impl Subject {
     pub(super) fn address(&self) -> Address {
         address_of(&self.kind, &self.collection, &self.name)
     }
+
+    /// Where a page of its notes lies.
+    pub(super) fn notes_address(&self, page: u32) -> Address {
+        let Subject { kind, collection, name, .. } = self;
+        OwnKey::TaskNotes { kind, collection, name, page }.address()
+    }
 }
 
 fn address_of(kind: &str, collection: &str, name: &str) -> Address {
-    Address::new(Area::own(), format!("{TASKS}{kind}:{collection}:{name}"))
+    OwnKey::Task { kind, collection, name }.address()
 }
 
 /// What the cell of a task holds.
@@ -87,7 +90,7 @@ impl<P> Kept<P> {
         let condition = Some(Condition::Unchanged(stamp));
         let own = Entry { address: address.clone(), condition, effect: delete.clone() };
         let pages = (0..self.pages).map(|page| Entry {
-            address: page_address(address, page),
+            address: self.subject.notes_address(page),
             condition: None,
             effect: delete.clone(),
         });

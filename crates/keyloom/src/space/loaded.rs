@@ -1,15 +1,13 @@
 //! One state of a space's schema, as it lies in the catalog.
 
-use crate::engine::{Address, Area, Capabilities, Cell, Fence};
+use crate::engine::{Address, Capabilities, Cell, Fence};
 use crate::error::{Error, ErrorKind, Result};
+use crate::own::OwnKey;
 use crate::record::{Version, random_bytes};
 use crate::schema::{
     Aggregate, Catalog, Collection, CursorSecret, Generation, Generations, Index, IndexState,
     Schema,
 };
-
-/// The catalog's key in Keyloom's own area.
-const CATALOG_KEY: &[u8] = b"catalog";
 
 /// One state of the schema.
 #[derive(Debug)]
@@ -102,7 +100,7 @@ pub(super) fn from_cell(cell: Option<Cell>) -> Result<Loaded> {
 }
 
 pub(crate) fn catalog_address() -> Address {
-    Address::new(Area::own(), CATALOG_KEY)
+    OwnKey::Catalog.address()
 }
 
 /// Refuses the cell of a catalog that cannot be understood, or whose schema the engine cannot hold.

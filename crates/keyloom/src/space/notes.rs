@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 
-use crate::engine::{Address, Area, Cell};
+use crate::engine::Cell;
 
 /// A page with so many bytes is full. With its last note it still fits into a cell.
 const PAGE_BYTES: usize = 256 << 10;
@@ -58,12 +58,6 @@ impl Notes {
     fn changed(&self) -> Option<(u32, Bytes)> {
         Some((self.pages.checked_sub(1)?, self.last.clone().into()))
     }
-}
-
-/// Where a page of a task lies.
-pub(super) fn page_address(task: &Address, page: u32) -> Address {
-    let key = [&task.key[..], format!(":{page:04}").as_bytes()].concat();
-    Address::new(Area::own(), key)
 }
 
 #[cfg(test)]

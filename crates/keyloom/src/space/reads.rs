@@ -8,15 +8,13 @@
 
 use super::{Live, Loaded};
 use crate::engine::{
-    Address, Area, Cell, Direction, Link, Range, Reading, Recipe, Row, Stretch, Trail, successor,
+    Address, Cell, Direction, Link, Range, Reading, Recipe, Row, Stretch, Trail, successor,
 };
 use crate::error::{Error, ErrorKind, Result};
-
-/// The epoch's key in Keyloom's own area.
-const EPOCH_KEY: &[u8] = b"epoch";
+use crate::own::OwnKey;
 
 pub(crate) fn epoch_address() -> Address {
-    Address::new(Area::own(), EPOCH_KEY)
+    OwnKey::Epoch.address()
 }
 
 /// Where the epoch lies, in the forms that the calls of an engine take.

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::attempt::past_fence;
+use super::claim::Claim;
+use super::idempotency_key::IdempotencyKey;
 use crate::engine::{Batch, Outcome};
 use crate::error::{Error, ErrorKind, Result};
-use crate::idempotency::{Claim, IdempotencyKey};
 use crate::log::{Author, Note};
 use crate::record::now_ms;
 use crate::schema::{Collection, Schema, Warning, lookalikes};

@@ -27,7 +27,7 @@ use super::attempt::{Interrupted, Under, past_fence};
 use super::kept::{Kept, Subject, is_committed, put};
 use super::live::Live;
 use super::loaded::Loaded;
-use super::notes::{Notes, page_address};
+use super::notes::Notes;
 use super::owner::{Look, Owner, deadline};
 use super::pace::{Pace, Pacer};
 use super::walk::{Chunk, Position, Stage, Walk};
@@ -132,7 +132,7 @@ impl<'l, P: Clone + Serialize + DeserializeOwned + Send> Task<'l, P> {
                 },
             };
             let pages: Vec<Address> =
-                (0..kept.pages).map(|page| page_address(&address, page)).collect();
+                (0..kept.pages).map(|page| subject.notes_address(page)).collect();
             let pages = live.get(&pages).await?;
             let owner = Owner::new();
             (kept.owner, kept.until) = (owner.text.clone(), deadline());
@@ -326,13 +326,14 @@ impl<'l, P: Clone + Serialize + DeserializeOwned + Send> Task<'l, P> {
     /// Commits a batch that puts the cell as it is now.
     async fn save(&mut self, loaded: &Loaded, mut batch: Batch) -> Under<Outcome> {
         let stamp = Version::first().stamp();
-        let Some(Owned { address, .. }) = &self.cell else {
+        if self.cell.is_none() {
             return self.commit(loaded, batch, None).await;
-        };
+        }
         let (notes, pages) = self.notes.with(&self.fresh);
         let kept = Kept { until: deadline(), pages: notes.pages, ..self.kept.clone() };
         for (page, bytes) in pages {
-            batch.push(page_address(address, page), None, Some(Effect::Put { stamp, bytes }));
+            let address = self.kept.subject.notes_address(page);
+            batch.push(address, None, Some(Effect::Put { stamp, bytes }));
         }
         let outcome = self.commit(loaded, batch, Some(put(stamp, &kept)?)).await?;
         if let (Outcome::Committed(_), Some(cell)) = (&outcome, &mut self.cell) {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::raw_keys::RawKeys;
 use crate::engine::{Area, Direction, Range, ShowKey, after_prefix, successor};
 use crate::error::Result;
-use crate::space::{cell_bytes, tally_range};
+use crate::space::{cell_bytes, count_keys_in};
 
 /// How to divide keys into branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,13 +88,13 @@ impl RawKeys {
             };
             let level = row.key.slice(..end);
             let below = Range::prefix(area.clone(), level.clone());
-            let tally = tally_range(&self.session.live, below, options.keys_max).await?;
+            let count = count_keys_in(&self.session.live, below, options.keys_max).await?;
             let is_key = row.key == level;
             match after_prefix(&level) {
                 Some(next) => left.start = next,
                 None => left.end = Some(left.start.clone()),
             }
-            branches.push(Branch::new(level, tally.keys, tally.bytes, is_key, tally.is_exact));
+            branches.push(Branch::new(level, count.keys, count.bytes, is_key, count.is_exact));
         }
         Ok(Branches { branches, more: false })
     }

@@ -14,17 +14,16 @@ use super::fields::KeyFields;
 use super::finite::not_finite;
 use super::stored::Stored;
 use super::written::Written;
-use crate::counted::{Fetched, fetch};
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::json::read_json;
 use crate::query::{self, Counted, Near, Nearby, Page, Query};
-use crate::record::{Document, Key, Version, shown, with_indexes_of};
+use crate::record::{Document, Key, Version, key_of_values, shown, with_indexes_of};
 use crate::schema::{Collection as Declared, CollectionDeclaration, Index, IndexKind};
-use crate::space::Loaded;
-use crate::space::Session;
-use crate::write::{self, Origin, Request, Retry, Whole, key_of_values, once};
+use crate::side::{Fetched, fetch};
+use crate::space::{Loaded, Retry, Session};
+use crate::write::{self, Origin, Request, Whole, once};
 
 /// The records of one type: a Rust type that derives `Record`, or
 /// [`serde_json::Value`] for any collection as JSON.

@@ -7,7 +7,7 @@ use super::stats::Amount;
 use crate::engine::{Direction, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Template;
-use crate::space::Counting;
+use crate::space::KeyCounter;
 use crate::space::Live;
 
 /// Which first values the entries of an index have, and how many have each.
@@ -63,7 +63,7 @@ impl Store {
                 .with("segments asked for", first_segments));
         }
         let (mut left, mut budget_left) = (index.entry_range()?, budget);
-        let mut counted: Vec<(Vec<Value>, Counting<'_>)> = Vec::new();
+        let mut counted: Vec<(Vec<Value>, KeyCounter<'_>)> = Vec::new();
         let mut has_all_values = true;
         while let Some((values, group)) =
             first_group(live, &index.key, &mut left, first_segments).await?
@@ -72,10 +72,10 @@ impl Store {
                 has_all_values = false;
                 break;
             }
-            let mut counting = Counting::new(&index.key, group.clone());
+            let mut counter = KeyCounter::new(&index.key, group.clone());
             let part = (budget / SHARES_IN_BUDGET).clamp(1, budget_left);
-            budget_left -= spend(live, &mut counting, part).await?.max(1);
-            counted.push((values, counting));
+            budget_left -= spend(live, &mut counter, part).await?.max(1);
+            counted.push((values, counter));
             match group.end {
                 Some(end) => left.start = end,
                 None => break,
@@ -84,7 +84,7 @@ impl Store {
         count_on(live, &mut counted, budget_left).await?;
         let mut shares: Vec<IndexShare> = counted
             .into_iter()
-            .map(|(values, counting)| IndexShare { values, entries: counting.tally.into() })
+            .map(|(values, counter)| IndexShare { values, entries: counter.count.into() })
             .collect();
         // Equal ones stay in the order of their values.
         shares.sort_by_key(|share| std::cmp::Reverse(share.entries.keys));
@@ -94,27 +94,27 @@ impl Store {
 }
 
 /// Counts up to `budget` entries more of one share; gives how many that were.
-async fn spend(live: &Live, counting: &mut Counting<'_>, budget: usize) -> Result<usize> {
-    let before = counting.tally.keys;
-    counting.go_on(live, budget).await?;
-    Ok(usize::try_from(counting.tally.keys - before).unwrap_or(usize::MAX))
+async fn spend(live: &Live, counter: &mut KeyCounter<'_>, budget: usize) -> Result<usize> {
+    let before = counter.count.keys;
+    counter.go_on(live, budget).await?;
+    Ok(usize::try_from(counter.count.keys - before).unwrap_or(usize::MAX))
 }
 
 /// Spends what is left of a budget on the shares that have more, in equal parts.
 async fn count_on(
     live: &Live,
-    counted: &mut [(Vec<Value>, Counting<'_>)],
+    counted: &mut [(Vec<Value>, KeyCounter<'_>)],
     mut budget_left: usize,
 ) -> Result<()> {
     loop {
-        let open = counted.iter_mut().filter(|(_, counting)| !counting.tally.is_exact);
-        let mut open: Vec<&mut Counting<'_>> = open.map(|(_, counting)| counting).collect();
+        let open = counted.iter_mut().filter(|(_, counter)| !counter.count.is_exact);
+        let mut open: Vec<&mut KeyCounter<'_>> = open.map(|(_, counter)| counter).collect();
         let part = budget_left / open.len().max(1);
         if open.is_empty() || part == 0 {
             return Ok(());
         }
-        for counting in &mut open {
-            budget_left -= spend(live, counting, part).await?;
+        for counter in &mut open {
+            budget_left -= spend(live, counter, part).await?;
         }
     }
 }

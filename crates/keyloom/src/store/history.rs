@@ -7,10 +7,10 @@ use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
 use super::stored::Stored;
 use crate::error::Result;
-use crate::history;
 use crate::query::{self, HistoryEntry, Page};
 use crate::record::Version;
 use crate::schema::Collection as Declared;
+use crate::side::HISTORY;
 use crate::space::{PurgeOptions, Purged};
 
 /// The past of records, in a collection that declares a `history`. The key of a record leads to all
@@ -65,6 +65,6 @@ impl Store {
     /// twice.
     pub async fn purge_history(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
-        history::purge_history(self.session(), options, &|| true).await
+        HISTORY.purge(self.session(), options, &|| true).await
     }
 }

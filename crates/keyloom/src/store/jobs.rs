@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::Store;
-use crate::engine::{Address, Area, Batch, Condition, Direction, Effect, EngineExt, Range, Space};
+use crate::engine::{Address, Batch, Condition, Direction, Effect, EngineExt, Space};
 use crate::error::Result;
 use crate::index::{JobProgress, JobResult, Order, Work, jobs_under_way};
-use crate::own::TASKS;
+use crate::own::{OwnKey, OwnRange};
 use crate::record::{Version, new_id, now_ms};
 use crate::space::{Pace, Session};
 
-/// What begins the keys that say, in the main space, which other spaces have a job.
-const DIRECTORY: &str = "jobs:";
+/// The kind of the marks that say, in the main space, which other spaces have a job.
+const DIRECTORY: &str = "jobs";
 
 /// How a job is done.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -118,15 +118,14 @@ impl Store {
 
     /// The spaces besides the main one that may have a job.
     async fn spaces_with_jobs(&self) -> Result<Vec<String>> {
-        let range = Range::prefix(Area::own(), format!("{TASKS}{DIRECTORY}"));
+        let range = OwnRange::Tasks { kind: DIRECTORY }.range();
         let engine = self.engine();
         let rows = engine.scan_all(&Space::main(), &range, 1_000, Direction::Forward).await?;
         let mut names: Vec<String> = rows
             .iter()
-            .filter_map(|row| {
-                let rest = row.key.strip_prefix(format!("{TASKS}{DIRECTORY}").as_bytes())?;
-                let (name, _) = std::str::from_utf8(rest).ok()?.split_once(':')?;
-                Some(name.to_owned())
+            .filter_map(|row| match OwnKey::decode(&row.key)? {
+                OwnKey::Task { collection: space, .. } => Some(space.to_owned()),
+                _ => None,
             })
             .collect();
         names.dedup();
@@ -220,8 +219,8 @@ impl Job {
     /// itself.
     fn mark_address(&self) -> Option<Address> {
         let (space, kind) = (self.space_name(), self.work().kind());
-        let key = format!("{TASKS}{DIRECTORY}{space}:{kind}");
-        (space != Space::main().name()).then(|| Address::new(Area::own(), key))
+        let mark = OwnKey::Task { kind: DIRECTORY, collection: space, name: kind };
+        (space != Space::main().name()).then(|| mark.address())
     }
 
     async fn mark(&self) -> Result<()> {

@@ -29,7 +29,7 @@ impl<T> Collection<T> {
         worker: &str,
         duration: Duration,
     ) -> Result<Leased<Document>> {
-        let items = due::take(&self.session, &self.name, due, worker, duration).await?;
+        let items = due::lease_due(&self.session, &self.name, due, worker, duration).await?;
         Ok(Leased { items, problems: Vec::new() })
     }
 }

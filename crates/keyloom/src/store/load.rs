@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::collection::{Collection, to_json};
 use super::under_way::UnderWay;
 use crate::error::{Error, ErrorKind, Fate, Result};
-use crate::write::{Together, insert_together, is_of_record};
+use crate::write::{BulkInsert, bulk_insert, is_of_record};
 
 /// How many records a batch has at most, and at first, while nobody knows how large they are.
 const RECORDS_MAX: usize = 1_000;
@@ -113,10 +113,10 @@ impl<T: Serialize + 'static> Collection<T> {
         part: &mut Part,
     ) -> Result<()> {
         let values = records.iter().map(|record| to_json(&self.name, record.borrow()));
-        insert_together(&self.session, &self.name, values, &mut part.together).await?;
-        for place in std::mem::take(&mut part.together.left) {
+        bulk_insert(&self.session, &self.name, values, &mut part.bulk).await?;
+        for place in std::mem::take(&mut part.bulk.left) {
             match self.insert(records[place].borrow()).await {
-                Ok(_) => part.together.created += 1,
+                Ok(_) => part.bulk.created += 1,
                 Err(error) if is_of_record(&error) => {
                     part.refused.push(Unloaded { place: first + place as u64, error });
                 }
@@ -131,7 +131,7 @@ impl<T: Serialize + 'static> Collection<T> {
 #[derive(Default)]
 struct Part {
     records: usize,
-    together: Together,
+    bulk: BulkInsert,
     refused: Vec<Unloaded>,
     /// What ended it.
     failure: Option<Error>,
@@ -160,17 +160,17 @@ impl Loading {
     }
 
     fn note(&mut self, part: Part) {
-        let Part { records, together, refused, failure } = part;
+        let Part { records, bulk, refused, failure } = part;
         // A record that is too large by itself says nothing of batches.
         let is_of_one = |one: &Unloaded| one.error.kind() == ErrorKind::LimitExceeded;
-        if together.was_too_large && !refused.iter().any(is_of_one) {
+        if bulk.was_too_large && !refused.iter().any(is_of_one) {
             self.records_max = (records / 2).max(1);
         }
-        self.load.inserted += together.created as u64;
+        self.load.inserted += bulk.created as u64;
         self.load.refused_count += refused.len() as u64;
         let room = REFUSED_MAX - self.load.refused.len();
         self.load.refused.extend(refused.into_iter().take(room));
-        let bytes_of_one = (together.bytes / records.max(1)).max(1);
+        let bytes_of_one = (bulk.bytes / records.max(1)).max(1);
         self.records_at_once = (BYTES / bytes_of_one).clamp(1, self.records_max);
         self.failure = match (self.failure.take(), failure) {
             // The first is told. Of the other it matters whether it may have happened.

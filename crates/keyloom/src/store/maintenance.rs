@@ -12,9 +12,9 @@ use crate::index::{
     self, Built, Repair, RepairOptions, RepairProgress, Verification, Verifier, VerifyOptions,
 };
 use crate::schema::{Collection as Declared, IndexState, Schema};
+use crate::side::{AGGREGATES, ANSWERS};
 use crate::space::Loaded;
 use crate::space::{Pace, PurgeOptions, Purged};
-use crate::write::purge_idempotency_keys;
 
 /// A schema with what the store says of its indexes.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Store {
     /// is safe to run twice.
     pub async fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
-        index::purge_groups(self.session(), options, &|| true).await
+        AGGREGATES.purge(self.session(), options, &|| true).await
     }
 
     /// Stops maintaining and reading an index or an aggregate. Its entries stay, and a unique index
@@ -109,7 +109,7 @@ impl Store {
     /// may go on meanwhile, and it is safe to run twice.
     pub async fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
-        purge_idempotency_keys(self.session(), options, &|| true).await
+        ANSWERS.purge(self.session(), options, &|| true).await
     }
 
     /// Compares every record, every index entry and every aggregate of the space, and reports what

@@ -64,13 +64,13 @@ use serde_json::Value;
 
 use crate::engine::{self, Absent, Engine, Space};
 use crate::error::{Error, Result};
-use crate::idempotency::Answer;
 use crate::index;
 use crate::schema::{Schema, Warning};
+use crate::side::Answer;
 use crate::space::{Applied, Live};
-use crate::space::{Clock, Session};
+use crate::space::{Clock, Retry, Session};
 use crate::typed::Record;
-use crate::write::{self, Failed, Json, Origin, Replay, Request, Retry, Transaction, once};
+use crate::write::{self, Failed, Json, Origin, Replay, Request, Transaction, once};
 
 /// A store, seen through one of its spaces. Cloning is cheap and shares everything.
 #[derive(Clone)]

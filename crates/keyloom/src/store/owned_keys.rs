@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use super::collection::{Collection, if_there, key_of};
 use super::fields::KeyFields;
-use crate::engine::{Address, Area, Cell, Content, Direction, ShowKey};
+use crate::engine::{Address, Cell, Content, Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::versions_of;
-use crate::lease;
-use crate::schema::{Collection as Declared, Index, counter_address};
-use crate::space::Loaded;
-use crate::write::{self, Current, Image, Lenience, Retry, entries_of};
+use crate::own::own_address;
+use crate::schema::{Collection as Declared, Index};
+use crate::side::{Current, counter_address, lease_address, versions_of};
+use crate::space::{Loaded, Retry};
+use crate::write::{self, Image, Lenience, entries_of};
 
 /// How many cells of a record's history are given, the newest.
 const HISTORY_MAX: usize = 100;
@@ -125,7 +125,7 @@ impl<T> Collection<T> {
         for entry in entries {
             let index = entry.index.name.clone();
             beside.push(Wanted::beside(
-                lease::address(&declared.name, &index, &entry.key),
+                lease_address(&declared.name, &index, &entry.key),
                 OwnedKind::Lease { index: index.clone() },
             ));
             let address = Address::new(entry.index.area.clone(), entry.key);
@@ -163,8 +163,7 @@ impl<T> Collection<T> {
         let live = &self.session.live;
         let found = live.scan_one(&range, HISTORY_MAX, Direction::Backward).await?;
         let owned = found.rows.into_iter().filter_map(|row| {
-            let address = Address::new(Area::own(), row.key);
-            Wanted::beside(address, OwnedKind::History).found(Some(row.cell))
+            Wanted::beside(own_address(row.key), OwnedKind::History).found(Some(row.cell))
         });
         Ok(owned.collect())
     }

@@ -10,7 +10,8 @@ use super::written::Written;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Carried, Version, carry_over};
 use crate::schema::Collection as Declared;
-use crate::write::{self, Current, once};
+use crate::side::Current;
+use crate::write::{self, once};
 
 /// Changes of parts of records. A patch cannot change the fields of the record's key (see
 /// [`rename`](Collection::rename)), break the schema, or make an undeclared transition.

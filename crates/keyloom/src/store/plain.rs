@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index;
 use crate::json;
 use crate::query::{Binding, Cursor, Position, Problem, ProblemKind, Question, Stopped, TAKE_MAX};
-use crate::record::Version;
+use crate::record::{Version, record_key};
 use crate::schema::{Collection, Holds, Index, Schema};
 use crate::schema::{KeyOwner, Keyspace};
 use crate::space::Loaded;
@@ -88,7 +88,7 @@ impl Expired {
             KeyOwner::Entry(collection, index) if index.holds == Holds::Record => {
                 collection.is_text_expired(value, self.now)
             }
-            KeyOwner::Entry(..) | KeyOwner::Stray(_) | KeyOwner::Counters | KeyOwner::Free => false,
+            KeyOwner::Entry(..) | KeyOwner::Stray(_) | KeyOwner::Free => false,
         }
     }
 }
@@ -337,7 +337,7 @@ impl Plain {
             KeyOwner::Entry(collection, index) => Kind::Entry(collection.clone(), index.clone()),
             KeyOwner::Stray(template) => Kind::Stray(template.source.clone()),
             // No user can name Keyloom's own area.
-            KeyOwner::Free | KeyOwner::Counters => Kind::Free,
+            KeyOwner::Free => Kind::Free,
         };
         match kind {
             Kind::Stray(_) | Kind::Free if self.session.actor().is_some() => {
@@ -425,7 +425,7 @@ fn record_at(collection: &Collection, key: &Bytes, text: &[u8]) -> Result<Value>
         return Err(about("what is put at a record's key must be a JSON object"));
     }
     // Before anything is generated: a record that lacks its id would else get another key.
-    let own = write::record_key(collection, &record).map_err(|error| {
+    let own = record_key(collection, &record).map_err(|error| {
         about("the fields of the record must give the key that it is put at")
             .with("reason", &error)
             .with_source(error)

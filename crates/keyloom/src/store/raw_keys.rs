@@ -9,6 +9,7 @@ use super::Store;
 use super::owned_keys::content_text;
 use crate::engine::{Address, Area, Cell, Direction, Range, ShowKey, successor};
 use crate::error::{Error, ErrorKind, Result};
+use crate::own::OwnKind;
 use crate::query::{Binding, Cursor, IntoCursor, Position, Question, TAKE_MAX};
 use crate::schema::Schema;
 use crate::schema::{KeyOwner, Keyspace};
@@ -250,8 +251,10 @@ fn kind(keyspace: &Keyspace, area: &Area, key: &[u8]) -> RawKind {
         KeyOwner::Entry(collection, index) => {
             RawKind::Entry { collection: collection.name.clone(), index: index.name.clone() }
         }
-        KeyOwner::Counters => RawKind::Counters,
-        KeyOwner::Stray(_) | KeyOwner::Free if *area == Area::own() => RawKind::Own,
+        KeyOwner::Stray(_) | KeyOwner::Free if *area == Area::own() => match OwnKind::of(key) {
+            Some(OwnKind::Counters) => RawKind::Counters,
+            _ => RawKind::Own,
+        },
         KeyOwner::Stray(template) => RawKind::Stray { template: template.source.clone() },
         KeyOwner::Free => RawKind::Free,
     }

@@ -4,7 +4,7 @@ use super::Store;
 use crate::engine::Figure;
 use crate::error::Result;
 use crate::schema::IndexState;
-use crate::space::{Tally, tally_template};
+use crate::space::{KeyCount, count_keys_of};
 
 /// How much is counted at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +72,8 @@ pub struct Amount {
     pub is_exact: bool,
 }
 
-impl From<Tally> for Amount {
-    fn from(Tally { keys, bytes, is_exact }: Tally) -> Self {
+impl From<KeyCount> for Amount {
+    fn from(KeyCount { keys, bytes, is_exact }: KeyCount) -> Self {
         Amount { keys, bytes, is_exact }
     }
 }
@@ -91,11 +91,11 @@ impl Store {
         let mut collections = Vec::new();
         for collection in loaded.schema.collections.values().filter(|it| is_asked(&it.name)) {
             let records = collection.record_range()?;
-            let records = tally_template(live, &collection.key, records, options.keys_max).await?;
+            let records = count_keys_of(live, &collection.key, records, options.keys_max).await?;
             let mut indexes = Vec::new();
             for index in collection.indexes.values() {
                 let range = index.entry_range()?;
-                let entries = tally_template(live, &index.key, range, options.keys_max).await?;
+                let entries = count_keys_of(live, &index.key, range, options.keys_max).await?;
                 indexes.push(IndexStats {
                     name: index.name.clone(),
                     state: loaded.state(&collection.name, &index.name).clone(),

@@ -1,162 +1,19 @@
 //! Several changes of records, and what they rest on, become one batch with one entry per
 //! address.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 
-use super::beside::{
-    Beside, Counting, LeaseHold, NO_COUNTING, aggregate_refused, beside, explain_counters,
-};
 use super::entries::{EntryStep, Holder, Image, entries, taken};
-use super::once::came_first;
-use super::operations::Current;
-use crate::counted::Counted;
 use crate::engine::places::Places;
 use crate::engine::{Address, Batch, Condition, Effect, Fence, Rejection, ShowKey, Space, Stamp};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Document, Version, check_size, shown};
-use crate::schema::{Aggregate, Collection, Index, record_key_of};
+use crate::record::Version;
+use crate::schema::{Index, record_key_of};
+use crate::side::{Before, CellRole, Change, Refused, SideCell, Work, side_cells};
 use crate::space::Loaded;
 use crate::space::Session;
-
-/// What is known of a record before it changes.
-#[derive(Clone, Debug)]
-pub(crate) enum Before {
-    /// It must not be there: it is being created.
-    Absent,
-    /// It was looked for, and was not there.
-    SeenAbsent,
-    /// It was read in this state, and must still be in it.
-    Read {
-        /// The version that was read.
-        version: Version,
-        /// The record that was read.
-        value: Value,
-        /// Its JSON text.
-        text: Bytes,
-    },
-    /// It was read in this state, had expired, and must still be in it. To everybody it is absent:
-    /// with the change it ends, and what comes after it, if anything, is another record.
-    Expired(Current),
-}
-
-impl Before {
-    /// What lies in the store, if anything does.
-    pub(super) fn there(&self) -> Option<(Version, &Value, &Bytes)> {
-        match self {
-            Before::Absent | Before::SeenAbsent => None,
-            Before::Read { version, value, text }
-            | Before::Expired(Current { version, value, text, .. }) => {
-                Some((*version, value, text))
-            }
-        }
-    }
-}
-
-/// One record that changes: with an `after` it is written, without it is deleted.
-#[derive(Clone, Debug)]
-pub(crate) struct Change<'v> {
-    pub(crate) collection: Arc<Collection>,
-    pub(crate) key: Bytes,
-    pub(crate) before: Before,
-    pub(crate) after: Option<After<'v>>,
-}
-
-/// What a record becomes. Its JSON may still be its writer's.
-#[derive(Clone, Debug)]
-pub(crate) struct After<'v> {
-    pub(crate) version: Version,
-    pub(crate) value: Cow<'v, Value>,
-    pub(crate) text: Bytes,
-    /// What its writer saw counted beside it, for the answer.
-    pub(crate) counted: Option<Counted>,
-}
-
-impl<'v> After<'v> {
-    /// A record about to be written.
-    pub(crate) fn new(
-        collection: &Collection,
-        version: Version,
-        value: Cow<'v, Value>,
-    ) -> Result<Self> {
-        let text = record_text(&value);
-        After::with_text(collection, version, value, text)
-    }
-
-    /// The same for one whose text is at hand.
-    pub(super) fn with_text(
-        collection: &Collection,
-        version: Version,
-        value: Cow<'v, Value>,
-        text: Bytes,
-    ) -> Result<Self> {
-        check_size(collection, &text)?;
-        Ok(After { version, value, text, counted: None })
-    }
-
-    /// The record as its writer hears of it.
-    pub(crate) fn document(&self, collection: &Collection, key: &Bytes) -> Document {
-        let document = Document::new(key.clone(), self.version, self.text.clone());
-        let counted = self.counted.as_ref().map(|counted| &counted.values);
-        shown(&collection.counters, document, counted)
-    }
-}
-
-/// A record as JSON text, in a buffer that is long enough for most.
-pub(super) fn record_text(value: &Value) -> Bytes {
-    const TYPICAL_BYTES: usize = 512;
-    let mut text = Vec::with_capacity(TYPICAL_BYTES);
-    // JSON that is in memory is written into memory: neither can fail.
-    let _ = serde_json::to_writer(&mut text, value);
-    text.into()
-}
-
-impl Change<'_> {
-    /// Where the record lies.
-    pub(super) fn address(&self) -> Address {
-        Address::new(self.collection.area.clone(), self.key.clone())
-    }
-
-    /// Whether it only removes a record that has expired.
-    pub(crate) fn is_expiry(&self) -> bool {
-        matches!((&self.before, &self.after), (Before::Expired(_), None))
-    }
-
-    /// The end of a record that has expired.
-    pub(crate) fn expiry(collection: &Arc<Collection>, key: Bytes, record: Current) -> Self {
-        let collection = collection.clone();
-        Change { collection, key, before: Before::Expired(record), after: None }
-    }
-
-    /// The version after the change, if the record is there then.
-    pub(crate) fn version(&self) -> Option<Version> {
-        self.after.as_ref().map(|after| after.version)
-    }
-}
-
-/// What one commit is asked to do.
-#[derive(Clone, Copy)]
-pub(crate) struct Work<'w> {
-    /// The records that change, each once.
-    pub(crate) changes: &'w [Change<'w>],
-    /// Cells that must still be as they were read; those that a change writes itself are covered
-    /// by the change.
-    pub(crate) reads: &'w [(Address, Option<Stamp>)],
-    /// The leases under which it is done.
-    pub(crate) leases: &'w [LeaseHold],
-    /// What is done to counters.
-    pub(crate) counting: &'w Counting,
-}
-
-impl<'w> Work<'w> {
-    /// Changes that rest on nothing but what they know of their own records.
-    pub(crate) fn of(changes: &'w [Change<'w>]) -> Self {
-        Work { changes, reads: &[], leases: &[], counting: &NO_COUNTING }
-    }
-}
 
 /// What an entry of the batch is for, to explain a rejection.
 #[derive(Clone, Debug)]
@@ -167,24 +24,10 @@ pub(crate) enum Role<'w> {
     Entry(usize),
     /// A key of that index which one record alone may have, for that change.
     Claim(usize, &'w Arc<Index>, Bytes),
-    /// A cell of a record's history, which has no condition.
-    History,
-    /// The answer to the idempotency key of the write.
-    Idempotency,
     /// Something that was read and must not have changed.
     Read,
-    /// That lease of the work.
-    Lease(usize),
-    /// A number of this aggregate, or the mark of a record that it counts.
-    Aggregate(Arc<Aggregate>),
-    /// The record of that addend, which must be there.
-    Counted(usize),
-    /// The counters of that addend.
-    Counters(usize),
-    /// Counters that leave with their record.
-    Departed,
-    /// Counters that come with their record.
-    Arrived,
+    /// A cell beside records, by what it is for and its number there.
+    Side(&'static CellRole, usize),
 }
 
 /// A batch with the role of each of its entries.
@@ -231,8 +74,9 @@ pub(crate) async fn assemble<'w>(
             builder.add_entry(changes, place, index, address, entry.step, stamp)?;
         }
     }
-    for Beside { address, condition, effect, role } in beside(session, loaded, &work).await? {
-        builder.push(role, address, condition, effect);
+    for cell in side_cells(session, loaded, &work).await? {
+        let SideCell { address, condition, effect, role, number } = cell;
+        builder.push(Role::Side(role, number), address, condition, effect);
     }
     for (address, stamp) in reads {
         builder.add_read(address, *stamp);
@@ -355,20 +199,6 @@ impl<'w> Builder<'w> {
     }
 }
 
-/// Why a batch was rejected, in terms of records.
-pub(crate) enum Refused {
-    /// The schema changed; with the new one it may succeed.
-    StaleSchema,
-    /// A record that was read has changed; reading it again may help.
-    Changed(Error),
-    /// Counters that were read have changed, and are this now.
-    Counted(Error, Option<Counted>),
-    /// Another record holds this key of this index.
-    Taken(Arc<Index>, Address, Error),
-    /// Trying again does not help.
-    Final(Error),
-}
-
 /// Explains a rejection.
 pub(crate) fn explain(
     session: &Session,
@@ -379,14 +209,9 @@ pub(crate) fn explain(
     let changes = work.changes;
     let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
     match &roles[place] {
-        Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
-        Role::History | Role::Entry(_) => {
+        Role::Side(role, number) => (role.explain)(*number, work, rejection),
+        Role::Entry(_) => {
             Refused::Final(Error::new(ErrorKind::Internal, "a cell without a condition failed one"))
-        }
-        Role::Idempotency => Refused::Final(came_first()),
-        Role::Aggregate(aggregate) => aggregate_refused(aggregate, &rejection.cause),
-        role @ (Role::Counted(_) | Role::Counters(_) | Role::Departed | Role::Arrived) => {
-            explain_counters(work.counting, role, rejection)
         }
         Role::Read => Refused::Changed(Error::new(
             ErrorKind::VersionConflict,

@@ -2,13 +2,11 @@
 
 use bytes::Bytes;
 
-use super::assemble::Refused;
-use super::retry::Retry;
 use crate::engine::Address;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Collection;
-use crate::space::Session;
-use crate::space::Turn;
+use crate::side::Refused;
+use crate::space::{Retry, Session, Turn};
 
 /// The attempts at one write.
 pub(super) struct Attempts<'s> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeyRefusal, Path, Step, shortened};
-use crate::record::leaves_alone;
+use crate::record::is_about_what_stays;
 use crate::schema::{Collection, Holds, Index, IndexKind};
 
 /// A record as index maintenance sees it.
@@ -161,17 +161,6 @@ fn written_keys_of(
         Some(refusal) => Err(refusal),
         None => Ok(stored_keys_of(collection, index, record).unwrap_or_default()),
     }
-}
-
-/// Whether the field that a refusal is about has the same value in both records.
-pub(crate) fn is_about_what_stays(
-    collection: &Collection,
-    refusal: &Error,
-    old: &Value,
-    new: &Value,
-) -> bool {
-    let field = refusal.context_value("field").and_then(|field| Path::parse(field).ok());
-    field.is_some_and(|field| leaves_alone(collection, &field, old, new))
 }
 
 /// The keys that one index holds for a record that is written now, each once; an error if the

@@ -9,11 +9,12 @@
 
 use bytes::Bytes;
 
-use super::assemble::{Assembled, Change, Role};
+use super::assemble::{Assembled, Role};
 use super::entries::stored_keys_of;
 use crate::engine::{Address, Cell, Condition, Effect};
 use crate::error::Result;
 use crate::schema::{Index, IndexState, record_key_of};
+use crate::side::Change;
 use crate::space::Loaded;
 use crate::space::Session;
 

@@ -5,13 +5,11 @@ use std::ops::Deref;
 
 use serde_json::Value;
 
-use super::assemble::{Refused, Work};
-use super::beside::{Addend, Counting};
-use super::operations::{commit_counting, key_of_values, read};
-use crate::counted::{Fetched, fetch_one};
+use super::operations::{commit_counting, read};
 use crate::engine::{Address, Integers};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Key, shown_counters};
+use crate::record::{Key, key_of_values, shown_counters};
+use crate::side::{Addend, Counting, Fetched, Refused, Work, fetch_one};
 use crate::space::Loaded;
 use crate::space::Session;
 

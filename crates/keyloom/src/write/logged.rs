@@ -1,9 +1,8 @@
 //! What the log of a space is told of a commit.
 
-use super::assemble::{Before, Change, Work};
-use super::beside::Addend;
 use crate::engine::{Address, Committed};
 use crate::log::{Note, Told, trim_now_and_then};
+use crate::side::{Addend, Before, Change, Work};
 use crate::space::Loaded;
 use crate::space::Session;
 

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{
-    After, Assembled, Before, Change, Refused, Role, Work, assemble, explain, record_text,
-};
+use super::assemble::{Assembled, Role, assemble, explain};
 use super::attempts::Attempts;
+use super::displace_expired::{
+    ROUNDS_MAX, displace_expired, expired_rivals, is_too_large, remove_alone,
+};
 use super::guard::guard;
 use super::logged::{keep_log_short, note};
-use super::make_way::{ROUNDS_MAX, in_the_way, is_too_large, make_way, step_aside};
-use super::retry::Retry;
-use crate::counted::{Counted, Fetched, fetch_one};
 use crate::engine::{
     Batch, Cause, Cell, Effect as EngineEffect, Entry, Integers, Outcome, Rejection, ShowKey,
 };
@@ -22,11 +20,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
     Document, Passage, Version, check_aside, check_new, check_over, check_transitions,
-    fill_generated, forget_generated, set_aside, show, shown, write_whole_numbers,
+    fill_generated, forget_generated, record_key, set_aside, write_whole_numbers,
 };
 use crate::schema::Collection;
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::side::{After, Before, Change, Current, Refused, Work, fetch_one, record_text};
+use crate::space::{Loaded, Retry, Session};
 
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
@@ -57,121 +55,6 @@ pub(crate) struct WrittenDocument {
     pub(crate) effect: Effect,
 }
 
-/// A record as it was read from the store.
-#[derive(Clone, Debug)]
-pub(crate) struct Current {
-    pub(crate) version: Version,
-    pub(crate) value: Value,
-    pub(crate) text: Bytes,
-    /// What was counted beside it, if anything.
-    pub(crate) counted: Option<Counted>,
-}
-
-impl Current {
-    /// What is at the key of a record. If it is no record, or one of another key, nobody can tell
-    /// from it which entries it has, so that it must not be written over.
-    pub(crate) fn from_cell(
-        collection: &Collection,
-        key: &Bytes,
-        cell: &Cell,
-        counted: Option<Counted>,
-    ) -> Result<Self> {
-        let (value, text) = read_record(collection, key, cell).map_err(|reason| {
-            let message = "a stored record cannot be read; it can only be deleted";
-            Error::new(ErrorKind::Corrupt, message)
-                .with("collection", &collection.name)
-                .with("key", ShowKey(key))
-                .with("reason", reason)
-        })?;
-        Ok(Current { version: Version::from_stamp(cell.stamp), value, text, counted })
-    }
-
-    /// The record that was fetched, if it was there.
-    pub(crate) fn of(
-        collection: &Collection,
-        key: &Bytes,
-        fetched: Fetched,
-    ) -> Result<Option<Self>> {
-        let Fetched { cell, counted } = fetched;
-        cell.map(|cell| Current::from_cell(collection, key, &cell, counted)).transpose()
-    }
-
-    pub(super) fn into_before(self) -> Before {
-        Before::Read { version: self.version, value: self.value, text: self.text }
-    }
-
-    /// The record as it is read, with its counters.
-    pub(crate) fn document(&self, collection: &Collection, key: &Bytes) -> Document {
-        let document = Document::new(key.clone(), self.version, self.text.clone());
-        shown(&collection.counters, document, self.values())
-    }
-
-    /// The record with its counters in place, as a program sees it.
-    pub(crate) fn seen(&self, collection: &Collection) -> Value {
-        let mut value = self.value.clone();
-        show(&collection.counters, &mut value, self.values());
-        value
-    }
-
-    /// What was counted.
-    pub(crate) fn values(&self) -> Option<&Integers> {
-        self.counted.as_ref().map(|counted| &counted.values)
-    }
-}
-
-/// A record in the store, and its text, if it is one and lies where its own fields say; otherwise
-/// why not.
-pub(crate) fn read_record(
-    collection: &Collection,
-    key: &Bytes,
-    cell: &Cell,
-) -> Result<(Value, Bytes), String> {
-    let text = cell.bytes().ok_or("it holds integers, not a record")?;
-    let value: Value =
-        serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
-    if !value.is_object() {
-        return Err("it is not a JSON object".to_owned());
-    }
-    match record_key(collection, &value) {
-        Ok(own) if own == *key => Ok((value, text.clone())),
-        Ok(own) => Err(format!("its fields give another key: {}", ShowKey(&own))),
-        Err(error) => Err(format!("its fields give no key: {error}")),
-    }
-}
-
-/// The key of a record, made of its own fields.
-pub(crate) fn record_key(collection: &Collection, record: &Value) -> Result<Bytes> {
-    let values: Vec<&Value> = collection
-        .key_paths
-        .iter()
-        .map(|path| {
-            collection.value(path, record).ok_or_else(|| {
-                Error::new(ErrorKind::InvalidRecord, "a field of the record's key is missing")
-                    .with("collection", &collection.name)
-                    .with("field", path)
-            })
-        })
-        .collect::<Result<_>>()?;
-    key_of_values(collection, &values)
-}
-
-/// The key of a record, made of values in the order of its template.
-pub(crate) fn key_of_values(collection: &Collection, values: &[&Value]) -> Result<Bytes> {
-    if values.len() != collection.key_paths.len() {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            "the record's key has another number of fields",
-        )
-        .with("collection", &collection.name)
-        .with("key", &collection.key.source)
-        .with("values given", values.len()));
-    }
-    collection
-        .key
-        .encode(values)
-        .map_err(|refusal| refusal.into_error().with("collection", &collection.name))
-}
-
 /// Commits changes under the schema that they were made with. Expired records make way.
 pub(crate) async fn commit(
     session: &Session,
@@ -200,9 +83,9 @@ pub(super) async fn commit_counting(
         let mut assembled = assemble(session, loaded, work).await?;
         guard(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
-        let in_the_way = in_the_way(asked, &changes);
-        if !in_the_way.is_empty() && is_too_large(session, &batch) {
-            step_aside(session, loaded, &in_the_way).await?;
+        let rivals = expired_rivals(asked, &changes);
+        if !rivals.is_empty() && is_too_large(session, &batch) {
+            remove_alone(session, loaded, &rivals).await?;
             changes = Cow::Borrowed(asked);
             continue;
         }
@@ -213,7 +96,9 @@ pub(super) async fn commit_counting(
                 keep_log_short(session, loaded, &committed).await;
                 let added =
                     roles.iter().zip(adds).filter(|(_, adds)| *adds).zip(committed.integers);
-                let counters = added.filter(|((role, _), _)| matches!(role, Role::Counters(_)));
+                let counters = added.filter(
+                    |((role, _), _)| matches!(role, Role::Side(role, _) if role.is_answered),
+                );
                 return Ok(Ok(counters.map(|(_, sums)| sums).collect()));
             }
             Outcome::Rejected(rejection) => rejection,
@@ -223,7 +108,7 @@ pub(super) async fn commit_counting(
             continue;
         }
         rounds += 1;
-        match make_way(session, asked, &changes, &roles, &rejection).await? {
+        match displace_expired(session, asked, &changes, &roles, &rejection).await? {
             Some(grown) if rounds < ROUNDS_MAX => changes = Cow::Owned(grown),
             _ => return Ok(Err(explain(session, &roles, &work, &rejection))),
         }
@@ -242,7 +127,8 @@ fn adds(work: &Work<'_>, batch: &Batch) -> Vec<bool> {
 /// Whether a batch failed only because the builder of an aggregate has counted a record since it
 /// was assembled. The records are as they were, so that assembling it again is all it takes.
 fn is_recounted(roles: &[Role<'_>], rejection: &Rejection) -> bool {
-    matches!(rejection.cause, Cause::Condition { entry } if matches!(roles[entry], Role::Aggregate(_)))
+    let Cause::Condition { entry } = rejection.cause else { return false };
+    matches!(roles[entry], Role::Side(role, _) if role.is_renewed)
 }
 
 /// Creates a record without reading anything.

@@ -6,23 +6,20 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::assemble::{Before, Change, Refused, Work};
 use super::attempts::{Attempts, contention};
-use super::beside::{Counting, Moved};
 use super::operations::{
-    Current, Overwrite, WrittenDocument, commit, complete, conflict, creation, may_draw_again,
-    not_found, overwrite, read, record_key,
+    Overwrite, WrittenDocument, commit, complete, conflict, creation, may_draw_again, not_found,
+    overwrite, read,
 };
-use super::retry::Retry;
-use crate::counted::Counted;
 use crate::engine::{Address, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
-    Version, check_aside, check_over, check_patch, merge, set_aside, write_whole_numbers,
+    Version, check_aside, check_over, check_patch, merge, record_key, set_aside,
+    write_whole_numbers,
 };
 use crate::schema::Collection;
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::side::{Before, Change, Counted, Counting, Current, Moved, Refused, Work};
+use crate::space::{Loaded, Retry, Session};
 use crate::write::Effect;
 
 /// How often a move is tried when only counters change meanwhile.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::super::build::{Built, HearBuilt, Taken, position_of, take};
 use super::super::obstacle;
 use super::super::subject::subject;
-use super::clean::clean;
 use super::count::Count;
 use crate::error::{Error, Result};
 use crate::schema::{Aggregate, Collection, Generation, Generations, IndexState};
+use crate::side::clean;
 use crate::space::{Interrupted, Live, Loaded, Pace, Task, Under, Visitor};
 
 /// What is wanted of an aggregate that is ready.

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::build::{Built, HearBuilt};
-use super::super::mend::Mender;
 use super::super::obstacle::{OBSTACLES_MAX, Obstacle};
-use super::SHOWN_WITHIN;
+use super::super::pair_repair::Mender;
 use crate::engine::{
     Address, Cause, Cell, Condition, Effect, Outcome, Rejection, Row, ShowKey, Stamp,
 };
 use crate::error::{ErrorKind, Result};
-use crate::record::Version;
+use crate::record::{Version, read_record};
 use crate::schema::{Aggregate, Collection, Generation};
-use crate::space::{Chunk, Live, Loaded, Stage, Step, Task, Under, Visitor};
-use crate::write::{Additions, Retry, Share, read_record, share};
+use crate::side::{Additions, SHOWN_WITHIN, Share, share};
+use crate::space::{Chunk, Live, Loaded, Retry, Stage, Step, Task, Under, Visitor};
 
 /// How many records are read at once.
 const CHUNK_KEYS: usize = 256;

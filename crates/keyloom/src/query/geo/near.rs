@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::rank::Rank;
 use super::search::Search;
 use super::sphere::{DISTANCE_M_MAX, GeoPoint};
-use crate::counted::reveal;
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::checked::CheckedQuery;
 use crate::query::cursor::{self, Binding, Cursor, IntoCursor};
@@ -15,6 +14,7 @@ use crate::query::page::Page;
 use crate::query::predicate::TAKE_MAX;
 use crate::record::Document;
 use crate::schema::{Collection, Index, IndexKind};
+use crate::side::reveal;
 use crate::space::Loaded;
 use crate::space::Session;
 

@@ -1,11 +1,9 @@
 //! What is asked of a declared count or sum: one group, all of them in order, or the largest.
 
 mod query;
-mod total;
 mod walk;
 
 pub use query::GroupQuery;
-pub(crate) use total::Total;
 
 use std::sync::Arc;
 
@@ -19,6 +17,7 @@ use crate::engine::{Address, Row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, shortened};
 use crate::schema::{Aggregate, Collection};
+use crate::side::Total;
 use crate::space::{Attempts, Loaded, Session};
 use walk::{Next, Walk};
 

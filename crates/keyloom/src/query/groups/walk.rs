@@ -6,10 +6,10 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Group;
-use super::total::{Total, unreadable};
 use crate::engine::{Direction, Range, Row};
 use crate::error::Result;
 use crate::schema::{Aggregate, Generation};
+use crate::side::{Total, unreadable_cell};
 use crate::space::{Loaded, Session};
 
 /// How many cells are read at once, at most.
@@ -93,6 +93,6 @@ impl<'s> Walk<'s> {
     fn read_key(&self, row: &Row) -> Result<(Bytes, Vec<Value>)> {
         self.aggregate
             .read_cell(self.generation, &row.key)
-            .ok_or_else(|| unreadable(&self.aggregate, row))
+            .ok_or_else(|| unreadable_cell(&self.aggregate, row))
     }
 }

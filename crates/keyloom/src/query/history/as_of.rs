@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::subject::{Present, Subject, read};
 use crate::engine::{Direction, Range};
 use crate::error::Result;
-use crate::history::{HistoryKind, Past, versions_of};
 use crate::record::{Document, Version};
 use crate::schema::Collection;
+use crate::side::{HistoryKind, Past, versions_of};
 use crate::space::Session;
 
 /// Into how many parts a search divides the versions with each round trip.
@@ -65,7 +65,7 @@ async fn was_here(subject: &Subject<'_>, version: Version) -> Result<bool> {
         if trace.version.is_same_incarnation(version) && trace.version > version {
             return Ok(true);
         }
-        later = Some(crate::history::trace_address(subject.name(), &subject.key, trace));
+        later = Some(crate::side::trace_address(subject.name(), &subject.key, trace));
     }
     Ok(false)
 }

@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::subject::{Subject, read};
 use crate::engine::{Direction, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{Difference, HistoryKind, Past, Trace, trace_address, trace_of};
 use crate::query::cursor::{Binding, Cursor, Position, Question};
 use crate::query::page::{Page, Problem, ProblemKind, Stopped};
 use crate::query::predicate::TAKE_MAX;
 use crate::record::{Document, Version};
 use crate::schema::Collection;
+use crate::side::{Difference, HistoryKind, Past, Trace, trace_address, trace_of};
 use crate::space::Session;
 
 /// One version of a record, as its history has it.

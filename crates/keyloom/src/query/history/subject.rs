@@ -6,12 +6,11 @@ use bytes::Bytes;
 
 use crate::engine::{Address, Cell, Direction, Reading, Row};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{Past, Trace, trace_of, traces_of, version_address, version_of, versions_of};
 use crate::record::Version;
 use crate::schema::{Collection, HistoryDeclaration};
+use crate::side::{Past, Trace, trace_of, traces_of, version_address, version_of, versions_of};
 use crate::space::Loaded;
-use crate::space::Session;
-use crate::write::Retry;
+use crate::space::{Retry, Session};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 

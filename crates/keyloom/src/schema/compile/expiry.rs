@@ -5,6 +5,7 @@ use super::indexes::{self, Found, Surroundings};
 use super::under;
 use crate::engine::Area;
 use crate::key::{Path, Template};
+use crate::own::OwnKind;
 use crate::schema::declaration::{CollectionDeclaration, IndexDeclaration};
 use crate::schema::expiry::{EXPIRY_INDEX, Expiry, MomentForm};
 use crate::schema::model::{Field, FieldKind, IndexKind};
@@ -37,7 +38,7 @@ pub(super) fn compile(
     let own = Area::own();
     let surroundings = Surroundings { fields, record_key, area: Some(&own) };
     // The record's whole key stands at the end, so that a person can read it off an entry.
-    let key = format!("expiry:{name}:{{{}}}:{}", expiry.path, declaration.key);
+    let key = format!("{}{name}:{{{}}}:{}", OwnKind::End.words(), expiry.path, declaration.key);
     let declared = IndexDeclaration::new(key);
     let index =
         indexes::index(EXPIRY_INDEX, IndexKind::Value, &declared, &trail, &surroundings, problems)?;

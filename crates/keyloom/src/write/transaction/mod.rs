@@ -11,26 +11,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::counted::fetch_one;
 use crate::engine::{Address, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::{
-    Document, Version, check_aside, check_new, draws_key, set_aside, write_whole_numbers,
+    Document, Version, check_aside, check_new, draws_key, record_key, set_aside,
+    write_whole_numbers,
 };
 use crate::schema::{Collection, Index, IndexKind, record_key_of};
-use crate::space::Loaded;
-use crate::space::Session;
-use crate::write::assemble::{After, Refused, Work};
+use crate::side::{Addend, After, Current, LeaseHold, Refused, Work, fetch_one};
+use crate::space::{Loaded, Retry, Session};
 use crate::write::attempts::Attempts;
-use crate::write::beside::{Addend, LeaseHold};
 use crate::write::entries::stored_keys_of;
 use crate::write::increment::add_all;
 use crate::write::operations::{
-    Current, Effect, Overwrite, Whole, WrittenDocument, commit, complete, expect, key_of_whole,
-    let_be, may_draw_again, overwrite, record_key,
+    Effect, Overwrite, Whole, WrittenDocument, commit, complete, expect, key_of_whole, let_be,
+    may_draw_again, overwrite,
 };
-use crate::write::retry::Retry;
 use patience::patiently;
 use state::{Seen, Settled, State};
 

@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::counted::Counted;
 use crate::engine::{Address, Integers, ShowKey, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Path;
 use crate::record::Version;
 use crate::schema::{Collection, Index};
+use crate::side::{Addend, After, Before, Change, Counted, Counting, Current, LeaseHold, Start};
 use crate::space::Turn;
-use crate::write::assemble::{After, Before, Change};
-use crate::write::beside::{Addend, Counting, LeaseHold, Start};
 use crate::write::entries::stored_keys_of;
-use crate::write::operations::Current;
 
 /// What an attempt has read, and what it leaves.
 #[derive(Default)]
