@@ -1,4 +1,6 @@
 //! Counts and sums are what the records give, whatever is done to the records.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! A new aggregate counts every record that is there already exactly once: while writers go on,
 //! whatever happens to who counts, and however often it is begun again.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

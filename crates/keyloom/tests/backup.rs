@@ -1,4 +1,6 @@
 //! Backups: taken while writers go on, checked byte by byte, restored whole or not at all.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! A schema that an engine accepts never asks for a larger batch than the engine takes: no single
 //! write of any kind, in any state of indexes and aggregates, whatever has expired.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

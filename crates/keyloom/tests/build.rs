@@ -1,4 +1,6 @@
 //! An index is built on data, while writers go on, after a crash, and after something was mended.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

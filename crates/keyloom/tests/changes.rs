@@ -1,4 +1,6 @@
 //! What the log of a space tells of its commits, and how long it is kept.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! Many writers of one record in one process: with default settings all of them succeed, and in
 //! a fair order.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! Counters and everything around them: verify and repair, schemas that change, Rust types,
 //! programs without a runtime, and warnings of numbers that look like counters.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! What counters promise, on every engine in this process.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! Counters of records, and counts and sums of the same records, in the same batches: neither
 //! disturbs the other.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

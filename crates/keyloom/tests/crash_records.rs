@@ -8,6 +8,7 @@
 //! must lead to the records and to nothing else, and `verify` must find nothing. Only then it
 //! goes on.
 
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Due work: in order, to one worker at a time, and never lost with a worker.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

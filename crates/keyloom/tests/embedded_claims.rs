@@ -1,6 +1,7 @@
 //! Claims on an embedded store while its memory becomes tables: a key that is to be absent is looked
 //! for in whichever of the two may have it.
 
+#![cfg(feature = "embedded")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod embedded_support;

@@ -6,6 +6,7 @@
 //! now and then. After each kill the next process looks at what is
 //! there before it goes on, and says how many batches of each writer it found.
 
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

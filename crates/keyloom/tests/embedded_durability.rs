@@ -1,5 +1,6 @@
 //! Nobody sees what is not durable, and what the folder of an embedded store promises.
 
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

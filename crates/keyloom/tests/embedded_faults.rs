@@ -1,6 +1,7 @@
 //! A disk that fails: EIO and ENOSPC are injected into the journal and into the tables of a
 //! store, and what its process says is held against what a reopened store holds.
 
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! What becomes of records that expire: nobody sees them, they stand in nobody's way, and a sweep
 //! leaves nothing of them.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,8 @@
 //! A process that has not heard of a change of the schema reads no index that nobody maintains.
 //!
 //! Two stores on one engine stand for two processes: each has its own idea of the schema.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

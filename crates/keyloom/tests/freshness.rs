@@ -1,4 +1,6 @@
 //! A page that is said to be fresh is what a new question would get.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Reads that take long give way: another task on the same thread goes on meanwhile.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

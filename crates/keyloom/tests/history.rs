@@ -1,4 +1,6 @@
 //! What records were: every version, by key, by number and by time.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! Verify, repair and maintenance beside writers: no false alarm, and nothing of a history, a lease
 //! or an idempotency key is taken that is in use.
+
+#![cfg(feature = "embedded")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod long;

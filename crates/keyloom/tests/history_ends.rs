@@ -1,5 +1,7 @@
 //! Records that end, in collections that keep a history: by their time, or to begin anew within
 //! one transaction.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! A write with a key happens once, however often it is sent.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Many records at once: each as if it were inserted by itself, together in few batches.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

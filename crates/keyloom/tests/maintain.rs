@@ -1,4 +1,6 @@
 //! Everything that a store wants to have done now and then, in one call and in the background.
+
+#![cfg(feature = "embedded")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod time_support;

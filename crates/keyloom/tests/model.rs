@@ -34,24 +34,10 @@ mod model {
     pub mod writes;
 }
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use keyloom::engine::{Durability, Embedded, EmbeddedOptions, Engine, Memory, Mirror, Torn};
+use keyloom::engine::{Engine, Memory, Torn};
 use model::runner::Run;
-
-/// Small memtables and caches, so that tables are written and merged, and cells leave the cache.
-fn embedded(folder: &Path, durability: Durability) -> Arc<dyn Engine> {
-    let options = EmbeddedOptions::default()
-        .durability(durability)
-        .block_cache_bytes(1 << 20)
-        .record_cache_bytes(64 << 10)
-        .memtable_bytes(256 << 10);
-    Arc::new(Embedded::open(folder, options).unwrap())
-}
-
-const RELAXED: Durability = Durability::Relaxed { sync_every: Duration::from_millis(50) };
 
 const RUNS: [Run; 9] = [
     Run::new("memory_one_client", 250).clients(1, 24).in_rounds(8),
@@ -79,11 +65,6 @@ fn on_memory(run: &Run) {
     run.run(false, &|_| memory.clone());
 }
 
-fn on_embedded(run: &Run, durability: Durability) {
-    let folder = tempfile::tempdir().unwrap();
-    run.run(true, &|_| embedded(folder.path(), durability));
-}
-
 #[test]
 fn memory_one_client() {
     on_memory(run("memory_one_client"));
@@ -105,30 +86,59 @@ fn memory_unreliable_many_clients() {
 }
 
 #[test]
-fn embedded_one_client() {
-    on_embedded(run("embedded_one_client"), RELAXED);
-}
-
-#[test]
-fn embedded_many_clients() {
-    on_embedded(run("embedded_many_clients"), RELAXED);
-}
-
-#[test]
-fn embedded_durable() {
-    on_embedded(run("embedded_durable"), Durability::Durable);
-}
-
-#[test]
 fn torn_memory() {
     let memory = Arc::new(Memory::new());
     run("torn_memory").run(false, &|seed| Arc::new(Torn::new(memory.clone(), seed)));
 }
 
-#[test]
-fn mirror_of_memory_and_embedded() {
-    let folder = tempfile::tempdir().unwrap();
-    let memory = Arc::new(Memory::new());
-    let mirror = || Mirror::new(memory.clone(), embedded(folder.path(), RELAXED));
-    run("mirror_of_memory_and_embedded").run(false, &|_| Arc::new(mirror()));
+#[cfg(feature = "embedded")]
+mod folders {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use keyloom::engine::{Durability, Embedded, EmbeddedOptions, Engine, Memory, Mirror};
+
+    use super::model::runner::Run;
+    use super::run;
+
+    /// Small memtables and caches, so that tables are written and merged, and cells leave the cache.
+    fn embedded(folder: &Path, durability: Durability) -> Arc<dyn Engine> {
+        let options = EmbeddedOptions::default()
+            .durability(durability)
+            .block_cache_bytes(1 << 20)
+            .record_cache_bytes(64 << 10)
+            .memtable_bytes(256 << 10);
+        Arc::new(Embedded::open(folder, options).unwrap())
+    }
+
+    const RELAXED: Durability = Durability::Relaxed { sync_every: Duration::from_millis(50) };
+
+    fn on_embedded(run: &Run, durability: Durability) {
+        let folder = tempfile::tempdir().unwrap();
+        run.run(true, &|_| embedded(folder.path(), durability));
+    }
+
+    #[test]
+    fn embedded_one_client() {
+        on_embedded(run("embedded_one_client"), RELAXED);
+    }
+
+    #[test]
+    fn embedded_many_clients() {
+        on_embedded(run("embedded_many_clients"), RELAXED);
+    }
+
+    #[test]
+    fn embedded_durable() {
+        on_embedded(run("embedded_durable"), Durability::Durable);
+    }
+
+    #[test]
+    fn mirror_of_memory_and_embedded() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Arc::new(Memory::new());
+        let mirror = || Mirror::new(memory.clone(), embedded(folder.path(), RELAXED));
+        run("mirror_of_memory_and_embedded").run(false, &|_| Arc::new(mirror()));
+    }
 }

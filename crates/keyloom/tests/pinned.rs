@@ -1,4 +1,6 @@
 //! A store as it was at one moment: every way to read it, while writers go on.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

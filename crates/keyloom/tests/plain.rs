@@ -1,4 +1,6 @@
 //! The plain key-value interface reads everything, and writes nothing that an index would miss.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

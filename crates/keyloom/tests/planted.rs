@@ -1,4 +1,6 @@
 //! Entries that somebody else wrote into the range of an index: no page takes a record by them.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! A repair mends many faults by few commits, and each only as it was judged.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! A store that is made from the log of another is the same, cell by cell.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

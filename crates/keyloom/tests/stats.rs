@@ -1,4 +1,6 @@
 //! How much there is: counted right, within its budget, and said so where the budget ended.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

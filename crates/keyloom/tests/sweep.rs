@@ -1,5 +1,7 @@
 //! Sweeps: whole at every point where they can be cut, beside writers, and on stores that learn
 //! late that their records expire.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

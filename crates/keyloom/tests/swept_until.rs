@@ -1,4 +1,6 @@
 //! Answers that may hold what has expired say up to when their collection was swept.
+
+#![cfg(feature = "embedded")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod time_support;

@@ -1,5 +1,7 @@
 //! Work over a whole store is done once: it goes on after whatever ended it, from where it was, and
 //! leaves nothing of itself behind.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

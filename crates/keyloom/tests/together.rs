@@ -1,4 +1,6 @@
 //! Features that meet: counters, counts, ends, keys, histories and the log of one collection.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! What transactions promise, on both engines.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Records that cannot be read: nothing is written over them, and they can be deleted.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! What partial changes promise, on both engines.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

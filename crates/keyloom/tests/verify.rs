@@ -1,4 +1,6 @@
 //! Verify finds every planted fault and nothing else; repair mends what can be mended.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! Watching a space: no change is missed, none comes twice, and all come in the order of commits.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

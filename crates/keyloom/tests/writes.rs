@@ -1,4 +1,6 @@
 //! What single writes promise, on both engines.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -134,13 +134,4 @@ mod tests {
         open(&address, Absent::IsMade).await.unwrap().close().await.unwrap();
         open(&address, Absent::IsAnError).await.unwrap().close().await.unwrap();
     }
-
-    #[cfg(not(feature = "embedded"))]
-    #[tokio::test]
-    async fn an_engine_that_is_not_built_in_is_named_with_its_feature() {
-        let error = refused("file:./data", Absent::IsMade).await;
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("`embedded`"), "{error}");
-        assert!(!std::path::Path::new("./data").exists());
-    }
 }

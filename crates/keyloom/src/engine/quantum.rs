@@ -14,7 +14,9 @@ const UNIT_BYTES: usize = 8 << 10;
 
 /// How much is read in one go at most, before the budget is asked. More than a list that is kept
 /// in memory has, so that such a list is read in one go.
+#[cfg(feature = "embedded")]
 const QUANTUM_ROWS: usize = 256;
+#[cfg(feature = "embedded")]
 const QUANTUM_BYTES: usize = 256 << 10;
 
 /// What was read since the budget was last asked.
@@ -32,6 +34,7 @@ impl Quantum {
     }
 
     /// Whether so much was read that the budget has to be asked.
+    #[cfg(feature = "embedded")]
     pub(super) fn is_used_up(&self) -> bool {
         self.rows >= QUANTUM_ROWS || self.bytes >= QUANTUM_BYTES
     }

@@ -1,5 +1,7 @@
 //! The guide's examples. Every schema in it loads, and every Rust example in it stands, line for
 //! line, in one of the tests of this folder.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! A user never reaches another user's records, whatever strings they send.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -62,6 +62,8 @@ use view::{Caches, Published, View, closed};
 
 /// A store in one folder of the file system.
 ///
+/// It needs the feature `embedded`, which is on by default.
+///
 /// One process at a time may have it open. After a failure to write (a full disk, an I/O error)
 /// it is read-only: reads go on, commits fail with [`ErrorKind::ReadOnly`], and opening it again
 /// recovers everything that was acknowledged.

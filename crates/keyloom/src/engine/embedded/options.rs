@@ -7,7 +7,7 @@ use super::gate::SyncGate;
 
 const MIB: u64 = 1024 * 1024;
 
-/// When a commit is acknowledged.
+/// When a commit is acknowledged. It needs the feature `embedded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// After the disk has it. What was acknowledged, or seen by any reader, survives the end of
@@ -23,7 +23,8 @@ pub enum Durability {
     },
 }
 
-/// How an embedded store is opened. The defaults suit a small server.
+/// How an embedded store is opened. The defaults suit a small server. It needs the feature
+/// `embedded`.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) durability: Durability,

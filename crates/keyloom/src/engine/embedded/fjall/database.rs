@@ -120,7 +120,7 @@ impl Database {
         let memtable_filter = MemtableFilter::new(
             options.memtable_bytes,
             internals.next_number(&fjall),
-            internals.has_unflushed(&cells),
+            inherited.is_some(),
         );
         let preallocation =
             JournalPreallocation::new(folder.cells_path(), inherited, internals, trust.clone());

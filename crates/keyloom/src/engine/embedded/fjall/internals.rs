@@ -45,6 +45,8 @@ pub(crate) enum Broken {
     Numbering,
     /// What is written into the journal is longer than reckoned.
     JournalLength,
+    /// Nothing is said to be in memory, whatever is.
+    Unflushed,
 }
 
 impl Internals {
@@ -111,6 +113,10 @@ impl Internals {
 
     /// Whether anything is in memory that is not in tables.
     pub(super) fn has_unflushed(self, cells: &Keyspace) -> bool {
+        #[cfg(test)]
+        if self.breaks(Broken::Unflushed) {
+            return false;
+        }
         cells.tree.get_highest_memtable_seqno().is_some()
     }
 
@@ -154,6 +160,10 @@ impl Internals {
 
     /// How many memtables wait to become tables. fjall halts writes at 4.
     pub(super) fn sealed_memtables(self, cells: &Keyspace) -> usize {
+        #[cfg(test)]
+        if self.breaks(Broken::Unflushed) {
+            return 0;
+        }
         cells.sealed_memtable_count()
     }
 

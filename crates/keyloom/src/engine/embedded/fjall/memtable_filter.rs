@@ -93,8 +93,8 @@ pub(crate) struct MemtableFilter {
 }
 
 impl MemtableFilter {
-    /// Of a store that was just opened, and whose next batch has this number. If fjall has replayed
-    /// a journal, nothing is known of what it has in memory until the tables have it.
+    /// Of a store that was just opened, and whose next batch has this number. If fjall may have
+    /// replayed a journal, nothing is known of what it has in memory until the tables have it.
     pub(crate) fn new(memtable_bytes: u64, next_number: u64, is_replayed: bool) -> Self {
         let words = (memtable_bytes / MEMTABLE_BYTES_PER_WORD).clamp(1, WORDS_MAX) as usize;
         let older = is_replayed.then(|| BloomFilter::new(words, u64::MAX));

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{Embedded, Options};
+use super::super::{Durability, Embedded, Options};
 use super::internals::{Broken, Internals};
 use super::journal::{journal_path, last_journal};
 use crate::engine::{
@@ -21,8 +22,17 @@ const CELL_BYTES: usize = 1_000;
 /// More than twenty memtables hold, so that keys leave memory while we look.
 const KEYS: usize = 2_000;
 
+/// More than the journal has room for ahead when it is opened, twice.
+const JOURNAL_KEYS: usize = 800;
+
+/// Without syncs, which are of no matter here.
 fn open(folder: &Path, broken: Option<Broken>) -> Embedded {
-    let mut options = Options::default().memtable_bytes(MEMTABLE_BYTES);
+    let sync_every = Duration::from_secs(3_600);
+    open_with(Durability::Relaxed { sync_every }, folder, broken)
+}
+
+fn open_with(durability: Durability, folder: &Path, broken: Option<Broken>) -> Embedded {
+    let mut options = Options::default().memtable_bytes(MEMTABLE_BYTES).durability(durability);
     options = options.record_cache_bytes(0).list_cache_bytes(0);
     options.internals = Internals { broken };
     Embedded::open(folder, options).unwrap()
@@ -133,16 +143,30 @@ async fn a_store_whose_numbers_cannot_be_set_is_opened_by_fjall_alone() {
 #[tokio::test]
 async fn a_journal_that_is_longer_than_reckoned_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path(), Some(Broken::JournalLength));
-    claim_each_once(&store, 0..KEYS).await;
+    let store = open_with(Durability::Durable, folder.path(), Some(Broken::JournalLength));
+    claim_each_once(&store, 0..JOURNAL_KEYS).await;
     assert_eq!(disabled(&store), 1);
     // What the journal has is all that counts after an unclean end.
     let copy = tempfile::tempdir().unwrap();
     copy_below(folder.path(), copy.path());
     let again = open(copy.path(), None);
-    assert_eq!(keys_of(&again).await, KEYS);
+    assert_eq!(keys_of(&again).await, JOURNAL_KEYS);
     again.close().await.unwrap();
     store.close().await.unwrap();
+}
+
+/// The flush at the end is not waited for, and nothing is said to be left in memory. The journal is
+/// all that has it then, and what was replayed from it is in memory again.
+#[tokio::test]
+async fn a_close_that_leaves_something_in_memory_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let store = open(folder.path(), Some(Broken::Unflushed));
+        assert_eq!(keys_of(&store).await, 40 * round);
+        none_is_free(&store, 0..40 * round).await;
+        claim_each_once(&store, 40 * round..40 * (round + 1)).await;
+        store.close().await.unwrap();
+    }
 }
 
 /// fjall would take what it does not know for the end, and cut it off.
