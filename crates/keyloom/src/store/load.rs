@@ -145,7 +145,7 @@ struct Loading {
     begun: u64,
     failure: Option<Error>,
     records_at_once: usize,
-    /// Lowered once the sizes of the records are known.
+    /// Halved when a batch turned out too large for the engine.
     records_max: usize,
 }
 

@@ -26,8 +26,8 @@ const ONLY: &str = "-";
 impl<T> Collection<T> {
     /// The name of the record with this key: the key without the prefix that all keys of the
     /// collection share. For an acting user of an owned or hybrid collection that prefix includes
-    /// the user, so a note `user:ana:notes:n1` is `n1` to ana. If the collection can have only one
-    /// record, its name is `-`.
+    /// the user, so a note `user:ana:notes:n1` is `n1` to ana. If the key is nothing but the
+    /// prefix, the name is `-`.
     ///
     /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) if this is not a key of the collection, or
     /// if the record does not belong to the acting user.

@@ -1,5 +1,5 @@
 //! Futures that run together. Whoever waits for one of them polls all of them, because one may hold
-//! a lock that another waits for.
+//! what another waits for.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
