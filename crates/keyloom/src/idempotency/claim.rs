@@ -1,4 +1,4 @@
-//! One attempt to be the first write with a key.
+//! One attempt to be the first write with an idempotency key.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::kept::Answer;
 use crate::engine::{Address, Condition};
 
-/// What the batch of a write adds for its key, and whether it did.
+/// What a write adds to its batch for its key, and whether the batch was committed.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) address: Address,
-    /// That nobody was first meanwhile.
+    /// The condition that nobody else was first.
     pub(crate) condition: Condition,
-    /// The SHA-256 of what is asked, in hex.
+    /// The SHA-256 of the request, in hex.
     pub(crate) request: String,
     value: Mutex<Option<Value>>,
     is_settled: AtomicBool,
@@ -26,18 +26,18 @@ impl Claim {
         Claim { address, condition, request, value, is_settled }
     }
 
-    /// Says what the write answers, where the batch does not tell.
+    /// Sets the answer of the write, if the batch does not determine it.
     pub(crate) fn answer_with(&self, value: Value) {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
     }
 
-    /// What the write answers, if that was said.
+    /// The answer that was set, if any.
     pub(crate) fn answer(&self) -> Option<Answer> {
         let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         value.clone().map(Answer::Value)
     }
 
-    /// The batch with the claim was committed.
+    /// Notes that the batch with the claim was committed.
     pub(crate) fn settle(&self) {
         self.is_settled.store(true, Ordering::Release);
     }

@@ -1,12 +1,13 @@
-//! Where the answer to a key is kept.
+//! The address of the answer to an idempotency key.
 //!
 //! | part | form | example |
 //! | --- | --- | --- |
 //! | user | the acting user, `%XX` for `:`, `%` and control bytes; empty without one | `ana` |
 //! | key | as the caller gave it, escaped the same way | `order-17` |
 //!
-//! Where both together are too long for a key, `%sha256.` and 64 hex digits stand for them. No two
-//! users' keys share a cell: an escaped text has no `:`, and two upper-case hex digits after `%`.
+//! If both together are too long for a key, `%sha256.` and 64 hex digits replace them. Keys of two
+//! users never share a cell: an escaped text has no `:`, and after `%` it has two upper-case hex
+//! digits.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const HASHED: &str = "%sha256.";
 /// The longest key, in bytes.
 const KEY_MAX: usize = 255;
 
-/// A key that names one write of one user.
+/// An idempotency key, which names one write of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct IdempotencyKey(Arc<str>);
 
@@ -62,7 +63,7 @@ pub(crate) fn own_range() -> Range {
     Range::prefix(Area::own(), PREFIX)
 }
 
-/// Whether a key of the own area is one that [`IdempotencyKey::address`] can give.
+/// Whether a key of Keyloom's own area is one that [`IdempotencyKey::address`] can give.
 pub(crate) fn is_key_address(key: &[u8]) -> bool {
     let Some(rest) = key.strip_prefix(PREFIX.as_bytes()) else { return false };
     if let Some(hash) = rest.strip_prefix(HASHED.as_bytes()) {

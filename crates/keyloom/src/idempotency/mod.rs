@@ -1,11 +1,11 @@
-//! A write that is sent twice happens once: the cell in which its key keeps the answer.
+//! Idempotency keys: a write that is sent twice happens once. A cell for its key keeps the answer.
 //!
 //! | key in the area `~` | holds |
 //! | --- | --- |
 //! | `idempotency:{user}:{key}` | what was asked, when, and the answer |
 //!
-//! The cell is put by the batch of the write itself, under the condition that no write with the
-//! key came before. So there is an answer exactly if the write happened.
+//! The write's own batch puts the cell, under the condition that no write with the key came before.
+//! So there is an answer exactly if the write happened.
 
 mod claim;
 mod kept;

@@ -5,9 +5,9 @@
 //! | `aggregate:` collection `:` name `:` generation `:` group, then `:` cell | integers `n` and, for a sum, `sum` | `aggregate:run:seconds:1:nightly!:done!:0` |
 //! | `aggregate-mark:` collection `:` name `:` generation `:` hash | nothing: the record is counted | `aggregate-mark:run:seconds:2:9f86d0…` |
 //!
-//! Each value of a group is written as a segment of a key and ends with `:`; texts and enums are
-//! sorted texts, so that groups lie in the order of their values. The hash is SHA-256 of the
-//! record's key, in hex: a mark exists for any record, however long its key is.
+//! Each value of a group is written as a segment of a key and ends with `:`. Texts and enums are
+//! written as sorted texts, so groups lie in the order of their values. The hash is the SHA-256 of
+//! the record's key, in hex, so even a record with a very long key can have a mark.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -19,24 +19,24 @@ use crate::engine::{Address, Area, KEY_BYTES_MAX, Range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{KeyRefusal, Path, Template};
 
-/// What begins the keys of all cells.
+/// The prefix of the keys of all cells.
 pub(crate) const CELLS: &str = "aggregate:";
 
-/// What begins the keys of all marks.
+/// The prefix of the keys of all marks.
 pub(crate) const MARKS: &str = "aggregate-mark:";
 
-/// How many records a group has.
+/// The integer with the number of a group's records.
 pub(crate) const COUNT: &str = "n";
 
-/// The sum of a group.
+/// The integer with the sum of a group.
 pub(crate) const SUM: &str = "sum";
 
-/// The room that a key keeps for any generation and any number of a cell, so that a group that
-/// fits once fits for ever.
+/// The space that a key reserves for any generation and any cell number, so that a group that fits
+/// once always fits.
 const NUMBERS_BYTES_MAX: usize = 10 + 1 + 3;
 
-/// The largest number that can be summed, up or down. The difference of any two still fits into
-/// 64 bits, so that whatever was added can be changed and taken away again.
+/// The largest number that can be summed, positive or negative. The difference of two such numbers
+/// still fits into 64 bits, so every summed value can be changed and removed again.
 pub(crate) const SUMMED_MAX: i64 = (1 << 62) - 1;
 
 /// A count or a sum, grouped by fields of the records.
@@ -48,9 +48,9 @@ pub(crate) struct Aggregate {
     pub(crate) summed: Option<Path>,
     /// The fields that make a group, in order.
     pub(crate) group: Vec<Path>,
-    /// The values of a group as bytes, with a `:` before and behind each.
+    /// The values of a group as bytes, with a `:` before and after each.
     pub(crate) template: Template,
-    /// Which records are counted; all when there is none.
+    /// Which records are counted; all records if there is no condition.
     pub(crate) condition: Option<Condition>,
 }
 
@@ -60,12 +60,12 @@ impl Aggregate {
         self.template.encode(values)
     }
 
-    /// What the groups with these first values begin with.
+    /// The common prefix of the groups with these first values.
     pub(crate) fn groups_with(&self, values: &[&Value]) -> Result<Bytes, KeyRefusal> {
         self.template.prefix(values)
     }
 
-    /// Refuses a group for which there is no room in a key.
+    /// Refuses a group that is too long for a key.
     pub(crate) fn check_room(&self, group: &[u8]) -> Result<()> {
         let names = CELLS.len() + self.collection.len() + 1 + self.name.len() + 1;
         let room = KEY_BYTES_MAX - names - NUMBERS_BYTES_MAX;
@@ -76,7 +76,7 @@ impl Aggregate {
             .map_err(|error| error.with("bytes", group.len()).with("bytes at most", room))
     }
 
-    /// The cell of a group with this number.
+    /// The cell with this number of a group.
     pub(crate) fn cell(&self, generation: u32, group: &[u8], number: u16) -> Address {
         let mut key = self.generation_key(CELLS, generation);
         key.extend_from_slice(group);
@@ -84,14 +84,14 @@ impl Aggregate {
         Address::new(Area::own(), key)
     }
 
-    /// All cells of the groups that begin so.
+    /// All cells of the groups with this prefix.
     pub(crate) fn cells(&self, generation: u32, groups: &[u8]) -> Range {
         let mut key = self.generation_key(CELLS, generation);
         key.extend_from_slice(groups);
         Range::prefix(Area::own(), key)
     }
 
-    /// The group that a key of this generation's cells belongs to, and its values.
+    /// The group that a key among this generation's cells belongs to, and its values.
     pub(crate) fn read_cell(
         &self,
         generation: Generation,
@@ -112,7 +112,7 @@ impl Aggregate {
         self.template.decode(group)
     }
 
-    /// Where it is marked that a record is counted.
+    /// The address of the mark that says that a record is counted.
     pub(crate) fn mark(&self, generation: u32, record: &[u8]) -> Address {
         let mut key = self.generation_key(MARKS, generation);
         key.push(b':');
@@ -122,7 +122,7 @@ impl Aggregate {
         Address::new(Area::own(), key)
     }
 
-    /// The keys of one kind, of every generation.
+    /// The keys of one kind, in all generations.
     pub(crate) fn all(&self, kind: &str) -> Range {
         Range::prefix(Area::own(), format!("{kind}{}:{}:", self.collection, self.name))
     }

@@ -1,11 +1,11 @@
-//! Where the counters of a record are: one cell of integers in Keyloom's own area.
+//! The address of a record's counters: one cell of integers in Keyloom's own area.
 //!
 //! | record | its counters |
 //! | --- | --- |
 //! | `flow:stats:mail` in the default area | `counter::flow:stats:mail` |
 //! | `a/b` in the area `runs` | `counter:runs:a/b` |
 //!
-//! The name of an area has no colon, so that each such key names one record.
+//! An area's name has no colon, so each such key belongs to exactly one record.
 
 use bytes::Bytes;
 
@@ -15,8 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 const PREFIX: &[u8] = b"counter:";
 
-/// Where the counters of a record are; `None` when it can have none: the collection declares
-/// none, or the record's key is too long.
+/// The address of a record's counters; `None` if the record can have none, because the collection
+/// declares none or the record's key is too long.
 pub(crate) fn counter_address(collection: &Collection, key: &[u8]) -> Option<Address> {
     if collection.counters.is_empty() {
         return None;
@@ -25,7 +25,7 @@ pub(crate) fn counter_address(collection: &Collection, key: &[u8]) -> Option<Add
     (own.len() <= KEY_BYTES_MAX).then(|| Address::new(Area::own(), own))
 }
 
-/// As [`counter_address`], for a record of a collection with counters that is about to have some.
+/// As [`counter_address`], for a record whose counters are about to be written.
 pub(crate) fn required_counter_address(collection: &Collection, key: &[u8]) -> Result<Address> {
     counter_address(collection, key).ok_or_else(|| {
         let longest = KEY_BYTES_MAX - PREFIX.len() - collection.area.name().len() - 1;
@@ -42,7 +42,7 @@ pub(crate) fn counter_range() -> Range {
     Range::prefix(Area::own(), Bytes::from_static(PREFIX))
 }
 
-/// The record whose counters are at a key of Keyloom's own area; `None` for other keys.
+/// The record whose counters lie at this key of Keyloom's own area; `None` for other keys.
 pub(crate) fn counted_record(key: &Bytes) -> Option<Address> {
     let rest = key.strip_prefix(PREFIX)?;
     let colon = rest.iter().position(|byte| *byte == b':')?;
