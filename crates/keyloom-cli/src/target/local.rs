@@ -1,4 +1,4 @@
-//! A store that this process holds, asked through the server's application.
+//! A store that this process has open, used through the server's application.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,7 +17,7 @@ use tower::ServiceExt;
 use super::{Answer, Opened};
 use crate::exit::{FAILED, Failure, UNREACHABLE, WRONG_INPUT};
 
-/// How much of a file is sent at once.
+/// How many bytes of a file are sent at once.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// A store and its application.
@@ -26,7 +26,7 @@ pub(super) struct Local {
     app: App,
 }
 
-/// Opens a store. A folder that is not there is made only where the command is meant to.
+/// Opens a store. A missing folder is created only for commands that may create one.
 pub(crate) fn open_store(
     runtime: &Runtime,
     address: &str,
@@ -60,13 +60,13 @@ pub(crate) fn open_store(
     })
 }
 
-/// Whether there is no such folder, or an empty one, in which a store would be made.
+/// Whether the folder is missing or empty, so that opening it would create a store.
 fn has_nothing(folder: &Path) -> bool {
     let is_empty = |mut entries: std::fs::ReadDir| entries.next().is_none();
     !folder.exists() || std::fs::read_dir(folder).is_ok_and(is_empty)
 }
 
-/// The engines whose addresses are known and that do not exist yet.
+/// The name of an engine that is planned but does not exist yet.
 fn later_engine(address: &str) -> Option<&'static str> {
     let (scheme, _) = address.split_once(':')?;
     match scheme {
@@ -83,12 +83,12 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 impl Local {
-    /// A store that must be there.
+    /// Opens a store that must exist.
     pub(super) fn open(address: &str) -> Result<Self, Failure> {
         Local::at(address, false)
     }
 
-    /// A store that is made where it is not there.
+    /// Opens a store, and creates it if it is missing.
     pub(super) fn make(address: &str) -> Result<Self, Failure> {
         Local::at(address, true)
     }
@@ -107,7 +107,7 @@ impl Local {
         self.whole(request.map(Body::from))
     }
 
-    /// Sends a body that is read as it goes.
+    /// Sends a body that is read while it is sent.
     pub(super) fn upload(
         &self,
         request: http::Request<Vec<u8>>,
@@ -136,7 +136,7 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// What was written is durable already; closing only lets go of the folder in order.
+    /// All writes are durable already; closing only releases the folder properly.
     fn drop(&mut self) {
         if let Err(error) = self.runtime.block_on(self.app.store().close()) {
             crate::output::note(&format!("the store did not close well: {error}"));
@@ -144,7 +144,7 @@ impl Drop for Local {
     }
 }
 
-/// Limits protect a server from its callers. This caller is the one who holds the store.
+/// Limits protect a server from its callers. Here the caller owns the store, so they are lifted.
 fn patient() -> Config {
     let mut config = Config::default();
     config.limits.answer_timeout = Duration::from_secs(24 * 60 * 60);
@@ -154,7 +154,7 @@ fn patient() -> Config {
     config
 }
 
-/// What is read from a file, piece by piece.
+/// The content of a file, piece by piece.
 struct Pieces(Box<dyn Read + Send>);
 
 impl Iterator for Pieces {
@@ -173,7 +173,7 @@ impl Iterator for Pieces {
     }
 }
 
-/// The body of an answer, as it comes.
+/// The body of an answer, read as it arrives.
 struct BodyReader {
     runtime: Arc<Runtime>,
     body: Body,
