@@ -77,7 +77,7 @@ async fn start_build(
     let mut members = Members::of(body, "the body")?;
     let (collection, index) = (members.text("collection")?, members.text("index")?);
     members.finish()?;
-    // An index that is not there is told now, and not by a job that fails.
+    // Refuses a missing index at once, rather than with a failed job.
     caller.store.index_state(&collection, &index).await?;
     let work = move |store, job| build(store, job, collection, index);
     start(&app, &caller, "build", request, work)
@@ -121,7 +121,7 @@ fn found(app: &App, caller: &Caller, path: &PathParts) -> Result<Arc<Job>, Probl
     job.ok_or_else(|| Problem::not_found("there is no such job; those that are long over are gone"))
 }
 
-/// Starts a job and says where to look at it.
+/// Starts a job and says where to watch it.
 fn start<F, Fut>(
     app: &App,
     caller: &Caller,
