@@ -1,11 +1,11 @@
-//! The command line: what can be asked, and its help.
+//! The command line: subcommands, options, and help.
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands as c;
 use crate::exit::{EXIT_CODES, Failure, USAGE};
 
-/// Where the records are unless somebody says otherwise.
+/// The store that is used unless another is named.
 pub(crate) const DEFAULT_STORE: &str = "file:./keyloom-data";
 
 /// Records and every index over them, kept consistent on a key-value store
@@ -26,17 +26,17 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What this process was asked for, or the code to end with where that cannot be understood.
-    /// What begins with a minus and a digit is a value everywhere: a key, a number that its option
-    /// refuses itself.
+    /// The command line of this process, or the exit code if it is invalid. A value that begins
+    /// with a minus and a digit is never taken for an option: it may be a key, or a number that its
+    /// option refuses.
     pub(crate) fn from_command_line() -> Result<Self, u8> {
         let matches = command().try_get_matches();
         matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| refuse(&error))
     }
 }
 
-/// Tells what is wrong with the command line, and gives the exit code. Ends at once with the help
-/// where that was asked for.
+/// Prints what is wrong with the command line, and gives the exit code. If the caller asked for
+/// help, it prints the help and exits.
 fn refuse(error: &clap::Error) -> u8 {
     let is_json = std::env::args_os().skip(1).take_while(|it| it != "--").any(|it| it == "--json");
     if !(error.use_stderr() && is_json) {
@@ -80,20 +80,20 @@ pub(crate) struct GlobalOptions {
 }
 
 impl GlobalOptions {
-    /// The store's address: the one that was named, that of the environment, or the usual one.
+    /// The store's address: the named one, that of the environment, or the default.
     pub(crate) fn address(&self) -> String {
         let named = self.store.clone().or_else(|| variable("KEYLOOM_STORE"));
         named.map_or_else(|| DEFAULT_STORE.to_owned(), with_scheme)
     }
 
-    /// The server to ask. A store that was named goes before a server of the environment.
+    /// The server to use. A named store takes precedence over a server from the environment.
     pub(crate) fn server(&self) -> Option<String> {
         let named = self.server.clone();
         named.or_else(|| variable("KEYLOOM_SERVER").filter(|_| self.store.is_none()))
     }
 }
 
-/// The address of a store, where a path stands for its folder.
+/// The address of a store. A bare path means its folder.
 fn with_scheme(address: String) -> String {
     let is_scheme =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -170,7 +170,7 @@ mod tests {
         let found = numeric();
         assert!(found.len() > 25, "{found:?}");
         for (name, option) in found {
-            // No distance is too large for the globe.
+            // Any distance may be larger than the globe.
             let large = if option == "--radius" { "1e400" } else { "99999999999999999999999" };
             for wrong in ["", "-1", "1.5x", "many", large] {
                 let parsed = command().try_get_matches_from(["keyloom", &name, &option, wrong]);

@@ -4,7 +4,7 @@ use keyloom::Version;
 
 use crate::exit::{Failure, USAGE};
 
-/// How a condition is spelled, and what it is called in a request. Longer ones come first.
+/// The operators of conditions, and their names in requests. Longer ones come first.
 const OPERATORS: [(&str, &str); 6] =
     [(">=", ".gte"), ("<=", ".lte"), ("^=", ".prefix"), (">", ".gt"), ("<", ".lt"), ("=", "")];
 
@@ -34,7 +34,7 @@ pub(crate) fn parameters(group: &str, texts: &[String]) -> Result<Vec<(String, S
     texts.iter().map(|text| parameter(group, text)).collect()
 }
 
-/// `FIELD=VALUE` as its two sides.
+/// Splits `FIELD=VALUE` into its two sides.
 pub(crate) fn assignment(text: &str) -> Result<(&str, &str), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),

@@ -1,4 +1,4 @@
-//! The fields of records: which are wanted, and which are times.
+//! Selects the fields of records, and finds those that are times.
 
 use clap::Args;
 use keyloom::did_you_mean;
@@ -17,8 +17,8 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Leaves only the wanted fields in the records of items. One that is neither declared nor in
-    /// any of them is refused.
+    /// Removes all but the wanted fields from the records of items. A field is refused if it is
+    /// neither declared nor in any of the records.
     pub(crate) fn keep(
         &self,
         target: &Target,
@@ -42,7 +42,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The columns of a table: the wanted fields, or all that the records have.
+    /// The columns of a table: the wanted fields, or all fields of the records.
     pub(crate) fn columns(&self, items: &[Value]) -> Vec<String> {
         if !self.wanted.is_empty() {
             return self.wanted.clone();
@@ -54,7 +54,7 @@ impl Fields {
                 columns.push(name.clone());
             }
         }
-        // The one field that is the key itself would be said twice.
+        // A field that equals the key would be printed twice.
         columns.retain(|column| items.iter().any(|item| item["record"][column] != item["key"]));
         columns
     }
@@ -73,18 +73,18 @@ impl Fields {
         let failure = Failure::new(WRONG_INPUT, message);
         match did_you_mean(unknown, &known) {
             Some(meant) => Err(failure.with_hint(format!("did you mean {meant}?"))),
-            // Where there is no record, nothing tells what an undeclared field might be.
+            // Without records, nothing tells whether an undeclared field may exist.
             None if items.is_empty() => Ok(()),
             None => Err(failure.with_hint(format!("the fields are {}", known.join(", ")))),
         }
     }
 }
 
-/// The declared fields of a collection, by their paths; none where the server does not tell them.
+/// The declared fields of a collection, by their paths; none if the server does not tell them.
 pub(crate) struct Declared(Map<String, Value>);
 
 impl Declared {
-    /// Asks for them.
+    /// Fetches them.
     pub(crate) fn of(target: &Target, collection: &str) -> Self {
         let answer = target.value(Request::get(&["collections", collection]));
         match answer.map(|mut answer| answer["fields"].take()) {
@@ -93,7 +93,7 @@ impl Declared {
         }
     }
 
-    /// Whether a field is declared, or has something declared within.
+    /// Whether a field is declared, or contains a declared field.
     fn knows(&self, path: &str) -> bool {
         self.names().any(|name| {
             let is_within = |outer: &str, inner: &str| {
@@ -107,7 +107,7 @@ impl Declared {
         self.0.keys().map(String::as_str)
     }
 
-    /// Writes the declared timestamps of a record as ISO-8601 times, for people.
+    /// Replaces the declared timestamps of a record by ISO-8601 times, for people.
     pub(crate) fn tell_times(&self, record: &mut Value) {
         for (path, declared) in &self.0 {
             if declared["type"] == "timestamp" {
@@ -117,7 +117,7 @@ impl Declared {
     }
 }
 
-/// Writes the number at a path as a time, or all of them where the path goes over elements.
+/// Replaces the number at a path by a time, or all of them if the path goes over elements.
 fn tell_time(value: &mut Value, path: &str) {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let inside: Vec<&mut Value> = match (value, first) {
@@ -135,7 +135,7 @@ fn tell_time(value: &mut Value, path: &str) {
     }
 }
 
-/// The value at a path of names; null where there is none. A name may itself have dots.
+/// The value at a path of names; null if there is none. A name may contain dots.
 pub(crate) fn value_at<'r>(record: &'r Value, path: &str) -> &'r Value {
     if let Some(value) = record.get(path) {
         return value;

@@ -36,12 +36,12 @@ fn read_stdin() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The whole of a file.
+/// The content of a file.
 pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| unreadable(path, &error))
 }
 
-/// An input that cannot be read.
+/// The failure for an input that cannot be read.
 pub(crate) fn unreadable(source: &str, error: &std::io::Error) -> Failure {
     Failure::new(WRONG_INPUT, format!("{source} cannot be read: {error}"))
 }

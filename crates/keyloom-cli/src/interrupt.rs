@@ -1,4 +1,4 @@
-//! Work that Ctrl-C ends with a word of how to go on.
+//! Work that Ctrl-C ends with a message about how to continue.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::exit::{FAILED, Failure, INTERRUPTED, TERMINATED};
 
-/// Does the work on a thread of its own. If Ctrl-C or SIGTERM comes first, the work is left where
-/// it is, and the failure says so. It is for work that may be left anywhere.
+/// Runs the work on a thread of its own. If Ctrl-C or SIGTERM comes first, the work is abandoned,
+/// and the failure says so. Only for work that may be abandoned at any point.
 pub(crate) fn unless_interrupted<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     interrupted: impl FnOnce(u8) -> Failure,
@@ -21,7 +21,7 @@ pub(crate) fn unless_interrupted<T: Send + 'static>(
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let (tell, told) = oneshot::channel();
-        // Nobody listens any more when a signal came first.
+        // If a signal came first, nobody waits for the result any more.
         let worker = thread::spawn(move || drop(tell.send(work())));
         tokio::select! {
             ended = told => match (ended, worker.join()) {

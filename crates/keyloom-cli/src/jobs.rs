@@ -1,4 +1,4 @@
-//! Long work that the server does, watched until it ends.
+//! Runs long jobs on the server, and watches them until they end.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) fn request(kind: &str, body: &Value) -> Request {
     Request::new(Method::POST, &["admin", kind]).json(body.to_string())
 }
 
-/// The numbers and names of a progress, in one line.
+/// The numbers and names of a job's progress, in one line.
 fn words(progress: &Value) -> String {
     let members = progress.as_object().into_iter().flatten();
     let words = members.filter_map(|(name, value)| match value {

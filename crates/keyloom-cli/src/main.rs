@@ -1,4 +1,4 @@
-//! The `keyloom` command: serve a store, look into it, move data in and out.
+//! The `keyloom` command: serves a store, inspects it, and moves data in and out.
 
 mod cli;
 mod commands;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Requests are many small allocations that one thread makes and another frees.
+/// Requests make many small allocations on one thread that another thread frees.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

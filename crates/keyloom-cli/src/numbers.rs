@@ -1,10 +1,10 @@
-//! Numbers on the command line: an option that gets something else says what it takes.
+//! Parses numbers on the command line. An option with a wrong value says what it accepts.
 
 use std::ops::RangeInclusive;
 
-/// More than any machine holds at one time.
+/// More than any machine can hold at once.
 const COUNT_MAX: u64 = 1_000_000_000;
-/// A terabyte, more than any machine has memory.
+/// A terabyte, more than the memory of any machine.
 const BYTES_MAX: u64 = 1 << 40;
 /// A year.
 const SECONDS_MAX: u64 = 31_536_000;
@@ -20,12 +20,12 @@ const UNITS: [(&str, u64); 8] = [
     ("gib", 1 << 30),
 ];
 
-/// How many of something; none would be for nobody.
+/// A number of things, at least one.
 pub(crate) fn count(text: &str) -> Result<usize, String> {
     whole(text, "a whole number", 1..=COUNT_MAX).map(in_memory)
 }
 
-/// How many of something, or none.
+/// A number of things, possibly none.
 pub(crate) fn count_or_none(text: &str) -> Result<u64, String> {
     whole(text, "a whole number", 0..=COUNT_MAX)
 }
@@ -35,17 +35,17 @@ pub(crate) fn any(text: &str) -> Result<u64, String> {
     whole(text, "a whole number", 0..=u64::MAX)
 }
 
-/// A part of something, in percent.
+/// A share in percent.
 pub(crate) fn percent(text: &str) -> Result<usize, String> {
     whole(text, "a whole number of percent", 1..=100).map(in_memory)
 }
 
-/// A size in bytes, with a unit or without.
+/// A size in bytes, with or without a unit.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     sized(text, 1..=BYTES_MAX)
 }
 
-/// The same, where nothing is a size too.
+/// A size in bytes, possibly none.
 pub(crate) fn bytes_or_none(text: &str) -> Result<usize, String> {
     sized(text, 0..=BYTES_MAX)
 }
@@ -55,12 +55,12 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     whole(text, "a whole number of seconds", 1..=SECONDS_MAX)
 }
 
-/// The same, where no time is a time too.
+/// A time in seconds, possibly none.
 pub(crate) fn seconds_or_none(text: &str) -> Result<u64, String> {
     whole(text, "a whole number of seconds", 0..=SECONDS_MAX)
 }
 
-/// A latitude or a longitude. Which of them are on the globe is known to the server.
+/// A latitude or a longitude. The server checks its limits.
 pub(crate) fn degrees(text: &str) -> Result<f64, String> {
     let degrees = text.parse().ok().filter(|degrees: &f64| degrees.is_finite());
     degrees.ok_or_else(|| "it takes degrees, as in 52.52 or -33.86".to_owned())
@@ -87,7 +87,7 @@ fn in_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// What is more than this machine can address is as much as it can.
+/// The number as `usize`; the largest one if it does not fit.
 fn in_memory(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Pages of a list: one, or all of them one after the other.
+//! Reads pages of a list: one, or all of them one after another.
 
 use clap::Args;
 use serde_json::Value;
@@ -22,13 +22,13 @@ pub(crate) struct Paging {
     pub(crate) all: bool,
 }
 
-/// How many are asked for at once when all are wanted.
+/// The size of each page when all are wanted.
 const PAGE: usize = 500;
 
 impl Paging {
-    /// Reads pages and hands each over. `list` is the member that has the items; each page tells
-    /// `next` where it goes on. Says on stderr how to go on, what could not be read, and to people
-    /// also that there is nothing.
+    /// Reads pages and passes each one on. `list` is the member with the items; each page says in
+    /// `next` where to continue. Prints to stderr how to continue and what could not be read, and
+    /// tells people also if there is nothing.
     pub(crate) fn read(
         &self,
         target: &Target,
@@ -71,13 +71,13 @@ impl Paging {
         }
     }
 
-    /// Whether more than one page may be wanted.
+    /// Whether more than one page may be needed.
     fn is_long(&self) -> bool {
         self.all || self.limit.is_some_and(|limit| limit > PAGE)
     }
 }
 
-/// Tells what a page could not read, and why it may be short.
+/// Prints what a page could not read, and why it may be short.
 fn tell(page: &Value) {
     for problem in page["problems"].as_array().into_iter().flatten() {
         let [kind, key, reason] =

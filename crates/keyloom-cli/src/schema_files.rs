@@ -1,4 +1,4 @@
-//! Schemas from files and folders, and what becomes of them in a store.
+//! Loads schemas from files and folders, and reports what they changed in a store.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use keyloom::{Applied, Class, Schema};
 use crate::exit::{Failure, WRONG_INPUT};
 use crate::output::note;
 
-/// The schema that is taken if nobody names one.
+/// The schema file that is used unless another is named.
 pub(crate) const DEFAULT_SCHEMA: &str = "keyloom.toml";
 
 /// The schema at a path: a file, or every `.toml` and `.json` file of a folder as one schema.
@@ -26,7 +26,7 @@ pub(crate) fn load(path: &Path) -> Result<Schema, Failure> {
     Ok(Schema::from_files(files)?)
 }
 
-/// The schema that was named, or the usual one if it is there.
+/// The named schema, or the default one if it exists.
 pub(crate) fn load_named(path: Option<&Path>) -> Result<Option<Schema>, Failure> {
     match path {
         Some(path) => load(path).map(Some),
@@ -49,7 +49,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Says what an applied schema changed, and warns of what is probably not meant.
+/// Prints what an applied schema changed, and warns about declarations that are probably not meant.
 pub(crate) fn tell_applied(schema: &Schema, applied: &Applied) {
     for change in applied.changes.iter().filter(|change| change.class != Class::Kept) {
         note(&format!("schema: {change}"));
@@ -62,7 +62,7 @@ pub(crate) fn tell_applied(schema: &Schema, applied: &Applied) {
     }
 }
 
-/// What a change asks for, in a word.
+/// The class of a change, as a word.
 pub(crate) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Kept => "kept",

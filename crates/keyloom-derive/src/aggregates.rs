@@ -1,4 +1,4 @@
-//! `#[count]` and `#[sum]`: read, and written out as declarations.
+//! Parses `#[count]` and `#[sum]`, and generates their declarations.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,14 +16,14 @@ use crate::literals::{comma, text, texts};
 pub(crate) struct AggregateAttribute {
     pub(crate) name: Ident,
     pub(crate) group: Vec<LitStr>,
-    /// The field that is summed; `None` for a count.
+    /// The summed field; `None` for a count.
     pub(crate) summed: Option<LitStr>,
     pub(crate) condition: Vec<(LitStr, TestAttribute)>,
 }
 
 impl AggregateAttribute {
-    /// Every aggregate of a struct, in the order in which they stand. They share their names with
-    /// the indexes.
+    /// All aggregates of a struct, in the order of their attributes. They share one set of names
+    /// with indexes.
     pub(crate) fn read_all(
         attributes: &[Attribute],
         indexes: &[IndexAttribute],

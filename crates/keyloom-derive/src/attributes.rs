@@ -1,4 +1,4 @@
-//! `#[record]`, `#[index]`, `#[unique]`, `#[geo]` and `#[field]`, as they are written.
+//! Parses `#[record]`, `#[index]`, `#[unique]`, `#[geo]` and `#[field]`.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
@@ -16,7 +16,7 @@ pub(crate) struct RecordAttribute {
     /// The variant of `keyloom::Access`.
     pub(crate) access: Option<Ident>,
     pub(crate) owner: Option<LitStr>,
-    /// The path of the field that says when a record ends.
+    /// The path of the field that says when a record expires.
     pub(crate) expires_at: Option<LitStr>,
     /// An expression that gives the text of a JSON Schema.
     pub(crate) body: Option<syn::Expr>,
@@ -30,7 +30,7 @@ pub(crate) struct HistoryAttribute {
     pub(crate) days: Option<usize>,
 }
 
-/// The kinds of indexes, each an attribute.
+/// The kinds of indexes, each with an attribute of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexKind {
     Value,
@@ -51,7 +51,7 @@ pub(crate) struct IndexAttribute {
     pub(crate) sparse: Option<bool>,
 }
 
-/// What stands behind the name of a field in `where(…)`.
+/// The part after the name of a field in `where(…)`.
 pub(crate) enum TestAttribute {
     Equals(Scalar),
     OneOf(Vec<Scalar>),
@@ -141,7 +141,7 @@ impl Parse for HistoryAttribute {
     }
 }
 
-/// The variant of `keyloom::Access` for its name in a schema file.
+/// The variant of `keyloom::Access` with this name in schema files.
 fn access_variant(name: &LitStr) -> Result<Ident> {
     let variant = match name.value().as_str() {
         "shared" => "Shared",
@@ -157,7 +157,7 @@ fn access_variant(name: &LitStr) -> Result<Ident> {
 }
 
 impl IndexAttribute {
-    /// Every index of a struct, in the order in which they stand.
+    /// All indexes of a struct, in the order of their attributes.
     pub(crate) fn read_all(attributes: &[Attribute]) -> Result<Vec<Self>> {
         let kinds =
             [("index", IndexKind::Value), ("unique", IndexKind::Unique), ("geo", IndexKind::Geo)];

@@ -145,7 +145,7 @@ fn named<'v>(ident: &Ident, variants: &'v [Variant<'_>]) -> Result<&'v String> {
         .ok_or_else(|| syn::Error::new(ident.span(), format!("there is no variant `{ident}`")))
 }
 
-/// `#[illegal(ignore)]` or `#[illegal(error)]`: what becomes of every other transition.
+/// `#[illegal(ignore)]` or `#[illegal(error)]`: what happens to every other transition.
 fn illegal(input: &DeriveInput, has_transitions: bool) -> Result<Ident> {
     let attribute = input.attrs.iter().find(|found| found.path().is_ident("illegal"));
     let Some(attribute) = attribute else {

@@ -16,7 +16,7 @@ use crate::literals::{comma, signed};
 pub(crate) struct Counter {
     path: LitStr,
     bounds: Bounds,
-    /// The type that shows it, if it is that of a field.
+    /// The type that shows the counter, if it is the type of a field.
     rust_type: Option<Type>,
 }
 
@@ -33,7 +33,7 @@ impl Counter {
         let mut all: Vec<Self> = Vec::new();
         for attribute in own(&input.attrs) {
             let mut counter: Counter = attribute.parse_args()?;
-            // What a longer path leads to cannot be seen from here.
+            // The macro cannot see the type at the end of a longer path.
             let whole = fields.of_struct.iter().find(|field| field.name == counter.path.value());
             counter.rust_type = whole.map(|field| field.rust_type.clone());
             all.push(counter);
@@ -84,7 +84,7 @@ impl Counter {
         }
     }
 
-    /// A path leads into the struct, so that the type shows what is counted.
+    /// Checks that the path leads into the struct, so that the type shows the counter.
     fn check(&self, fields: &Fields) -> Result<()> {
         let wrong = |reason| syn::Error::new(self.path.span(), reason);
         let path = Path::parse(&self.path.value()).map_err(wrong)?;

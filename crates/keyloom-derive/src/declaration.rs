@@ -1,4 +1,4 @@
-//! The declaration of the collection: the same as a schema file would give.
+//! Generates the declaration of the collection, the same as a schema file would give.
 
 use std::collections::BTreeSet;
 
@@ -53,9 +53,9 @@ fn history(HistoryAttribute { versions, days }: &HistoryAttribute) -> TokenStrea
     }
 }
 
-/// Which fields are declared: those in templates and aggregates, those with `#[field]`, those in
-/// conditions and that by which records expire if they are fields of the struct, and choices,
-/// whose transitions must never go unguarded.
+/// Which fields are declared: those in templates and aggregates, those with `#[field]`, and
+/// choices, whose transitions must always be guarded. Also those in conditions, and the one by
+/// which records expire, if they are fields of the struct.
 fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     let fields = &record.fields;
     let mut statements = Vec::new();
@@ -83,7 +83,7 @@ fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
                     statements.push(of_field(field)?);
                 }
             }
-            // A condition may ask for what is not declared; a template was checked before.
+            // A condition may name an undeclared field; templates were checked before.
             Err(_) => {}
         }
     }
@@ -99,8 +99,8 @@ fn declared_fields(record: &Record) -> Result<Vec<TokenStream>> {
     Ok(statements)
 }
 
-/// The paths in templates, aggregates and conditions, and of the end of a record, each with the
-/// literal that has it.
+/// The paths in templates, aggregates, conditions and `expires_at`, each with the literal that
+/// contains it.
 fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     let templates = std::iter::once(&record.key).chain(record.indexes.iter().map(|(_, key)| key));
     let in_templates = templates.flat_map(|template| {
@@ -120,7 +120,8 @@ fn named_paths(record: &Record) -> Vec<(LitStr, Path)> {
     in_templates.chain(in_aggregates).chain(in_conditions).chain(in_expiry).collect()
 }
 
-/// `steps.*.timeoutAt` is declared by its path; that `steps` is a map is known from its type.
+/// Declares maps: for a declared path such as `steps.*.timeoutAt`, the type of `steps` tells that
+/// it is a map.
 fn maps_above_declared_paths(fields: &Fields) -> Vec<TokenStream> {
     let mut seen = BTreeSet::new();
     fields
@@ -172,7 +173,7 @@ fn insert(
     }
 }
 
-/// A flag that may say nothing, as an expression.
+/// A flag that may be unset, as an expression.
 fn option(flag: Option<bool>) -> TokenStream {
     match flag {
         Some(flag) => quote!(::std::option::Option::Some(#flag)),
@@ -243,7 +244,7 @@ pub(crate) fn test(test: &TestAttribute) -> TokenStream {
 }
 
 impl FieldAttribute {
-    /// The name of the type: as declared, or the only one that has the options that are set.
+    /// The name of the type: the declared one, or the only one that has the given options.
     pub(crate) fn kind_name(&self) -> Option<String> {
         let implied = [
             (self.digits.is_some(), "integer"),
@@ -256,7 +257,8 @@ impl FieldAttribute {
         self.kind.as_ref().map(LitStr::value).or_else(|| implied.map(str::to_owned))
     }
 
-    /// What queries compare a field of this type with; `None` when the attribute sets no type.
+    /// The type that queries compare a field of this type with; `None` if the attribute sets no
+    /// type.
     pub(crate) fn segment(&self) -> Option<TokenStream> {
         Some(match self.kind_name()?.as_str() {
             "integer" => quote!(::keyloom::typed::Integer),
@@ -271,7 +273,7 @@ impl FieldAttribute {
         })
     }
 
-    /// The declared type; `None` when the attribute sets none.
+    /// The declared type; `None` if the attribute sets none.
     fn field_type(&self) -> Result<Option<TokenStream>> {
         let Some(kind) = self.kind_name() else { return Ok(None) };
         let variant = match kind.as_str() {

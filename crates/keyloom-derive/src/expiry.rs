@@ -1,4 +1,4 @@
-//! `#[record(expires_at = "…")]`: the field that says when a record ends.
+//! `#[record(expires_at = "…")]`: the field that says when a record expires.
 
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
@@ -9,8 +9,8 @@ use crate::attributes::FieldAttribute;
 use crate::fields::{Fields, Resolved, StructField};
 use crate::key::Path;
 
-/// The type of the field that the path names, for the compiler to check; `None` where the struct
-/// itself says what is in JSON, which is checked here.
+/// The type of the field at the path, for the compiler to check. `None` if an attribute gives the
+/// type in JSON, which is checked here.
 pub(crate) fn end(literal: &LitStr, fields: &Fields) -> Result<Option<Type>> {
     let wrong = |reason| syn::Error::new(literal.span(), reason);
     let path = Path::parse(&literal.value()).map_err(wrong)?;
@@ -41,7 +41,7 @@ fn check(literal: &LitStr, attribute: &FieldAttribute) -> Result<()> {
     }
 }
 
-/// The statement that does not compile unless the type is that of a moment.
+/// A statement that compiles only if the type is a point in time.
 pub(crate) fn checked(end: &Type) -> TokenStream {
     quote_spanned!(end.span() => ::keyloom::typed::expect_moment::<#end>();)
 }

@@ -1,4 +1,4 @@
-//! The fields of a struct as JSON knows them, and the types of paths into it.
+//! The fields of a struct with their JSON names, and the types of paths into it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -19,17 +19,17 @@ pub(crate) struct StructField {
     pub(crate) attribute: Option<FieldAttribute>,
 }
 
-/// Everything that is known of the types of paths.
+/// The known types of paths.
 pub(crate) struct Fields {
     pub(crate) owner: Ident,
     pub(crate) of_struct: Vec<StructField>,
     /// Paths that the struct declares by `#[field(path = "…", …)]`.
     pub(crate) by_path: Vec<(LitStr, FieldAttribute)>,
-    /// Names may come from a flattened field, which cannot be seen from here.
+    /// Whether some names come from a flattened field, which the macro cannot see.
     has_flattened: bool,
 }
 
-/// A path of a template, with what stands behind it.
+/// A path of a template, with the field that it leads to.
 pub(crate) enum Resolved<'f> {
     /// `#[field(path = "…")]`.
     Declared(&'f FieldAttribute),
@@ -84,7 +84,7 @@ impl Fields {
         }
     }
 
-    /// The types behind a path, or an error at the place of the template that names it.
+    /// The type of a path, or an error at the template that names it.
     pub(crate) fn resolve(&self, path: &Path, span: Span) -> Result<Resolved<'_>> {
         let text = path.to_string();
         if let Some((_, declared)) = self.by_path.iter().find(|(path, _)| path.value() == text) {
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Refuses a name that the struct cannot have.
+    /// Refuses a name that is not a field of the struct.
     pub(crate) fn expect(&self, name: &str, span: Span) -> Result<()> {
         let is_known = self.has_flattened || self.of_struct.iter().any(|field| field.name == name);
         if is_known { Ok(()) } else { Err(self.unknown(name, span)) }
@@ -126,7 +126,7 @@ impl Fields {
     }
 }
 
-/// The fields as they are written.
+/// The fields as written in the struct.
 pub(crate) fn named_fields(input: &DeriveInput) -> impl Iterator<Item = &syn::Field> {
     let fields = match &input.data {
         Data::Struct(data) => Some(&data.fields),
@@ -136,7 +136,7 @@ pub(crate) fn named_fields(input: &DeriveInput) -> impl Iterator<Item = &syn::Fi
 }
 
 impl Resolved<'_> {
-    /// The name of the method, or of the argument, that takes a value of the path.
+    /// The name of the method, or of the argument, for a value of the path.
     pub(crate) fn method(&self, path: &Path, span: Span) -> Ident {
         match self {
             Resolved::Field(field) | Resolved::Element(field) => {
@@ -167,8 +167,8 @@ impl Resolved<'_> {
         }
     }
 
-    /// Whether its values lie on a scale, so that lists run along it: times and numbers. Types
-    /// are told by their names, which is all that a macro sees.
+    /// Whether lists can run along its values: times and numbers. The macro can only judge a type
+    /// by its name.
     pub(crate) fn is_scale(&self) -> bool {
         const SCALES: [&str; 4] = ["integer", "float", "timestamp", "datetime"];
         let declared = |attribute: &FieldAttribute| {

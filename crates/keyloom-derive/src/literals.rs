@@ -1,4 +1,4 @@
-//! Values that stand in attributes.
+//! Values in attributes.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -55,7 +55,7 @@ pub(crate) fn text(input: ParseStream<'_>) -> Result<LitStr> {
     input.parse()
 }
 
-/// `= 3`, as the number that the field of the declaration takes.
+/// `= 3`, as the number type of the declaration's field.
 pub(crate) fn number<N: std::str::FromStr<Err: std::fmt::Display>>(
     input: ParseStream<'_>,
 ) -> Result<N> {
@@ -82,7 +82,7 @@ pub(crate) fn texts(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
     Ok(texts.into_iter().collect())
 }
 
-/// An optional `,` between options; nothing may stand in its place.
+/// An optional `,` between options; nothing else is allowed.
 pub(crate) fn comma(input: ParseStream<'_>) -> Result<()> {
     if !input.is_empty() {
         input.parse::<Token![,]>()?;

@@ -1,4 +1,4 @@
-//! Names in Rust and names in JSON.
+//! Converts names between Rust and JSON.
 //!
 //! | rule | `created_at` (field) | `TimedOut` (variant) |
 //! | --- | --- | --- |
@@ -72,7 +72,7 @@ impl Rule {
     }
 }
 
-/// `created_at` as `CreatedAt`. What is no letter or digit separates words.
+/// `created_at` as `CreatedAt`. Characters other than letters and digits separate words.
 pub(crate) fn pascal_case(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
     words.map(|word| changed_first(word, |c| c.to_ascii_uppercase())).collect()
@@ -84,7 +84,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     words.map(split_at_capitals).collect::<Vec<_>>().join("_")
 }
 
-/// A snake-case name as an identifier, whatever it is.
+/// A snake-case name as a valid identifier.
 pub(crate) fn identifier(name: &str, span: Span) -> Ident {
     if syn::parse_str::<Ident>(name).is_ok() {
         return Ident::new(name, span);
@@ -94,7 +94,7 @@ pub(crate) fn identifier(name: &str, span: Span) -> Ident {
         "" => Ident::new("value", span),
         "_" | "self" | "Self" | "super" | "crate" => Ident::new(&format!("{name}_"), span),
         _ if is_word => Ident::new_raw(name, span),
-        // A name that begins with a digit, or a word of a script that Rust does not know.
+        // A name that begins with a digit, or has characters that Rust does not allow.
         _ => identifier(&format!("value_{}", ascii_only(name)), span),
     }
 }

@@ -1,4 +1,4 @@
-//! The ways into a collection: a method for each index, and a type for each step of a query.
+//! The queries of a collection: a method for each index, and a type for each step of a query.
 //!
 //! `approval:index:requester:{requester_id}:{created_at desc}:{id}` becomes
 //!
@@ -9,7 +9,7 @@
 //! | `….created_at(since..)` | `TypedQuery<Approval, Ranged<Timestamp>>` | – |
 //! | `….id(id)` | `TypedQuery<Approval, Settled>` | – |
 //!
-//! Every step derefs to `TypedQuery`, which has all that is common: order, filters, pages.
+//! Every step derefs to `TypedQuery`, which has the common methods: order, filters, pages.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -20,7 +20,7 @@ use crate::names::{identifier, pascal_case, snake_case};
 use crate::record::Record;
 use crate::templates::{Segment, Template};
 
-/// The methods that every step has. A field of such a name gets an underscore.
+/// The methods that every step has. The method of a field with such a name gets an underscore.
 const RESERVED: [&str; 18] = [
     "ascending",
     "count",
@@ -64,7 +64,7 @@ pub(crate) fn expand(record: &Record<'_>) -> TokenStream {
 
         impl<W: ::keyloom::typed::TypedQueries<#owner>> #name for W {}
 
-        // Inherent methods of a trait object need no import where they are called.
+        // Inherent methods of a trait object can be called without an import.
         #[allow(dead_code)]
         impl dyn #name {
             #(#methods)*
@@ -80,8 +80,8 @@ pub(crate) fn expand(record: &Record<'_>) -> TokenStream {
     }
 }
 
-/// Every template that queries walk along: the value indexes, and the record's own key when it
-/// has several parts.
+/// Every template that queries can walk along: those of the value indexes, and that of the record's
+/// own key if it has several parts.
 fn chains<'r>(record: &'r Record<'_>) -> Vec<Chain<'r>> {
     let indexes = record.indexes.iter().filter(|(index, _)| index.kind == IndexKind::Value);
     let chain = |index: Option<&Ident>, template: &'r Template| {
@@ -103,8 +103,8 @@ struct Chain<'r> {
     index: Option<String>,
     method: Ident,
     template: &'r Template,
-    /// The type of each step, by the number of segments that are fixed. `None` where nothing is
-    /// left to fix, or where there is no such step.
+    /// The type of each step, by the number of fixed segments. `None` if nothing is left to fix, or
+    /// if there is no such step.
     steps: Vec<Option<Ident>>,
 }
 
@@ -137,7 +137,7 @@ impl<'r> Chain<'r> {
         }
     }
 
-    /// The method that begins the chain, and the types of its steps.
+    /// The method that starts the chain, and the types of its steps.
     fn expand(&self) -> (TokenStream, TokenStream) {
         let steps = (0..self.steps.len()).filter_map(|fixed| self.step(fixed));
         (self.beginning(), steps.collect())
@@ -178,12 +178,12 @@ impl<'r> Chain<'r> {
                     }
                 }
             }
-            // A template without placeholders has one key, and no way along it.
+            // A template without placeholders has a single key, and nothing to walk along.
             (None, None) => TokenStream::new(),
         }
     }
 
-    /// The type after so many fixed segments, with a method for the next one.
+    /// The type after this many fixed segments, with a method for the next one.
     fn step(&self, fixed: usize) -> Option<TokenStream> {
         let name = self.steps.get(fixed)?.as_ref()?;
         let Segment { value, method, path, .. } = self.template.segments.get(fixed)?;
@@ -230,7 +230,8 @@ impl<'r> Chain<'r> {
         })
     }
 
-    /// Where the segment of that number leads: a value to the next step, a range to the end.
+    /// The type after the segment with this number: a value leads to the next step, a range to the
+    /// end.
     fn then(&self, segment: usize) -> TokenStream {
         let Chain { owner, template, .. } = self;
         let value = &template.segments[segment].value;
@@ -243,7 +244,7 @@ impl<'r> Chain<'r> {
     }
 }
 
-/// Whether a list may begin before its first segment is fixed.
+/// Whether a list may begin before the first segment is fixed.
 fn begins_open(template: &Template) -> bool {
     template.segments.first().is_some_and(|segment| segment.is_scale)
 }
@@ -274,7 +275,7 @@ fn unique(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
     }
 }
 
-/// `by_position(place)`: what stands before the geohash is fixed, and the place is the last
+/// `by_position(place)`: the segments before the geohash are fixed, and the place is the last
 /// argument.
 fn near(owner: &Ident, name: &Ident, template: &Template) -> TokenStream {
     let method = format_ident!("by_{}", snake_case(&name.to_string()));

@@ -1,4 +1,4 @@
-//! `#[derive(Record)]`: one struct, read and written out.
+//! `#[derive(Record)]`: reads a struct and generates its implementation.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,11 +12,11 @@ use crate::names::snake_case;
 use crate::templates::Template;
 use crate::{declaration, expiry, queries};
 
-/// Everything that the struct says.
+/// The struct after parsing.
 pub(crate) struct Record<'i> {
     pub(crate) input: &'i DeriveInput,
     pub(crate) attribute: RecordAttribute,
-    /// The type of the field by which records expire, where it decides what that field is.
+    /// The type of the field by which records expire, if the Rust type decides the field's type.
     pub(crate) end: Option<Type>,
     pub(crate) fields: Fields,
     /// The template of the record's key.

@@ -1,12 +1,12 @@
-//! What serde's attributes say about names: `rename`, `rename_all`, `skip`, `flatten`.
+//! Reads what serde's attributes say about names: `rename`, `rename_all`, `skip`, `flatten`.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, LitStr, Result, Token};
 
 use crate::names::Rule;
 
-/// What the attributes of a container, field or variant say. All else that serde knows does not
-/// change names.
+/// What the attributes of a container, field or variant say about names. Serde's other attributes
+/// do not change names.
 #[derive(Debug, Default)]
 pub(crate) struct SerdeNames {
     pub(crate) rename: Option<String>,
@@ -42,8 +42,8 @@ impl SerdeNames {
     }
 }
 
-/// `= "name"`. `(serialize = "a", deserialize = "b")` is refused, since a record is read as it
-/// was written.
+/// `= "name"`. `(serialize = "a", deserialize = "b")` is refused, since records are read with the
+/// names under which they were written.
 fn one_name(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     if meta.input.peek(Token![=]) {
         return meta.value()?.parse();

@@ -1,4 +1,4 @@
-//! Templates with the types behind their placeholders.
+//! Templates with the types of their placeholders.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::{Ident, LitStr, Result};
 use crate::fields::{Fields, Resolved};
 use crate::key::{Path, Pattern, PatternPart, Placeholder};
 
-/// A template of the struct, read and resolved.
+/// A template of the struct, parsed and resolved.
 pub(crate) struct Template {
     pub(crate) literal: LitStr,
     pub(crate) segments: Vec<Segment>,
@@ -18,9 +18,9 @@ pub(crate) struct Segment {
     pub(crate) path: Path,
     /// The name of the method or argument for its value.
     pub(crate) method: Ident,
-    /// The type that its value is compared with.
+    /// The type that queries compare its value with.
     pub(crate) value: TokenStream,
-    /// Lists run along it, so that a query need not fix it.
+    /// Whether lists can run along it, so that a query need not fix it.
     pub(crate) is_scale: bool,
     pub(crate) is_geohash: bool,
 }

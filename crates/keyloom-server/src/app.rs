@@ -51,7 +51,7 @@ impl App {
         App { shared: Arc::new(shared) }
     }
 
-    /// Every route, ready to be called with requests.
+    /// All routes, ready to answer requests.
     pub fn router(&self) -> Router {
         let routes = Router::new()
             .merge(api::routes())
@@ -82,7 +82,7 @@ impl App {
         &self.shared.store
     }
 
-    /// How the server behaves.
+    /// The configuration of the server.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
@@ -95,12 +95,12 @@ impl App {
         &self.shared.jobs
     }
 
-    /// The streams of changes that are open.
+    /// The open streams of changes.
     pub(crate) fn streams(&self) -> &Slots {
         &self.shared.streams
     }
 
-    /// The moments of the store that are held for exports and backups.
+    /// The moments of the store that exports and backups have pinned.
     pub(crate) fn moments(&self) -> &Slots {
         &self.shared.moments
     }
@@ -109,12 +109,12 @@ impl App {
         &self.shared.kept_pages
     }
 
-    /// What requests may hold in memory.
+    /// The memory that requests may hold.
     pub(crate) fn memory(&self) -> &Memory {
         &self.shared.memory
     }
 
-    /// Tells streams and jobs to end, before the server waits for its requests.
+    /// Tells streams and jobs to end; afterwards the server waits for its requests.
     pub(crate) fn stop(&self) {
         self.shared.stopping.send_replace(true);
     }
@@ -128,7 +128,7 @@ impl App {
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut stopping = self.shared.stopping.subscribe();
         async move {
-            // Fails only when the application is gone, which is an end as well.
+            // Fails only if the application is gone, which ends the wait too.
             drop(stopping.wait_for(|is_stopping| *is_stopping).await);
         }
     }

@@ -1,8 +1,8 @@
-//! Threads for what takes long to compute, apart from those that serve.
+//! Threads for long computations, separate from those that serve.
 //!
-//! Reading megabytes of JSON, or preparing a thousand operations, takes a thread for many
-//! milliseconds, and every connection of that thread waits. Such a request goes on by itself, on a
-//! few threads of their own: see [`Arrival::go_aside`](crate::guard::Arrival::go_aside).
+//! Parsing megabytes of JSON, or preparing a thousand operations, takes a thread for many
+//! milliseconds, and every connection of that thread would wait. So such a request is moved to a
+//! few separate threads: see [`Arrival::go_aside`](crate::guard::Arrival::go_aside).
 
 use std::io;
 use std::sync::LazyLock;
@@ -12,7 +12,8 @@ use futures_util::FutureExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// Half as many threads as there are processors, so that the others are left for the rest.
+/// Half as many threads as there are processors, so that the other half is left for everything
+/// else.
 static ASIDE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let threads = (available_parallelism().map_or(1, usize::from) / 2).max(1);
     Builder::new_multi_thread()
@@ -22,7 +23,7 @@ static ASIDE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
-/// Ends the work that nobody waits for any more.
+/// Aborts the work when nobody waits for it any more.
 struct Aborting<T>(JoinHandle<T>);
 
 impl<T> Drop for Aborting<T> {
@@ -31,8 +32,8 @@ impl<T> Drop for Aborting<T> {
     }
 }
 
-/// Goes on with something on the threads aside; `None` when it panicked there. Where there are no
-/// such threads to be had, it goes on here.
+/// Finishes some work on the separate threads; `None` if it panicked there. If these threads could
+/// not be started, the work is finished here.
 pub(crate) async fn finish<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {

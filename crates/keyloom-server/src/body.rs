@@ -1,4 +1,5 @@
-//! The body of a request: whole, bounded, in time, within its room in memory, and strict JSON.
+//! Reads the body of a request: completely, within bounds of size, time and memory, and as strict
+//! JSON.
 
 use std::error::Error as StdError;
 
@@ -17,24 +18,25 @@ use crate::memory::{Held, JSON_BYTES, Memory, SMALL_BYTES, weight};
 use crate::problem::Problem;
 use crate::refusal;
 
-/// No text of one record is longer. A record has up to 380 KiB, each byte of which can be written
-/// with six (`\u0041`); the rest is for blanks. A patch of a record, its counters and the value of
+/// The longest text of one record. A record has up to 380 KiB, and each of its bytes may be written
+/// with six (`\u0041`); the rest is for blanks. A patch of a record, its counters, and the value of
 /// a plain key, which may be a record too, need no more.
 pub(crate) const RECORD_TEXT_BYTES_MAX: usize = 8 * VALUE_BYTES_MAX;
 
-/// No form of a few words, and no such JSON, is longer.
+/// The longest form or JSON object of a few words.
 const WORDS_BYTES_MAX: usize = 16 << 10;
 
 /// The bytes of a body of any length.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
-/// A body of JSON of any length: no duplicate names, no number that would be changed by reading it.
+/// A JSON body of any length, without duplicate names and without numbers that reading would
+/// change.
 pub(crate) struct JsonBody(pub(crate) Value);
 
-/// The bytes of a body of a few words.
+/// The bytes of a short body.
 pub(crate) struct WordsBody(pub(crate) Bytes);
 
-/// A body of JSON of a few words.
+/// A short JSON body.
 pub(crate) struct WordsJson(pub(crate) Value);
 
 /// A body that has arrived.
@@ -78,7 +80,7 @@ impl FromRequest<App> for WordsJson {
 }
 
 impl JsonBody {
-    /// A body of JSON that has at most so many bytes.
+    /// A JSON body of at most this many bytes.
     pub(crate) async fn up_to(
         request: Request,
         app: &App,
@@ -94,8 +96,8 @@ impl JsonBody {
 }
 
 impl Arrived {
-    /// Reads the whole of a body that has at most so many bytes, and no more than the server
-    /// takes of any.
+    /// Reads a whole body of at most this many bytes, and no more than the server accepts for any
+    /// body.
     pub(crate) async fn read(
         request: Request,
         app: &App,
@@ -106,7 +108,7 @@ impl Arrived {
         let (limits, memory) = (&app.config().limits, app.memory());
         let bytes_max = bytes_max.min(limits.body_bytes_max).min(memory.body_bytes_max());
         let body = request.into_body();
-        // What is too long by its own word is refused before it is sent.
+        // A body that declares itself too long is refused before it is sent.
         if body.size_hint().lower() > bytes_max as u64 {
             return Err(Problem::too_long_body(bytes_max));
         }
@@ -123,12 +125,12 @@ impl Arrived {
         Ok(Arrived { bytes, arrival })
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes, whatever they are, with room to work on them.
+    /// The bytes as they are, once there is memory to work on them.
     pub(crate) async fn into_bytes(self, app: &App) -> Bytes {
         if let Some(arrival) = &self.arrival {
             arrival.hold_request(app.memory().request().await);
@@ -136,8 +138,8 @@ impl Arrived {
         self.bytes
     }
 
-    /// The text of JSON, which nobody has looked at, but there is some, and there is room to read
-    /// it. A long one is read aside.
+    /// The text of a JSON body, unparsed but not empty, once there is memory to parse it. A long
+    /// one is parsed aside.
     pub(crate) async fn json_text(self, app: &App) -> Result<Bytes, Problem> {
         let Arrived { bytes, arrival } = self;
         if bytes.is_empty() {
@@ -147,7 +149,7 @@ impl Arrived {
         if bytes.len() > SMALL_BYTES {
             arrival.go_aside().await;
         }
-        // What is read is copied at least once on its way into the store.
+        // Parsed values are copied at least once on their way into the store.
         let needed = weight(&bytes).saturating_mul(2);
         let most = app.memory().json_bytes_max();
         if needed > most {
@@ -165,14 +167,14 @@ impl Arrived {
     }
 }
 
-/// Whether the body is of one of these media types, whatever its parameters.
+/// Whether the body has one of these media types, whatever its parameters.
 pub(crate) fn has_media_type(headers: &HeaderMap, wanted: &[&str]) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = text.and_then(|text| text.split(';').next()).map(str::trim);
     media.is_some_and(|media| wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(media)))
 }
 
-/// The room that a body has while it arrives.
+/// The memory that a body holds while it arrives.
 struct Room<'m> {
     memory: &'m Memory,
     held: Vec<Held>,
@@ -180,14 +182,14 @@ struct Room<'m> {
 }
 
 impl<'m> Room<'m> {
-    /// Room for as much as the body says that it has; for a small one where it does not say.
+    /// Takes memory for as much as the body declares; for a small body if it declares nothing.
     async fn for_body(memory: &'m Memory, declared: Option<u64>) -> Self {
         let bytes = declared.map_or(SMALL_BYTES, |bytes| bytes as usize);
         Room { memory, held: vec![memory.body(bytes).await], bytes }
     }
 
-    /// Makes room for a longer body than was thought: for the longest, so that it never waits for
-    /// others that are half-way, too.
+    /// Takes memory for a body that is longer than expected. It takes enough for the longest body
+    /// at once, so that it never waits for other bodies that are half-way, too.
     async fn reach(&mut self, bytes: usize, bytes_max: usize) {
         if bytes > self.bytes {
             self.held.push(self.memory.body(bytes_max.max(SMALL_BYTES + 1)).await);
@@ -196,11 +198,11 @@ impl<'m> Room<'m> {
     }
 }
 
-/// The whole of a body. Most have a single piece, which is not copied.
+/// Reads a whole body. Most bodies have a single piece, which is not copied.
 async fn gather(mut body: Body, room: &mut Room<'_>, bytes_max: usize) -> Result<Bytes, Problem> {
     let (mut first, mut whole) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        // What is not data comes behind the body, and is no part of it.
+        // Trailers come after the body and do not belong to it.
         let Ok(piece) = frame.map_err(|error| unread(&error))?.into_data() else { continue };
         let length = first.len() + whole.len() + piece.len();
         if length > bytes_max {
@@ -228,7 +230,7 @@ fn unread(error: &axum::Error) -> Problem {
     }
 }
 
-/// Whether a body was refused because the server has too much to do.
+/// The overload in an error, if the server refused the body because it is busy.
 fn overload(error: &axum::Error) -> Option<Overloaded> {
     let mut cause: Option<&dyn StdError> = Some(error);
     while let Some(error) = cause {
@@ -240,7 +242,7 @@ fn overload(error: &axum::Error) -> Option<Overloaded> {
     None
 }
 
-/// Nothing is decompressed, so that a small body never becomes a large one.
+/// Refuses compressed bodies, so that a small body never becomes a large one.
 pub(crate) fn refuse_encodings(headers: &HeaderMap) -> Result<(), Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
     use crate::config::Limits;
 
-    /// A body of these pieces, and what may follow one.
+    /// A body of these pieces, followed by trailers.
     fn body_of(pieces: &[Vec<u8>]) -> Body {
         let data = pieces.iter().cloned().map(|piece| Frame::data(Bytes::from(piece)));
         let trailers = Frame::trailers(HeaderMap::new());

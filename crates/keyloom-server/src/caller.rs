@@ -1,4 +1,4 @@
-//! Who is asking: their rights, their space, and the store as they see it.
+//! The caller of a request: their rights, their space, and the store as they see it.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::problem::Problem;
 /// Names the acting user, percent-encoded.
 pub(crate) const ACT_AS: HeaderName = HeaderName::from_static("keyloom-act-as");
 
-/// A write with this header happens once.
+/// Makes a write idempotent: it happens once.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The longest idempotency key that the library takes.
+/// The longest idempotency key that the library accepts.
 pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
 /// One caller, with the store as they see it.
@@ -32,19 +32,20 @@ pub(crate) struct Caller {
     pub(crate) user: Option<String>,
     /// The idempotency key of the request.
     pub(crate) key: Option<String>,
-    /// What comes before `/v1` in the paths of this space: nothing, or `/s/{space}`.
+    /// The prefix before `/v1` in the paths of this space: nothing, or `/s/{space}`.
     pub(crate) base: String,
 }
 
 impl Caller {
-    /// A collection for reading or writing. One that the caller may not know of is not there.
+    /// A collection for reading or writing. If the caller may not see it, the error says that it
+    /// does not exist.
     pub(crate) async fn collection(
         &self,
         verb: Verb,
         name: &str,
     ) -> Result<Collection<Value>, Problem> {
         if !self.grant.sees(name) {
-            // To the last byte what is said of collections that are not there.
+            // Exactly the same answer as for a collection that does not exist.
             return Err(Problem::unknown_collection());
         }
         let collection = self.store.documents(name).await?;
@@ -60,8 +61,8 @@ impl Caller {
         })
     }
 
-    /// Whether the caller may read a collection. Whoever may only write it is not shown what is
-    /// stored, also not in the answers to writes.
+    /// Whether the caller may read a collection. A caller who may only write never gets stored
+    /// data, not even in the answers to writes.
     pub(crate) fn may_read(&self, collection: &str) -> bool {
         self.grant.allows(Verb::Read, collection)
     }
@@ -71,7 +72,7 @@ impl Caller {
         self.may_read("*") && !self.lacks_user()
     }
 
-    /// Whether the caller works for users and has named none.
+    /// Whether the caller acts for users, but has named none.
     pub(crate) fn lacks_user(&self) -> bool {
         self.user.is_none() && self.grant.works_for_users()
     }
@@ -88,7 +89,7 @@ impl Caller {
     }
 }
 
-/// Who asks, before it is known where they go.
+/// The caller, before the path is known.
 pub(crate) struct Recognised {
     pub(crate) grant: Arc<Grant>,
     /// The acting user, if there is one.
@@ -132,7 +133,8 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// Whether only a user may do this: where records belong to users, and each reaches their own.
+/// Whether the operation needs a user, because records belong to users who each reach only their
+/// own.
 pub(crate) fn needs_user(verb: Verb, access: Option<Access>) -> bool {
     match access {
         Some(Access::Owned) => true,
@@ -141,7 +143,7 @@ pub(crate) fn needs_user(verb: Verb, access: Option<Access>) -> bool {
     }
 }
 
-/// The refusal of a service that works for users and has named none.
+/// The refusal of a service that acts for users but has named none.
 pub(crate) fn unnamed() -> Problem {
     Problem::forbidden("records belong to users here: name one in the header Keyloom-Act-As")
 }
@@ -155,8 +157,8 @@ fn acting_user(grant: &Grant, headers: &HeaderMap) -> Result<Option<String>, Pro
     }
 }
 
-/// The idempotency key of a request. It is looked at before anything else, so that one that is
-/// not good is told even where nothing is written.
+/// The idempotency key of a request. It is checked before everything else, so that an invalid key
+/// is reported even if nothing is written.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = header(headers, &IDEMPOTENCY_KEY)? else { return Ok(None) };
     if !(1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
@@ -166,7 +168,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// The one value of a header, as text.
+/// The only value of a header, as text.
 pub(crate) fn header<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,

@@ -1,22 +1,22 @@
-//! What an operator may set, each with a default that is safe.
+//! The configuration of a server. Every setting has a safe default.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::auth::Authority;
 
-/// How a server behaves.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who may do what.
+    /// The source of all rights.
     pub authority: Authority,
-    /// How much one caller may ask for.
+    /// The limits on callers.
     pub limits: Limits,
-    /// Names by which the server may be called besides those of the loopback interface, as in the
-    /// `Host` header, without the port. Empty: any name, unless access control is off.
+    /// Names of the server besides those of the loopback interface, as in the `Host` header,
+    /// without the port. If empty, any name is accepted, unless access control is off.
     pub hosts: Vec<String>,
-    /// Origins whose pages may use the API from a browser, such as `https://app.example.org`.
-    /// Empty: none.
+    /// Origins whose pages may use the API from a browser, such as `https://app.example.org`. None
+    /// if empty.
     pub origins: Vec<String>,
     /// Whether the server may listen beyond this machine while access control is off, so that
     /// everyone who reaches it may read and change everything.
@@ -27,37 +27,37 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether a server at this address would be open to everyone, and nobody said so.
+    /// Whether a server at this address would be open to everyone without `open_to_all`.
     pub fn is_open_beyond_this_machine(&self, address: SocketAddr) -> bool {
         let is_this_machine = address.ip().to_canonical().is_loopback();
         self.authority.is_open() && !is_this_machine && !self.open_to_all
     }
 }
 
-/// How much one caller may ask for. Everything is on by default.
+/// The limits on callers. All of them are on by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at one time. Further ones take the places of those that have waited longest for
-    /// a request; if all are busy, they are told to come back, and are still answered `/health` and
-    /// `/ready`. Never more than half of the files that the process may open, so that the store
-    /// always finds some.
+    /// Connections at one time. Further ones replace those that have waited longest for a request.
+    /// If all are busy, further callers are told to come back, but `/health` and `/ready` are still
+    /// answered. Never more than half of the files that the process may open, so that the store can
+    /// always open files.
     pub connections_max: usize,
-    /// How many percent of them one address may have when no more than a quarter is free. An
-    /// address is one of IPv4, or a /64 of IPv6.
+    /// The percentage of connections that one address may have when at most a quarter is free. An
+    /// address is an IPv4 address, or a /64 of IPv6.
     pub address_share_percent: usize,
-    /// Requests that are worked on at one time; further ones are refused, to be sent again.
+    /// Requests in progress at one time; further ones are refused, and can be sent again.
     pub requests_max: usize,
     /// How long a connection may take to send the head of a request.
     pub head_timeout: Duration,
     /// How long a request's body may take to arrive.
     pub body_timeout: Duration,
-    /// How long an answer may take to be made. Streams are not bound by it.
+    /// How long computing an answer may take. Streams are exempt.
     pub answer_timeout: Duration,
-    /// How long a caller may keep an answer waiting that is being sent, before it is looked at how
-    /// much of it was taken in that time.
+    /// How long a caller may keep an answer waiting before the server checks how much of it was
+    /// received in that time.
     pub write_timeout: Duration,
-    /// The fewest bytes a second that a caller must take of an answer that is being sent. Time in
-    /// which there is nothing to send does not count.
+    /// The least bytes per second at which a caller must receive an answer. Time without anything
+    /// to send does not count.
     pub send_rate_min: usize,
     /// How long a connection may wait for its next request.
     pub idle_timeout: Duration,
@@ -73,24 +73,25 @@ pub struct Limits {
     pub operations_max: usize,
     /// The most streams of changes at one time.
     pub streams_max: usize,
-    /// The most exports and backups at one time, each of which holds a moment of the store.
+    /// The most exports and backups at one time. Each of them pins a moment of the store.
     pub moments_max: usize,
-    /// How long an export or a backup may take. While a moment is held, files stay that would be
-    /// gone.
+    /// How long an export or a backup may take. While it pins a moment, files stay that would
+    /// otherwise be deleted.
     pub moment_timeout: Duration,
-    /// After how long without news a stream gives a sign of life.
+    /// After how long without news a stream sends a sign of life.
     pub stream_pulse: Duration,
     /// The most bytes of one line of an import.
     pub line_bytes_max: usize,
-    /// The most bytes of one answer. Pages end before, with a cursor; the same for what a batch or
-    /// a transaction answers.
+    /// The most bytes of one answer. A page ends before that, with a cursor. The limit also applies
+    /// to all answers of a batch or a transaction together.
     pub answer_bytes_max: usize,
-    /// The most bytes that all requests in flight hold together: bodies, what is read from them,
-    /// and answers until their callers have taken them. Further ones wait for their turn.
+    /// The most bytes that all requests in progress hold together: bodies, the values parsed from
+    /// them, and answers until their callers have received them. Further requests wait for their
+    /// turn.
     pub memory_bytes_max: usize,
-    /// The most bytes of pages that are kept in memory to be given out again; 0 for none.
+    /// The most bytes of cached pages; 0 for none.
     pub kept_pages_bytes_max: usize,
-    /// How long a shutdown waits for requests that have begun.
+    /// How long a shutdown waits for running requests.
     pub shutdown_grace: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Keyloom over HTTP: a JSON API for programs and a console for people, on one store.
 //!
-//! [`App`] answers requests, and [`serve`] brings them in from a socket. The command uses both:
-//! it serves an app, or asks one in its own process.
+//! [`App`] answers requests, and [`serve`] accepts them from a socket. The command uses both: it
+//! serves an app, or sends its requests to one in its own process.
 
 mod api;
 mod app;

@@ -1,4 +1,4 @@
-//! The parameters of a request, each known and each once.
+//! The parameters of a request. Each must be known, and may occur once.
 
 use axum::extract::FromRequestParts;
 use axum::http::Uri;
@@ -9,17 +9,17 @@ use percent_encoding::percent_decode_str;
 use crate::path::decode;
 use crate::problem::Problem;
 
-/// The parameters of a request, in the order in which they came. Whoever answers takes what they
-/// know, and refuses the rest by [`finish`](Self::finish).
+/// The parameters of a request, in order. A handler takes those that it knows, and refuses the rest
+/// with [`finish`](Self::finish).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
     left: Vec<(String, String)>,
-    /// What was taken by name, there or not.
+    /// The names that were asked for, present or not.
     known: Vec<&'static str>,
 }
 
 impl Params {
-    /// Reads a query string.
+    /// Parses a query string.
     pub(crate) fn read(query: &str) -> Self {
         let left = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         Params { left, known: Vec::new() }
@@ -28,24 +28,24 @@ impl Params {
     /// The parameters of a request.
     pub(crate) fn of(uri: &Uri) -> Result<Self, Problem> {
         let query = uri.query().unwrap_or_default();
-        // The reader of forms would put another character in place of what it cannot decode, and
-        // the question would be another one. Separators are ASCII: the whole decodes if all do.
+        // The form parser would replace characters that it cannot decode, and thereby change the
+        // request. Separators are ASCII, so the whole query decodes if all parts do.
         if query.contains('%') {
             decode(query)?;
         }
         Ok(Params::read(query))
     }
 
-    /// The parameter of that name as bytes, which need not be text; empty where it is missing.
+    /// The parameter with this name as bytes, which need not be text; empty if it is missing.
     pub(crate) fn bytes_of(query: &str, name: &str) -> Vec<u8> {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let mut named = pairs.filter(|(found, _)| *found == name);
-        // In a query a plus is a space, and stays one behind percent signs.
+        // In a query a plus means a space, unless it is percent-encoded.
         let spaced = named.next().map(|(_, value)| value.replace('+', " "));
         spaced.map(|value| percent_decode_str(&value).collect()).unwrap_or_default()
     }
 
-    /// Takes the parameter of that name, which may come once.
+    /// Takes the parameter with this name, which may occur once.
     pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
         self.known.push(name);
         let mut found = self.take_all(|param| (param == name).then(|| name.to_owned()));
@@ -68,7 +68,7 @@ impl Params {
         Ok(Some(number))
     }
 
-    /// Takes `true` or `false`; `false` where it is missing.
+    /// Takes `true` or `false`; `false` if it is missing.
     pub(crate) fn take_flag(&mut self, name: &'static str) -> Result<bool, Problem> {
         match self.take(name)?.as_deref() {
             None | Some("false") => Ok(false),
@@ -80,7 +80,7 @@ impl Params {
         }
     }
 
-    /// Takes every parameter for whose name there is a new one, in order.
+    /// Takes every parameter whose name `wanted` converts, in order.
     pub(crate) fn take_all(
         &mut self,
         wanted: impl Fn(&str) -> Option<String>,
@@ -96,12 +96,12 @@ impl Params {
         taken
     }
 
-    /// Refuses what nobody took.
+    /// Refuses all parameters that nobody took.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         self.finish_meaning(|_| None)
     }
 
-    /// Refuses what nobody took, where a name may mean something that has another spelling.
+    /// Refuses all parameters that nobody took, with a hint if a name looks like a misspelt one.
     pub(crate) fn finish_meaning(
         self,
         meant: impl Fn(&str) -> Option<String>,

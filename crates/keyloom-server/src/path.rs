@@ -1,8 +1,8 @@
 //! The parts of a path, decoded strictly.
 //!
-//! The router splits a path at its slashes and matches the parts as they came, so that `%2F`
-//! never divides. It decodes what it matched, leniently. What that would let through is refused
-//! by the guards, before anybody answers.
+//! The router splits a path at its slashes and matches the parts as they came, so `%2F` never
+//! separates parts. The router then decodes the parts leniently. So the guards refuse invalid parts
+//! before a handler runs.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::problem::Problem;
 
-/// Everything that is not unreserved in a URL (RFC 3986) is encoded.
+/// The characters to encode: all except those that are unreserved in a URL (RFC 3986).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The named parts of a path, decoded; `None` on a route without parts.
 pub(crate) struct PathParts(Option<RawPathParams>);
 
 impl PathParts {
-    /// The part of that name; empty where the route has none.
+    /// The part with this name; empty if the route has none.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.find(name).unwrap_or_default()
     }
 
-    /// The part of that name, where the route has one.
+    /// The part with this name, if the route has it.
     pub(crate) fn find(&self, name: &str) -> Option<&str> {
         self.0.iter().flatten().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
@@ -34,13 +34,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // Fails on a route without parts, which then has none; and on parts that are not UTF-8,
-        // which the guards refuse.
+        // Fails on a route without parts, and on parts that are not UTF-8, which the guards refuse.
         Ok(PathParts(RawPathParams::from_request_parts(parts, state).await.ok()))
     }
 }
 
-/// Refuses a path that does not decode to text, wherever it may lead.
+/// Refuses a path that does not decode to text, wherever it leads.
 pub(crate) fn check(path: &str) -> Result<(), Problem> {
     if path.contains('%') {
         decode(path)?;
@@ -64,8 +63,8 @@ pub(crate) fn decode(part: &str) -> Result<String, Problem> {
     Ok(text.into_owned())
 }
 
-/// Encodes text as one part of a path. A part of dots alone would be a step, which clients take
-/// before they ask; those that keep to RFC 3986 leave it alone when it is encoded.
+/// Encodes text as one part of a path. A part of only dots would be resolved as a step by clients.
+/// It is encoded too, and clients that follow RFC 3986 then leave it alone.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     match text {
         "." => "%2E".into(),

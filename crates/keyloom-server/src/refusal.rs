@@ -1,4 +1,4 @@
-//! Problems that the server finds by itself, where the library would find the same.
+//! Problems that the server itself detects, in the same form as the library's.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use keyloom::Fate;
@@ -17,7 +17,7 @@ pub(crate) fn overloaded(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", title, detail).with_retry()
 }
 
-/// Every connection is busy, and this one has a place of the reserve.
+/// All connections are busy; this one has a place of the reserve.
 pub(crate) fn no_connection() -> Problem {
     no_room(
         "as many connections as the limit allows are busy, or as many of this address as is its \
@@ -25,12 +25,12 @@ pub(crate) fn no_connection() -> Problem {
     )
 }
 
-/// There is no room for now.
+/// There is no room at the moment.
 pub(crate) fn no_room(detail: impl Into<String>) -> Problem {
     overloaded(detail).with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
-/// The body of a request found no room in memory. Nothing of it was read.
+/// There is no memory for the body of a request. Nothing of it was read.
 pub(crate) fn no_room_for_body() -> Problem {
     no_room(
         "the bodies of other requests fill the room that there is for them; send it again soon. \
@@ -38,14 +38,14 @@ pub(crate) fn no_room_for_body() -> Problem {
     )
 }
 
-/// There is no room for an answer that is there.
+/// There is no memory for a finished answer.
 pub(crate) fn no_room_for_answer(fate: Fate) -> Problem {
     let detail = "answers that their callers have not taken yet fill the room that there is for \
                   them; ask again soon, or for less at once";
     no_room(detail).with_fate(fate)
 }
 
-/// An answer that is larger than one may be.
+/// An answer larger than the limit.
 pub(crate) fn large_answer(bytes_max: usize, fate: Fate) -> Problem {
     let detail = format!(
         "the answer has more than {bytes_max} bytes, the most that one may have \

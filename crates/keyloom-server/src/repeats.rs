@@ -1,8 +1,9 @@
-//! What would be logged again and again is logged now and then.
+//! Limits how often the same line is logged.
 //!
-//! A caller can bring about the same line with each request: by writing to a store that has turned
-//! read-only, by reading a record that is damaged, a thousand times in one batch. The first one is
-//! told at once, and then at most one a minute, with the number of those in between.
+//! A caller can cause the same log line with every request, for instance by writing to a store that
+//! has turned read-only, or by reading a damaged record a thousand times in one batch. The first
+//! such line is logged at once. Afterwards it is logged at most once a minute, with the number of
+//! those in between.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +12,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Level;
 
-/// How long a line that was told is not told again.
+/// How long a logged line is not logged again.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// How many lines are remembered. When there are more, all may be told again.
+/// How many lines are remembered. If there are more, all of them may be logged again.
 const LINES_MAX: usize = 256;
 
-/// What this process has told.
+/// The lines that this process has logged.
 static TOLD: Repeats = Repeats::new();
 
-/// Tells what callers bring about and no single one of them is to blame for.
+/// Warns about something that callers cause, but that no single caller is to blame for.
 pub(crate) fn warn(what: &str) {
     if tracing::enabled!(Level::WARN)
         && let Some(repeated) = TOLD.come(what)
@@ -29,7 +30,7 @@ pub(crate) fn warn(what: &str) {
     }
 }
 
-/// Tells why requests fail.
+/// Logs why requests fail.
 pub(crate) fn error(why: &str) {
     if tracing::enabled!(Level::ERROR)
         && let Some(repeated) = TOLD.come(why)
@@ -38,27 +39,27 @@ pub(crate) fn error(why: &str) {
     }
 }
 
-/// The lines that were told.
+/// The logged lines.
 #[derive(Debug)]
 struct Repeats(Mutex<Option<HashMap<String, Told>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Told {
     last: Instant,
-    /// How often it would have been told since.
+    /// How many times the line was suppressed since.
     kept_back: u64,
 }
 
 impl Repeats {
-    /// With nothing told yet.
+    /// Starts without any lines.
     const fn new() -> Self {
         Repeats(Mutex::new(None))
     }
 
-    /// Whether this is to be told now, and how often it came without being told since it last was.
+    /// If the line is to be logged now: how many times it was suppressed since the last time.
     fn come(&self, line: &str) -> Option<u64> {
         let now = Instant::now();
-        // Every change of it is whole before anything can panic.
+        // Each change leaves the map consistent before anything can panic.
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = lines.get_or_insert_default();
         match lines.get_mut(line) {

@@ -1,4 +1,4 @@
-//! Brings requests in from a socket.
+//! Accepts connections and passes on their requests.
 
 mod clock;
 mod drain;
@@ -29,27 +29,28 @@ use crate::app::App;
 use crate::config::Limits;
 use crate::repeats;
 
-/// The smallest buffer of a connection. Bodies go through it piece by piece.
+/// The smallest buffer of a connection. Bodies pass through it piece by piece.
 const BUFFER_BYTES_MIN: usize = 128 << 10;
 
-/// How much of an answer the system takes that it cannot send yet.
+/// How many unsent bytes of an answer the operating system accepts.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
 
-/// What is waited before the next try when no connection can be accepted, as when the process has
-/// no file left to open.
+/// The pause before trying again when no connection can be accepted, for instance because the
+/// process cannot open more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// A server that is bound to its address and not yet answering.
+/// A server that is bound to its address but does not answer yet.
 pub struct Server {
     listener: TcpListener,
     app: App,
 }
 
-/// Binds an address. Port 0 takes a free one.
+/// Binds an address. Port 0 chooses a free one.
 ///
-/// Where access control is off, only an address of the loopback interface is bound, unless
-/// [`Config::open_to_all`](crate::Config::open_to_all) says that everyone is meant.
+/// If access control is off, only an address of the loopback interface is bound, unless
+/// [`Config::open_to_all`](crate::Config::open_to_all) confirms that the server is open to
+/// everyone.
 pub async fn serve(app: App, address: SocketAddr) -> io::Result<Server> {
     if app.config().is_open_beyond_this_machine(address) {
         let message = format!(
@@ -63,13 +64,13 @@ pub async fn serve(app: App, address: SocketAddr) -> io::Result<Server> {
 }
 
 impl Server {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop` is over, then lets requests that have begun end, within the
-    /// configured grace, and closes the store.
+    /// Answers requests until `stop` is ready. Then lets running requests finish, within the
+    /// configured grace period, and closes the store.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let Server { listener, app } = self;
         let limits = app.config().limits.clone();
@@ -89,9 +90,8 @@ impl Server {
     }
 }
 
-/// Waits for the connections to end, and cuts off those that are left after the grace. None is
-/// left when it returns, so that no request meets a store that is closed. Gives how many were cut
-/// off.
+/// Waits for the connections to end, and aborts those that are left after the grace period. None is
+/// left when it returns, so no request meets a closed store. Gives the number of aborted ones.
 async fn end(open: &mut JoinSet<()>, grace: Duration) -> usize {
     let ended = tokio::time::timeout(grace, async { while open.join_next().await.is_some() {} });
     if ended.await.is_ok() {
@@ -102,7 +102,7 @@ async fn end(open: &mut JoinSet<()>, grace: Duration) -> usize {
     cut_off
 }
 
-/// Accepts connections for ever, and closes those that there is no place for.
+/// Accepts connections forever, and closes those without a place.
 async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
     let limits = &app.config().limits;
     let router = app.router();
@@ -124,7 +124,7 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
         let Some(seat) = seats.take(address) else { continue };
         let (app, router) = (app.clone(), router.clone());
         let mut builder = builder.clone();
-        // A place of the reserve is for one answer.
+        // A place of the reserve is for one answer only.
         builder.keep_alive(!seat.peer.is_reserved);
         let counted = app.metrics().connection();
         open.spawn(async move {
@@ -138,17 +138,19 @@ async fn accept(listener: &TcpListener, app: &App, open: &mut JoinSet<()>) {
 
 fn builder(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // A head is refused with an explanation by the guards; this is for those who do not stop.
+    // The guards refuse a large head with an explanation. This limit is for callers who send even
+    // more.
     let head_bytes_max = limits.head_bytes_max.saturating_mul(2);
     builder
-        // The connection has its own clocks, which tell the head from the time before it.
+        // The connection has its own clocks, which distinguish the head from the idle time before
+        // it.
         .header_read_timeout(None)
         .max_header_size(head_bytes_max)
         .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
     builder
 }
 
-/// Answers the requests of one connection, one after the other.
+/// Answers the requests of one connection, one after another.
 async fn converse(
     stream: TcpStream,
     seat: &Seat,
@@ -168,7 +170,7 @@ async fn converse(
         request.extensions_mut().insert(seat.peer);
         let answering = router.clone().oneshot(request.map(Drained::body));
         async move {
-            // Nothing of a request is done on a connection that was closed for another.
+            // A connection that was closed for another one does nothing for its request.
             let Some(busy) = busy else { return std::future::pending().await };
             answering.await.map(|response| response.map(|body| busy.until_end(body)))
         }
@@ -190,8 +192,8 @@ async fn converse(
     }
 }
 
-/// Lets the system take no more of an answer than it can soon send. Otherwise it takes megabytes,
-/// which tell nothing of how fast the caller is, and of which each slow caller would hold as many.
+/// Limits how much of an answer the operating system buffers. Otherwise it would accept megabytes:
+/// these would hide how fast the caller is, and each slow caller would hold as much.
 fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
@@ -200,7 +202,7 @@ fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether to wait before the next try. What is wrong with one connection is over with it.
+/// The pause before the next try, if the error concerns more than one connection.
 fn pause_after(error: &io::Error) -> Option<Duration> {
     let is_of_connection = matches!(
         error.kind(),
@@ -218,10 +220,10 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for every machine; only a test that fails waits for it.
+    /// Longer than any machine needs; only a failing test waits for it.
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A request that never ends, and whether it was dropped.
+    /// A request that never ends. The result shows whether it was dropped.
     fn endless(open: &mut JoinSet<()>) -> Arc<()> {
         let held = Arc::new(());
         let kept = held.clone();

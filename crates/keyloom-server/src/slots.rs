@@ -1,4 +1,4 @@
-//! A bounded number of slots for what lasts long: streams, moments that are held.
+//! A bounded number of slots for things that last long: streams and pinned moments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots(Arc<AtomicUsize>);
 
-/// One that is taken, until it is dropped.
+/// A taken slot, until it is dropped.
 pub(crate) struct Slot(Slots);
 
 impl Slots {
-    /// Takes a slot, unless so many are taken.
+    /// Takes a slot, unless `most` slots are taken.
     pub(crate) fn enter(&self, most: usize) -> Option<Slot> {
         let more = |open| (open < most).then_some(open + 1);
         let entered = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

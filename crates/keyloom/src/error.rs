@@ -8,10 +8,10 @@ use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 
-/// What every fallible call of Keyloom returns.
+/// The result of every fallible call of Keyloom.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in terms that a program can act on.
+/// The kinds of failure, in terms that a program can act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -35,7 +35,7 @@ pub enum ErrorKind {
     IndexNotReady,
     /// The acting user may not do this.
     Forbidden,
-    /// The record is not there, or not for the acting user.
+    /// The record does not exist, or the acting user may not see it.
     NotFound,
     /// A record with this key is there already.
     AlreadyExists,
@@ -61,9 +61,9 @@ pub enum ErrorKind {
     UnknownFormat,
     /// The store turned read-only after an I/O error, or was opened so.
     ReadOnly,
-    /// What is stored cannot be understood.
+    /// The stored data cannot be decoded.
     Corrupt,
-    /// The log does not go back to this position any more.
+    /// The log no longer goes back to this position.
     LogTrimmed,
     /// The engine underneath cannot do this.
     Unsupported,
@@ -73,25 +73,25 @@ pub enum ErrorKind {
     Unavailable,
     /// The idempotency key belongs to another request.
     IdempotencyConflict,
-    /// What was asked for is older than what is kept.
+    /// The history no longer reaches back to the time that was asked for.
     NotKept,
-    /// The closure of a transaction gave up of its own accord.
+    /// The closure of a transaction chose to give up.
     Aborted,
     /// A defect in Keyloom.
     Internal,
 }
 
-/// What became of the write that an error belongs to.
+/// Whether a failed call changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Nothing was changed. Errors of reads are of this fate too.
+    /// The call changed nothing. Errors of reads have this fate too.
     DidNotHappen,
     /// The write may or may not be in the store; read before repeating it.
     MayHaveHappened,
 }
 
-/// The one error. It has a kind to match on, a fixed sentence, context that says where and with
-/// which value, and it says what became of the write and whether a retry may help.
+/// The one error. It has a kind to match on, a fixed message, and context that says where it failed
+/// and with which value. It also says what became of the write, and whether a retry may help.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -100,7 +100,7 @@ struct Inner {
     retryable: bool,
     message: &'static str,
     context: Vec<(&'static str, String)>,
-    /// The key of the record that is in the way.
+    /// The key of the record that holds the unique value.
     holder: Option<String>,
     /// A value of a higher layer, which alone knows its type.
     carried: Option<Box<dyn Any + Send + Sync>>,
@@ -108,7 +108,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error that changed nothing. The message is a fixed sentence; values go into
+    /// An error of a call that changed nothing. The message is a fixed sentence; values go into
     /// [`with`](Self::with).
     pub fn new(kind: ErrorKind, message: &'static str) -> Self {
         let retryable = matches!(
@@ -151,21 +151,21 @@ impl Error {
         self
     }
 
-    /// Keeps the error underneath.
+    /// Keeps the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Names the record that is in the way, by its key, to one who may read it.
+    /// Adds the key of the record that holds the unique value. Only for callers who may read it.
     #[must_use]
     pub(crate) fn with_holder(mut self, key: String) -> Self {
         self.0.holder = Some(key);
         self
     }
 
-    /// Carries a value, which [`carried`](Self::carried) gives back by its type.
+    /// Carries a value that [`carried`](Self::carried) gives back by its type.
     #[must_use]
     pub(crate) fn carrying(mut self, value: impl Any + Send + Sync) -> Self {
         self.0.carried = Some(Box::new(value));
@@ -177,12 +177,12 @@ impl Error {
         self.0.carried.as_ref()?.downcast_ref()
     }
 
-    /// What went wrong, to match on.
+    /// The kind of failure, to match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What became of the write.
+    /// Whether the call changed anything.
     pub fn fate(&self) -> Fate {
         self.0.fate
     }
@@ -194,8 +194,8 @@ impl Error {
     }
 
     /// The key of the record that holds the value of a
-    /// [`UniqueConflict`](ErrorKind::UniqueConflict). `None` where the asking user may not read
-    /// that record, and where it cannot be told which it is.
+    /// [`UniqueConflict`](ErrorKind::UniqueConflict). `None` if the acting user may not read that
+    /// record, or if the store cannot tell which record it is.
     pub fn holder(&self) -> Option<&str> {
         self.0.holder.as_deref()
     }
@@ -210,7 +210,7 @@ impl Error {
         self.0.context.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// Whether both tell of the same failure, word for word.
+    /// Whether both errors have the same kind, message and context.
     pub(crate) fn says_the_same_as(&self, other: &Error) -> bool {
         (self.0.kind, self.0.message, &self.0.context)
             == (other.0.kind, other.0.message, &other.0.context)

@@ -1,7 +1,7 @@
-//! Reads JSON text that somebody else wrote, and takes nothing that it would not keep.
+//! Reads JSON text from outside, and refuses whatever could not be stored exactly as written.
 //!
-//! `serde_json` is lenient where a store must not be: of two members with one name it keeps the
-//! last, and numbers that fit neither 64 bits nor a double lose digits without a word.
+//! `serde_json` is lenient where a store must not be. Of two members with one name it keeps the
+//! last. Numbers that fit neither 64 bits nor a double silently lose digits.
 //!
 //! | text | what becomes of it |
 //! | --- | --- |
@@ -34,7 +34,7 @@ pub(crate) const DEPTH_MAX: usize = 100;
 /// No double has more significant digits than this, written out in full.
 const DIGITS_MAX: usize = 767;
 
-/// Why a text is not taken, and where in it. Lines and columns count from one, columns in bytes.
+/// Why a text is refused, and where in it. Lines and columns count from one, columns in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) line: usize,
@@ -42,9 +42,9 @@ pub(crate) struct Fault {
     pub(crate) reason: String,
 }
 
-/// Reads JSON text from outside: a request, a file. What could not be kept exactly as it is
-/// written is refused: names that stand twice in an object, whole numbers beyond 64 bits, numbers
-/// with more digits than a double has, and more than 100 levels.
+/// Reads JSON text from outside: a request, a file. Refuses whatever could not be stored exactly as
+/// written: an object with two members of one name, whole numbers beyond 64 bits, numbers with more
+/// digits than a double has, and more than 100 levels.
 ///
 /// ```
 /// use keyloom::read_json;
@@ -59,7 +59,7 @@ pub fn read_json(text: impl AsRef<[u8]>) -> Result<Value> {
     })
 }
 
-/// As [`read_json`], for callers that tell faults in their own way.
+/// As [`read_json`], for callers that report faults in their own way.
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Fault> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let parsed = Strict { levels_left: DEPTH_MAX }.deserialize(&mut deserializer);
@@ -70,7 +70,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// What is wrong with a refused text as a whole, where that says more than its first wrong byte.
+/// A fault of the text as a whole, if it says more than the first wrong byte would.
 fn unlike_json(text: &[u8]) -> Option<Fault> {
     let at = |line, column, reason: &str| Some(Fault { line, column, reason: reason.to_owned() });
     if text.trim_ascii().is_empty() {
@@ -86,10 +86,11 @@ fn unlike_json(text: &[u8]) -> Option<Fault> {
 
 impl Fault {
     fn of_syntax(error: &serde_json::Error) -> Self {
-        // The place stands apart; `serde_json` repeats it at the end.
+        // `Fault` has the position in fields of its own; `serde_json` repeats it at the end of the
+        // message.
         let message = error.to_string();
         let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
-        // Of a text that ends behind a line, `serde_json` tells the column 0.
+        // For a text that ends after a line break, `serde_json` reports column 0.
         Fault { line: error.line(), column: error.column().max(1), reason }
     }
 
@@ -105,7 +106,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Any JSON value whose objects have no name twice, and that is not too deep.
+/// Any JSON value without duplicate names in an object, nested at most `levels_left` deep.
 #[derive(Clone, Copy)]
 struct Strict {
     levels_left: usize,
@@ -186,8 +187,8 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// Looks at every number as it is written: once it is parsed, nothing tells what was lost. The
-/// text is JSON, so that what is not in a string and begins like a number is one.
+/// Checks every number as it is written: once it is parsed, nothing tells what was lost. The text
+/// is valid JSON, so whatever begins like a number outside a string is a number.
 fn check_numbers(text: &[u8]) -> Result<(), Fault> {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -208,7 +209,7 @@ fn check_numbers(text: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How long the string is that a text begins with, quotes included.
+/// The length of the string at the beginning of a text, quotes included.
 fn string_bytes(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
@@ -233,7 +234,7 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
     (before.iter().filter(|&&byte| byte == b'\n').count() + 1, at - line_start + 1)
 }
 
-/// Whether a number is kept as it is written.
+/// Whether a double or a 64-bit integer keeps the number exactly as it is written.
 fn check_number(number: &str) -> Result<(), &'static str> {
     const LOST: &str = "it has more digits than are kept; write it as a string";
     if !number.contains(['.', 'e', 'E']) {
@@ -248,9 +249,9 @@ fn check_number(number: &str) -> Result<(), &'static str> {
         return Err(LOST);
     }
     let kept = number.parse::<f64>().unwrap_or(f64::INFINITY);
-    // As many digits as were written: the double may have more, and none of its own are asked for.
+    // Prints as many digits as were written. The double may have more, but nobody wrote those.
     let shown = format!("{:.*e}", written.digits.len() - 1, kept);
-    // Between two decimals that are equally near, what prints doubles may choose the other one.
+    // Between two equally near decimals, a program that prints doubles may choose the other one.
     let shortest = format!("{kept:e}");
     match [shown, shortest].iter().any(|kept| Decimal::of(kept).as_ref() == Some(&written)) {
         true => Ok(()),
@@ -275,7 +276,7 @@ impl Decimal {
         let significant = all.trim_start_matches('0');
         let zeros = all.len() - significant.len();
         let digits = significant.trim_end_matches('0').to_owned();
-        // An exponent that is no 64-bit number is beyond every double, on one side or the other.
+        // An exponent beyond 64 bits is too large or too small for every double.
         let exponent: i64 = exponent.parse().unwrap_or(i64::MAX);
         let power = exponent.saturating_add(whole.len() as i64 - 1 - zeros as i64);
         (!digits.is_empty()).then_some(Decimal { digits, power })
@@ -383,7 +384,7 @@ mod tests {
         assert_eq!((line, column), (1, 1));
         assert!(reason.contains("byte order mark"), "{reason}");
         assert_eq!(told(b"{\n \"a\": \"\xff\"}"), (2, 8, "it is not UTF-8".to_owned()));
-        // What breaks off has a place, too.
+        // A truncated text has a position, too.
         assert_eq!(told(b"{\"a\":\n"), (2, 1, "EOF while parsing a value".to_owned()));
     }
 
@@ -402,7 +403,7 @@ mod tests {
             prop_assume!(number.is_finite());
             let shortest = json!(number).to_string();
             prop_assert_eq!(parse(shortest.as_bytes()), Ok(json!(number)));
-            // 17 significant digits tell every double from the next.
+            // 17 significant digits tell every double from its neighbours.
             let longer = format!("{number:.*e}", 16 + digits);
             prop_assert_eq!(parse(longer.as_bytes()), Ok(json!(number)), "{}", longer);
         }

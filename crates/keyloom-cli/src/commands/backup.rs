@@ -35,7 +35,7 @@ history and the log. Every part of it has a checksum. Each space has a backup of
 The file has its name only when all of it is on the disk. It holds everything that the space holds,
 and the secret that cursors are signed with: keep it as you keep the store.";
 
-/// How much is copied at once.
+/// How many bytes are copied at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Backup {
@@ -63,7 +63,7 @@ impl Backup {
     }
 }
 
-/// Copies a backup, and judges it on its way: what arrived is what was sent.
+/// Copies a backup, and checks on the way that it arrives as it was sent.
 fn copy(
     source: &mut dyn Read,
     sink: &mut Sink,
@@ -90,7 +90,7 @@ fn broken(error: &keyloom::Error) -> Failure {
         .with_hint("nothing was kept of it; take it again")
 }
 
-/// Where a backup goes. A file has another name until it is whole.
+/// The destination of a backup. A file has a temporary name until it is complete.
 enum Sink {
     Output(io::Stdout),
     File { file: File, partial: PathBuf, path: PathBuf },
@@ -127,7 +127,7 @@ impl Sink {
         }
     }
 
-    /// Gives the file its name, once all of it is on the disk.
+    /// Renames the file, once all of it is on the disk.
     fn finish(self) -> Result<(), Failure> {
         match self {
             Sink::Output(mut output) => written(output.flush()),
@@ -143,7 +143,7 @@ impl Sink {
     }
 }
 
-/// For nobody else to read, where files have owners.
+/// Only the owner may read the file, on systems where files have owners.
 #[cfg(unix)]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -159,7 +159,7 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FAILED, format!("{} cannot be written: {error}", path.display()))
 }
 
-/// A backup in words.
+/// A summary of a backup, in words.
 pub(super) fn words(info: &BackupInfo) -> String {
     let taken = moment(i64::try_from(info.taken_at_ms).unwrap_or(i64::MAX));
     let keys = counted(info.cells, "key");
@@ -178,7 +178,7 @@ pub(super) fn words(info: &BackupInfo) -> String {
     )
 }
 
-/// A backup as JSON.
+/// A summary of a backup, as JSON.
 pub(super) fn told(info: &BackupInfo) -> Value {
     let mut told = json!({
         "id": info.id, "space": info.space, "taken_at": info.taken_at_ms, "release": info.release,

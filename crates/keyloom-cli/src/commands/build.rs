@@ -1,4 +1,4 @@
-//! `keyloom build`: make an index ready.
+//! `keyloom build`: makes an index ready.
 
 use clap::Args;
 use serde_json::json;

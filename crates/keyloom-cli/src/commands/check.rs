@@ -1,4 +1,4 @@
-//! `keyloom check`: is a schema right, which keys does it make, and what would it change?
+//! `keyloom check`: checks a schema, and shows which keys it makes and what it would change.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ impl Check {
     }
 }
 
-/// A keyspace: a table for each collection, or a JSON line for each kind of key.
+/// Prints a keyspace: a table for each collection, or a JSON line for each kind of key.
 pub(super) fn print_keyspace(screen: Screen, schema: &Schema) -> Result<(), Failure> {
     let patterns = schema.keyspace();
     if !screen.is_for_people() {
@@ -76,7 +76,7 @@ pub(super) fn print_keyspace(screen: Screen, schema: &Schema) -> Result<(), Fail
         }
         match screen.fits(&table) {
             true => screen.table(&table)?,
-            // Templates must be read whole, so a narrow terminal gets a paragraph for each.
+            // Templates must be readable in full, so a narrow terminal gets a paragraph for each.
             false => print_paragraphs(screen, title, &own)?,
         }
         line("")?;
@@ -98,7 +98,7 @@ fn print_paragraphs(screen: Screen, title: &str, own: &[&KeyPattern]) -> Result<
     Ok(())
 }
 
-/// A template with its area, where it is not the default one.
+/// A template, with its area unless that is the default one.
 fn placed(pattern: &KeyPattern) -> String {
     match pattern.area.as_str() {
         "" => pattern.template.clone(),
@@ -110,8 +110,8 @@ fn json(pattern: &impl serde::Serialize) -> Result<Value, Failure> {
     serde_json::to_value(pattern).map_err(|error| Failure::new(FAILED, error.to_string()))
 }
 
-/// Says what the schema would change in a store, without changing it: the stored schema is put
-/// into a store in memory, and the new one is applied there.
+/// Prints what the schema would change in a store, without changing it: it puts the stored schema
+/// into a store in memory and applies the new one there.
 fn compare(place: &GlobalOptions, schema: &Schema) -> Result<(), Failure> {
     let runtime = runtime()?;
     let store = open_store(&runtime, &place.address(), false)?;

@@ -1,4 +1,4 @@
-//! `keyloom completions`: for shells.
+//! `keyloom completions`: completions for shells.
 
 use std::io::{Write, stdout};
 

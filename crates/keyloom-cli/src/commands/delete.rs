@@ -1,4 +1,4 @@
-//! `keyloom delete`: a record with everything that belongs to it.
+//! `keyloom delete`: deletes a record with everything that belongs to it.
 
 use axum::http::Method;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `keyloom exit-codes`: what scripts may rely on.
+//! `keyloom exit-codes`: the exit codes that scripts may rely on.
 
 use clap::Args;
 

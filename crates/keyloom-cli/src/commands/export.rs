@@ -37,19 +37,19 @@ Each line is {\"collection\", \"key\", \"version\", \"record\"}; `keyloom import
 of one moment, while writers go on. If the space keeps a log, the export prints its position at that
 moment: `keyloom watch --from POSITION` continues from there.";
 
-/// Where an export goes on.
+/// The record after which an export continues.
 struct After {
     collection: String,
     key: String,
 }
 
-/// What an export was of.
+/// The result of an export.
 struct Told {
     records: u64,
-    /// Whether it was read at one moment: `snapshot`, or else `walk`.
+    /// Whether everything was read at one moment: `snapshot`, or else `walk`.
     consistency: String,
     position: Option<String>,
-    /// Whether it went on with lines of an earlier moment.
+    /// Whether it continued a file with lines of an earlier moment.
     is_resumed: bool,
 }
 
@@ -73,7 +73,7 @@ impl Export {
             names.drain(..place);
         }
         let is_resumed = after.is_some();
-        // One request, so that all collections are of one moment.
+        // A single request, so that all collections come from one moment.
         let request = Request::get(&["admin", "export"])
             .params(names.into_iter().map(|name| ("collection".to_owned(), name)))
             .param_if("after", after.map(|after| after.key));
@@ -96,7 +96,7 @@ impl Export {
         self.tell(place, &Told { records, consistency, position, is_resumed })
     }
 
-    /// Says what was exported, and of which moment. What the lines are printed to says nothing else.
+    /// Prints what was exported, and from which moment. The output itself has only the lines.
     fn tell(&self, place: &GlobalOptions, told: &Told) -> Result<(), Failure> {
         let of = told.of();
         let screen = Screen::of(place);
@@ -136,7 +136,7 @@ impl Told {
         self.consistency == "snapshot" && !self.is_resumed
     }
 
-    /// Of which moment the lines are.
+    /// From which moment the lines come.
     fn of(&self) -> String {
         match (&self.position, self.consistency.as_str()) {
             _ if self.is_resumed => "of two moments, since it was resumed".to_owned(),
@@ -154,7 +154,7 @@ impl Told {
     fn to_json(&self) -> Value {
         let consistency = if self.is_resumed { "resumed" } else { &self.consistency };
         let mut told = json!({ "records": self.records, "consistency": consistency });
-        // A position that fits only the last part of the file is of no use.
+        // A position that fits only the last part of the file is useless.
         if let (Some(position), false) = (&self.position, self.is_resumed) {
             told["position"] = json!(position);
         }
@@ -168,7 +168,7 @@ fn all_collections(target: &Target) -> Result<Vec<String>, Failure> {
     Ok(names.into_iter().flat_map(|names| names.keys().cloned()).collect())
 }
 
-/// Copies whole lines, and says how many.
+/// Copies whole lines, and counts them.
 fn copy(
     stream: Box<dyn Read + Send>,
     sink: &mut dyn Write,
@@ -197,8 +197,8 @@ fn copy(
     }
 }
 
-/// What an export tells when it breaks off. Lines of records that cannot be read stay: they name
-/// their record.
+/// The problem in the last line of an export that broke off. Lines about unreadable records stay in
+/// the export: they name the record.
 fn problem_of(line: &[u8]) -> Option<Value> {
     if !line.starts_with(b"{\"problem\"") {
         return None;
@@ -207,7 +207,7 @@ fn problem_of(line: &[u8]) -> Option<Value> {
     told.get("problem").filter(|problem| problem.is_object()).cloned()
 }
 
-/// The record of the last whole line of a file. What follows it is cut off.
+/// The record of the last whole line of a file. Everything after that line is cut off.
 fn last_line(path: &Path) -> Result<Option<After>, Failure> {
     let failed = |error: std::io::Error| unwritable(path, &error);
     let file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -246,11 +246,11 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(FAILED, format!("{} cannot be written: {error}", path.display()))
 }
 
-/// A terminal, which is sent nothing that it would obey.
+/// A terminal that gets no control characters.
 struct Visible<W>(W);
 
 impl<W: Write> Write for Visible<W> {
-    /// Is given whole lines of JSON.
+    /// Gets only whole lines of JSON.
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let text = visible_json(&String::from_utf8_lossy(bytes));
         self.0.write_all(text.as_bytes())?;

@@ -69,12 +69,12 @@ impl Get {
             .param_if("at", self.at.as_ref());
         let answer = target.ask(request)?;
         let screen = Screen::of(place);
-        // Who looked it up by another value is told its key.
+        // A look-up by another value also prints the record's key.
         let named = answer.located().or_else(|| self.key.first().cloned());
         let mut item =
             json!({ "key": named, "version": answer.version(), "record": answer.json()? });
         if let Some(owner) = &self.owner {
-            // What was put together is an object.
+            // The item is an object, since it was built above.
             item["owner"] = owner.as_str().into();
         }
         self.fields.keep(&target, &self.collection, std::slice::from_mut(&mut item))?;

@@ -52,7 +52,7 @@ impl Groups {
         self.paging.read(&target, screen, &request, "groups", |items| print(screen, &fields, items))
     }
 
-    /// What the groups are made of, for the titles of the table.
+    /// The names of the group's fields, for the titles of the table.
     fn fields(&self, target: &Target) -> Result<Vec<String>, Failure> {
         let schema = target.value(Request::get(&["schema"]))?;
         let declared = &schema["schema"]["collection"][&self.collection];

@@ -54,7 +54,7 @@ fn print(screen: Screen, items: &[Value]) -> Result<(), Failure> {
     screen.table(&table)
 }
 
-/// One version as a heading, and a line for everything that went and that came.
+/// Prints a version as a heading, with a line for every value that was removed or added.
 fn print_diff(screen: Screen, item: &Value) -> Result<(), Failure> {
     let by = item["by"].as_str().map(|by| format!(" by {by}")).unwrap_or_default();
     let head = format!("{} {}{by}  {}", time(item), cell(&item["kind"]), cell(&item["version"]));
@@ -77,7 +77,7 @@ fn changes(item: &Value) -> impl Iterator<Item = &Value> {
     item["changes"].as_array().into_iter().flatten()
 }
 
-/// The path of a changed value, its parts joined by dots.
+/// The path of a changed value, with its parts joined by dots.
 fn path(change: &Value) -> String {
     match &change["path"] {
         Value::Array(parts) => parts.iter().map(cell).collect::<Vec<_>>().join("."),

@@ -44,7 +44,7 @@ impl Increment {
         let request = Request::new(Method::POST, &path).json(Value::Object(deltas).to_string());
         let answer = Target::open(place)?.ask(request)?;
         let screen = Screen::of(place);
-        // Whoever may only write is not told what the counters are.
+        // A caller that may only write does not get the values of the counters.
         let values = if answer.body.is_empty() { Value::Null } else { answer.json()? };
         if screen.is_for_people() && values.is_null() {
             return line("added; this token does not see the values");

@@ -1,4 +1,4 @@
-//! `keyloom keys`: raw keys, as a person with a prompt wants them.
+//! `keyloom keys`: raw keys, for people to inspect.
 
 use clap::Args;
 use serde_json::Value;
@@ -94,7 +94,7 @@ fn tree(screen: Screen, prefix: &str, answer: &Value) -> Result<(), Failure> {
     screen.table(&table)
 }
 
-/// A key as text, with its area where it has one.
+/// A key as text, with its area if it has one.
 pub(super) fn key(item: &Value) -> String {
     let text = [&item["key"], &item["key_base64"]].into_iter().find(|key| !key.is_null());
     let text = text.map(cell).unwrap_or_default();
@@ -104,7 +104,7 @@ pub(super) fn key(item: &Value) -> String {
     }
 }
 
-/// What lies at a key, as text.
+/// The value at a key, as text.
 pub(super) fn value(item: &Value) -> String {
     match (&item["value"], &item["value_base64"]) {
         (Value::Null, Value::Null) => String::new(),

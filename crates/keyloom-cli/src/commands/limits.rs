@@ -1,4 +1,4 @@
-//! What a server allows: an option for each of its limits.
+//! The limits of a server: an option for each of them.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub(super) struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// These limits, and the usual ones where nothing was said. Every limit has its option.
+    /// These limits, with defaults for those that were not set. Every limit has an option.
     pub(super) fn over(&self, usual: Limits) -> Limits {
         let number = |set: Option<usize>, usual| set.unwrap_or(usual);
         let seconds = |set: Option<u64>, usual| set.map_or(usual, Duration::from_secs);

@@ -36,7 +36,7 @@ mod written;
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 
-/// Runs what was asked for.
+/// Runs the subcommand.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let place = &cli.place;
     match cli.command {

@@ -1,4 +1,4 @@
-//! `keyloom near`: records around a place.
+//! `keyloom near`: records near a place.
 
 use clap::Args;
 

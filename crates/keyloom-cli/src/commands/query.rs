@@ -1,4 +1,4 @@
-//! `keyloom query`: records by their indexes.
+//! `keyloom query`: queries records by their indexes.
 
 use clap::Args;
 use serde_json::Value;

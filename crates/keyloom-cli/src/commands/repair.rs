@@ -1,4 +1,4 @@
-//! `keyloom repair`: mend what verify finds.
+//! `keyloom repair`: repairs what `verify` finds.
 
 use clap::Args;
 use serde_json::json;
@@ -51,7 +51,7 @@ impl Repair {
         idle.print(screen)?;
         let left = total(&result["left_counts"]);
         if left == 0 {
-            // What has to be built cannot be mended.
+            // A repair does not build indexes.
             return match idle.hint() {
                 Some(hint) => {
                     let message = format!("nothing is left to mend{}", idle.clause());

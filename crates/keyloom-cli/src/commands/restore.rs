@@ -1,4 +1,4 @@
-//! `keyloom restore`: a space from a backup.
+//! `keyloom restore`: restores a space from a backup.
 
 use std::fs::File;
 use std::io::{self, Read, stdin};
@@ -53,7 +53,7 @@ impl Restore {
                 false => screen.json(&told(&info)),
             };
         }
-        // What can be read twice is read once before anything is written.
+        // A file can be read twice, so it is checked before anything is written.
         if self.is_file() {
             self.checked()?;
         }
@@ -75,7 +75,7 @@ impl Restore {
         self.file.as_os_str() != "-"
     }
 
-    /// Reads the backup to its end.
+    /// Reads and checks the whole backup.
     fn checked(&self) -> Result<BackupInfo, Failure> {
         BackupInfo::read_from(&mut self.open("checking")?).map_err(|error| match error.kind() {
             ErrorKind::Unavailable => unread(&self.file, &error),
@@ -83,7 +83,7 @@ impl Restore {
         })
     }
 
-    /// The backup, with a bar that tells how much of it was read.
+    /// The backup, with a bar that shows how much of it was read.
     fn open(&self, what: &str) -> Result<Box<dyn Read + Send>, Failure> {
         if !self.is_file() {
             return Ok(Box::new(Told { source: stdin(), progress: Progress::spinner(what) }));
@@ -99,7 +99,7 @@ impl Restore {
     }
 }
 
-/// What is read, and told.
+/// A reader that reports its progress.
 struct Told<R> {
     source: R,
     progress: Progress,

@@ -1,4 +1,4 @@
-//! `keyloom schema`: what is declared in a store, and how its indexes are.
+//! `keyloom schema`: the stored schema, and the state of its indexes.
 
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ fn declared(collection: &CollectionDeclaration) -> Vec<(&'static str, &str, Stri
     all
 }
 
-/// What an index goes by, and which records are in it.
+/// The key or group of an index or aggregate, with its condition.
 fn met(key: &str, condition: Option<String>) -> String {
     condition.map_or_else(|| key.to_owned(), |condition| format!("{key} where {condition}"))
 }

@@ -1,4 +1,4 @@
-//! `keyloom serve`: the API and the console on a store.
+//! `keyloom serve`: serves the API and the console of a store.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -72,7 +72,7 @@ Ctrl-C or SIGTERM: then requests that have begun may end, and nothing acknowledg
 A second Ctrl-C does not wait: what has begun is cut off, and what was acknowledged is kept. Both
 end with 0. In a pipe it prints its URLs as one JSON line.";
 
-/// How long maintenance pauses between two passes.
+/// The pause between two passes of maintenance.
 const PAUSE: Duration = Duration::from_secs(60);
 
 impl Serve {
@@ -106,7 +106,7 @@ impl Serve {
     }
 }
 
-/// Serving is done on a store.
+/// Refuses `--server`: a server needs a store.
 pub(super) fn refuse_server(place: &GlobalOptions) -> Result<(), Failure> {
     match &place.server {
         Some(_) => Err(Failure::new(USAGE, "a server serves a store, not another server")
@@ -125,7 +125,7 @@ async fn build(store: Store, collection: String, index: String) {
     note(&format!("building {collection}.{index} in the background"));
     match store.build(&collection, &index).await {
         Ok(_) => note(&format!("{collection}.{index} is ready")),
-        // What else the error says may quote records, which are not for a log.
+        // The rest of the error may quote records, which must not be logged.
         Err(error) => note(&format!(
             "{collection}.{index} could not be built: {}; `keyloom schema --table` tells why",
             error.message()
@@ -133,14 +133,14 @@ async fn build(store: Store, collection: String, index: String) {
     }
 }
 
-/// A server that is configured and not yet listening.
+/// A server that is configured but does not listen yet.
 pub(super) struct Prepared {
     address: SocketAddr,
     config: Config,
     log: Option<Log>,
 }
 
-/// What a server that listens says about itself.
+/// A listening server, to be announced.
 pub(super) struct Announced {
     screen: Screen,
     /// The root of every URL.
@@ -148,7 +148,7 @@ pub(super) struct Announced {
 }
 
 impl Listening {
-    /// Reads what was said, before anything is opened.
+    /// Checks all options before anything is opened.
     pub(super) fn prepare(&self) -> Result<Prepared, Failure> {
         let address = resolve(&self.listen)?;
         self.hosts.iter().try_for_each(|host| check_host(host))?;
@@ -177,7 +177,7 @@ impl Listening {
     }
 }
 
-/// Everyone could do everything, and nobody said that this is meant.
+/// The failure for a server that would be open to everyone, if nobody said that this is intended.
 fn open_by_mistake(address: SocketAddr) -> Failure {
     let message = format!(
         "there is no --access, and {address} is not only for this machine: everyone who reaches it \
@@ -190,15 +190,15 @@ fn open_by_mistake(address: SocketAddr) -> Failure {
 }
 
 impl Prepared {
-    /// From here on the log has what the process does, and the reasons of defects.
+    /// From here on, the log records what the process does, and the reasons of defects.
     pub(super) fn begin_log(&mut self, screen: Screen) {
         if let Some(log) = self.log.take() {
             log.begin(screen.is_colored());
         }
     }
 
-    /// Serves until a signal says stop. The spaces that are named are maintained:
-    /// what has expired and what is kept long enough goes.
+    /// Serves until a signal stops it. It maintains the named spaces: expired records, and
+    /// everything that was kept long enough, are removed.
     pub(super) fn serve(
         self,
         runtime: &Runtime,
@@ -217,7 +217,7 @@ impl Prepared {
             let server =
                 keyloom_server::serve(app, address).await.map_err(|error| unbound(address, &error))?;
             let bound = server.address().map_err(|error| unbound(address, &error))?;
-            // Whoever was told the URLs may stop the server at once, and is heard.
+            // Listens for signals first: whoever reads the URLs may stop the server at once.
             let (stop, at_once) = (signals(1)?, signals(2)?);
             store.engine().announce(&format!("http://{}", reached_at(bound)));
             announce(Announced { screen, url: format!("http://{bound}") })?;
@@ -235,7 +235,7 @@ impl Prepared {
 }
 
 impl Announced {
-    /// Prints the URLs, with what is special about this server.
+    /// Prints the URLs, and what is special about this server.
     pub(super) fn tell(&self, what: &str) -> Result<(), Failure> {
         let Announced { screen, url } = self;
         let (console, api) = (format!("{url}/console/"), format!("{url}/v1/"));
@@ -249,7 +249,7 @@ impl Announced {
     }
 }
 
-/// Ends when the signal to stop came so many times. Listens from the call on.
+/// Ends when a stop signal has come this many times. Listens from the call on.
 fn signals(times: usize) -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error| Failure::new(FAILED, format!("no signals: {error}"));
@@ -265,7 +265,7 @@ fn signals(times: usize) -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-/// Where programs on this machine reach a server that listens there.
+/// The address by which programs on this machine reach a server that listens there.
 fn reached_at(mut bound: SocketAddr) -> SocketAddr {
     match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => bound.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -283,7 +283,7 @@ fn resolve(listen: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// A name with a port would never be met: ports are not compared.
+/// Refuses a host name with a port: ports are not compared, so it would never match.
 fn check_host(host: &str) -> Result<(), Failure> {
     let has_port = host.matches(':').count() == 1;
     if !host.is_empty() && !has_port && !host.contains(['/', ' ', ',']) {
@@ -293,7 +293,7 @@ fn check_host(host: &str) -> Result<(), Failure> {
     Err(Failure::new(USAGE, message).with_hint("as in --host db.example.org, without a port"))
 }
 
-/// An origin is compared with what browsers send, to the byte.
+/// Checks an origin, which is compared byte by byte with what browsers send.
 fn check_origin(origin: &str) -> Result<(), Failure> {
     let name = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
     let is_whole = |name: &str| {

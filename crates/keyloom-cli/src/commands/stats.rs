@@ -1,4 +1,4 @@
-//! `keyloom stats`: how much of everything there is.
+//! `keyloom stats`: how much a store holds.
 
 use clap::Args;
 use serde_json::Value;
@@ -62,7 +62,7 @@ fn tell(screen: Screen, answer: &Value) -> Result<(), Failure> {
     screen.table(&figures)
 }
 
-/// Keys and bytes; a plus where only so many were counted.
+/// Keys and bytes; a plus marks numbers that were counted only in part.
 fn amount(amount: &Value) -> [String; 2] {
     let at_least = if amount["is_exact"] == false { "+" } else { "" };
     let number = |name: &str| amount[name].as_u64().unwrap_or(0);

@@ -71,7 +71,7 @@ Examples:
 The entry for the access file goes to stdout, and has only the token's SHA-256. The token itself
 goes to stderr, once: nothing keeps it. With --json both are one line on stdout.";
 
-/// The reason of a problem with an entry. Its line is one of a file that nobody wrote.
+/// The reason of a problem with an entry, without the line: no file has that line yet.
 fn without_line(problem: &str) -> &str {
     match problem.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
         Some((number, reason)) if number.bytes().all(|byte| byte.is_ascii_digit()) => reason,
@@ -90,7 +90,7 @@ impl NewToken {
     fn run(self, place: &GlobalOptions) -> Result<(), Failure> {
         let (token, sha256) = new_token();
         let entry = self.entry(&sha256);
-        // Whatever the server would refuse in the file is refused here: it came from the command
+        // Refuses now what the server would refuse in the file, since it came from the command
         // line.
         Authority::from_toml(&entry).map_err(|error| {
             let reasons = error.context().map(|(_, reason)| without_line(reason));
@@ -105,7 +105,7 @@ impl NewToken {
         Ok(())
     }
 
-    /// The entry of the access file. Texts of JSON are texts of TOML too.
+    /// The entry for the access file. Every JSON string is also a TOML string.
     fn entry(&self, sha256: &str) -> String {
         let role = if self.role == Role::Admin { "admin" } else { "service" };
         let mut entry = format!("[[token]]\nname = {}\nrole = {}\n", json!(self.name), json!(role));

@@ -1,4 +1,4 @@
-//! `keyloom verify`: is every index whole?
+//! `keyloom verify`: checks that every index is complete and correct.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -69,11 +69,11 @@ pub(super) fn verify(target: &Target, screen: Screen, pace: Pace) -> Result<(), 
     Ok(())
 }
 
-/// The indexes and aggregates that do not serve.
+/// The indexes and aggregates that are not ready.
 pub(super) struct Idle<'r>(&'r [Value]);
 
 impl<'r> Idle<'r> {
-    /// Those of the result of a verification or a repair.
+    /// The ones in the result of a verification or a repair.
     pub(super) fn of(result: &'r Value) -> Self {
         Idle(result["not_ready"].as_array().map_or(&[], Vec::as_slice))
     }
@@ -83,7 +83,7 @@ impl<'r> Idle<'r> {
         if !screen.is_for_people() {
             return Ok(());
         }
-        // Not a table, which would cut the names of the records that are in the way.
+        // Not as a table, which would cut the names of conflicting records.
         for idle in self.0 {
             let [collection, index, state] =
                 ["collection", "index", "state"].map(|name| cell(&idle[name]));
@@ -96,7 +96,7 @@ impl<'r> Idle<'r> {
         Ok(())
     }
 
-    /// How many there are in each state: `; 1 index is failed, 2 are disabled`.
+    /// Their numbers by state: `; 1 index is failed, 2 are disabled`.
     pub(super) fn clause(&self) -> String {
         let states = ["failed", "building", "disabled"].map(|state| {
             let count = self.0.iter().filter(|idle| idle["state"] == state).count();
@@ -109,7 +109,7 @@ impl<'r> Idle<'r> {
         told.collect()
     }
 
-    /// What to do about the first one that nobody meant to be so.
+    /// What to do about the first one that is not disabled on purpose.
     pub(super) fn hint(&self) -> Option<String> {
         let fault = self.0.iter().find(|idle| idle["state"] != "disabled")?;
         let [collection, index] = ["collection", "index"].map(|name| cell(&fault[name]));
@@ -121,7 +121,7 @@ impl<'r> Idle<'r> {
     }
 }
 
-/// Says that some suspicions could not be settled, if there were any.
+/// Prints that some suspicions could not be settled, if there are any.
 fn tell_unsettled(result: &Value) {
     let unsettled = result["unsettled"].as_u64().unwrap_or(0);
     if unsettled > 0 {
@@ -130,7 +130,7 @@ fn tell_unsettled(result: &Value) {
     }
 }
 
-/// How many findings there are, of all kinds. The list of them may be shorter.
+/// The number of findings of all kinds. The list of them may be shorter.
 pub(super) fn total(counts: &Value) -> u64 {
     counts.as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
 }

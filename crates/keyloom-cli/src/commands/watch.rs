@@ -1,4 +1,4 @@
-//! `keyloom watch`: the change log as it happens.
+//! `keyloom watch`: prints the change log as it grows.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -41,7 +41,7 @@ Examples:
 
 The schema must declare a [log]. A connection that breaks is taken up again where it was.";
 
-/// The longest pause before a connection is tried again.
+/// The longest pause before connecting again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl Watch {
@@ -68,7 +68,7 @@ impl Watch {
 
     /// Prints what the log has now.
     fn read(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
-        // Without a position the log begins with the oldest that it has, wherever that is.
+        // Without a position, it starts at the oldest one that the log has.
         let mut from = self.from.clone();
         let mut left = self.count.unwrap_or(usize::MAX);
         loop {
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Prints changes as they come, until enough came or somebody stops it.
+    /// Prints changes as they come, until there were enough or somebody stops it.
     fn follow(&self, target: &Target, screen: Screen) -> Result<(), Failure> {
         let mut last: Option<String> = None;
         let mut left = self.count.unwrap_or(usize::MAX);
@@ -123,7 +123,7 @@ impl Watch {
     }
 }
 
-/// One commit, a line for each of its changes; or the commit itself for programs.
+/// Prints one commit: a line for each of its changes, or the commit itself for programs.
 fn print(screen: Screen, commit: &Value) -> Result<(), Failure> {
     if !screen.is_for_people() {
         return screen.json(commit);
@@ -145,10 +145,10 @@ fn print(screen: Screen, commit: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Server-sent events, as they come.
+/// Server-sent events, as they arrive.
 struct Events {
     lines: BufReader<Box<dyn Read + Send>>,
-    /// The position that was told last, also by a sign of life.
+    /// The last reported position, including those in signs of life.
     last: Option<String>,
 }
 
@@ -157,8 +157,8 @@ impl Events {
         Events { lines: BufReader::new(stream), last: None }
     }
 
-    /// The next commit; `None` when the stream ends or breaks. A problem that ends it for good is
-    /// an error.
+    /// The next commit; `None` if the stream ends or breaks. A problem that ends it for good is an
+    /// error.
     fn next(&mut self) -> Result<Option<Value>, Failure> {
         let (mut name, mut data) = (String::new(), String::new());
         loop {
@@ -186,7 +186,7 @@ impl Events {
     }
 }
 
-/// A server that stops may come again; any other problem is the end.
+/// A server that stops may come back; any other problem ends the watch.
 fn ended(problem: &Value) -> Result<Option<Value>, Failure> {
     let failure = Failure::of_problem(problem);
     if failure.code() == UNREACHABLE { Ok(None) } else { Err(failure) }

@@ -1,4 +1,4 @@
-//! What a write says about itself.
+//! Reports the result of a write.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::output::{Screen, line, visible};
 use crate::target::Answer;
 
-/// Tells that a record was written: a sentence for people, the record for programs.
+/// Reports that a record was written: a sentence for people, the record for programs.
 pub(super) fn tell(
     place: &GlobalOptions,
     what: &str,

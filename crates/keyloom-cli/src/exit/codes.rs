@@ -1,4 +1,4 @@
-//! Stable exit codes: one for each kind of failure, whether a store or a server told it.
+//! Stable exit codes: one for each kind of failure, whether a store or a server reported it.
 
 /// It failed, or something was found.
 pub(crate) const FAILED: u8 = 1;
@@ -14,11 +14,11 @@ pub(crate) const UNREACHABLE: u8 = 5;
 pub(crate) const UNKNOWN: u8 = 6;
 /// The caller may not do this.
 pub(crate) const FORBIDDEN: u8 = 7;
-/// Ctrl-C came, or SIGTERM; as shells number it.
+/// Ctrl-C or SIGTERM, with the numbers that shells use.
 pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const TERMINATED: u8 = 143;
 
-/// Every exit code, as `keyloom help exit-codes` tells it.
+/// Every exit code, as `keyloom help exit-codes` prints it.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes, which stay as they are:
 
@@ -59,13 +59,13 @@ const OF_PROBLEMS: &[(u8, &[&str])] = &[
     (FORBIDDEN, &["unauthenticated", "forbidden"]),
 ];
 
-/// The exit code of a type of problem, such as `no-index`. A type that is not listed is a failure.
+/// The exit code of a type of problem, such as `no-index`. Unknown types give `FAILED`.
 pub(super) fn code_of(problem: &str) -> u8 {
     let found = OF_PROBLEMS.iter().find(|(_, problems)| problems.contains(&problem));
     found.map_or(FAILED, |(code, _)| *code)
 }
 
-/// What each code says, for programs that read failures as JSON.
+/// The title of each code, for programs that read failures as JSON.
 pub(super) fn title(code: u8) -> &'static str {
     match code {
         USAGE => "The command line cannot be understood",

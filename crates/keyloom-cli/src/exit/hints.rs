@@ -1,11 +1,11 @@
-//! What helps against a problem, for the person at the command line.
+//! Hints at how to solve a problem, for the person at the command line.
 
 use serde_json::Value;
 
-/// What to do about a problem of this type, with the names that it tells.
+/// The hint for a problem of this type, with the names from the problem.
 pub(super) fn hint_for(kind: &str, problem: &Value) -> Option<String> {
     let told = |name: &str| problem["context"][name].as_str();
-    // Where the problem does not tell it, the caller knows it from what they typed.
+    // If the problem does not name it, the caller knows it from the command that they typed.
     let collection = told("collection").unwrap_or("COLLECTION");
     Some(match kind {
         "no-index" if told("or").is_some_and(|or| or.contains("scan")) => {

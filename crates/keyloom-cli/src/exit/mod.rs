@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     code: u8,
     message: String,
     hint: Option<String>,
-    /// The problem as a server tells it (RFC 9457), where the failure is one.
+    /// The problem from the server (RFC 9457), if the failure is one.
     problem: Option<Box<Value>>,
 }
 
@@ -33,18 +33,18 @@ impl Failure {
         Failure { code, message: message.into(), hint: None, problem: None }
     }
 
-    /// Nothing failed, and nothing is left to say: whoever read the output has gone.
+    /// Ends the command silently and without failure: the reader of the output has gone.
     pub(crate) fn silent() -> Self {
         Failure::new(0, "")
     }
 
-    /// Says what to do.
+    /// Adds a hint at what to do.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says what else to do.
+    /// Adds another hint.
     pub(crate) fn with_further_hint(mut self, hint: &str) -> Self {
         self.hint = Some(match self.hint {
             Some(first) => format!("{first}; {hint}"),
@@ -53,7 +53,7 @@ impl Failure {
         self
     }
 
-    /// Says when it happened.
+    /// Adds when the failure happened.
     pub(crate) fn after(mut self, when: &str) -> Self {
         self.message = format!("{when}: {}", self.message);
         self
@@ -69,12 +69,12 @@ impl Failure {
         kind_of(self.problem.as_deref()?)
     }
 
-    /// What happened, in one line.
+    /// The failure in one line.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The failure that a problem of the server tells.
+    /// The failure for a problem from the server.
     pub(crate) fn of_problem(problem: &Value) -> Self {
         let kind = kind_of(problem);
         let code = match &problem["outcome"] {
@@ -87,10 +87,11 @@ impl Failure {
         Failure { code, message, hint, problem: Some(Box::new(problem.clone())) }
     }
 
-    /// Tells it on stderr, and gives the exit code. Programs that asked for JSON get one line.
+    /// Prints the failure to stderr, and gives the exit code. Programs that asked for JSON get one
+    /// line.
     pub(crate) fn report(self, as_json: bool) -> u8 {
         let mut err = stderr().lock();
-        // Nobody is left to hear that stderr is closed.
+        // If stderr is closed, nobody could read about that either.
         if self.message.is_empty() {
         } else if as_json {
             let _ = writeln!(err, "{}", visible_json(&self.to_json().to_string()));
@@ -113,7 +114,7 @@ impl Failure {
                 ("title".to_owned(), title(self.code).into()),
             ]),
         };
-        // What the command knows besides stands in its own message.
+        // What the command adds to the problem is in its own message.
         let lines = self.message.lines().map(str::trim).filter(|line| !line.is_empty());
         let detail = lines.collect::<Vec<_>>().join("; ");
         members.insert("detail".to_owned(), detail.into());
@@ -130,7 +131,7 @@ fn kind_of(problem: &Value) -> Option<&str> {
     problem["type"].as_str()?.rsplit('/').next()
 }
 
-/// A long message with a line for each of the names and values behind its sentence.
+/// A long message, with a line for each of the names and values after its sentence.
 fn broken_up(message: &str) -> String {
     const ONE_LINE_MAX: usize = 120;
     if message.len() <= ONE_LINE_MAX {
@@ -139,7 +140,7 @@ fn broken_up(message: &str) -> String {
     let mut parts = message.split("; ");
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // A sentence may have a semicolon of its own.
+        // The sentence itself may have a semicolon.
         told.push_str(if is_named(part) { "\n" } else { "; " });
         told.push_str(part);
     }
@@ -152,8 +153,8 @@ fn is_named(part: &str) -> bool {
     part.split_once(": ").is_some_and(|(name, _)| name.chars().all(is_letter))
 }
 
-/// An error of the library is the problem that a server would make of it, and tells more: whoever
-/// holds the store may know where it lies.
+/// Turns an error of the library into the problem that a server would send. It tells more than a
+/// server does: whoever has the store open may know its location.
 impl From<keyloom::Error> for Failure {
     fn from(error: keyloom::Error) -> Self {
         let known = problem_type(error.kind());
@@ -162,7 +163,7 @@ impl From<keyloom::Error> for Failure {
             true => ("outcome-unknown", "may_have_happened"),
             false => (known.name, "did_not_happen"),
         };
-        // Schemas and migrations have several problems, each of which deserves its own line.
+        // Schemas and migrations may have several problems, and each gets a line of its own.
         let (mut message, mut context) = (error.message().to_owned(), Map::new());
         for (name, value) in error.context() {
             match name {

@@ -1,4 +1,4 @@
-//! How answers look: tables on a terminal, JSON lines in a pipe or with `--json`.
+//! Prints answers: tables on a terminal, JSON lines in a pipe or with `--json`.
 
 mod moment;
 mod progress;
@@ -18,7 +18,7 @@ use terminal_size::{Width, terminal_size_of};
 use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure};
 
-/// Where answers go, and how they look there.
+/// The output, and how answers look in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
     is_for_people: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// The screen that the flags and the terminal make.
+    /// The output according to the flags and the terminal.
     pub(crate) fn of(place: &GlobalOptions) -> Self {
         let is_terminal = stdout().is_terminal();
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -39,7 +39,7 @@ impl Screen {
         }
     }
 
-    /// Whether a person looks at the answer.
+    /// Whether a person reads the answer.
     pub(crate) fn is_for_people(self) -> bool {
         self.is_for_people
     }
@@ -49,13 +49,13 @@ impl Screen {
         line(&visible_json(&value.to_string()))
     }
 
-    /// Prints a JSON value over several lines.
+    /// Prints a JSON value on several lines.
     pub(crate) fn pretty(self, value: &Value) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value);
         line(&visible_json(&text.map_err(|error| Failure::new(FAILED, error.to_string()))?))
     }
 
-    /// Prints a table, with its titles only if it has rows.
+    /// Prints a table. A table without rows prints nothing.
     pub(crate) fn table(self, table: &Table) -> Result<(), Failure> {
         if table.is_empty() {
             return Ok(());
@@ -74,17 +74,17 @@ impl Screen {
         self.width.is_none_or(|width| table.width() <= width)
     }
 
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub(crate) fn is_colored(self) -> bool {
         self.is_colored
     }
 
-    /// Text that stands out, where colours are wanted.
+    /// Bold text, if colours are used.
     pub(crate) fn bold(self, text: &str) -> String {
         if self.is_colored { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// Text that steps back, where colours are wanted.
+    /// Dim text, if colours are used.
     pub(crate) fn dim(self, text: &str) -> String {
         if self.is_colored { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -94,12 +94,12 @@ fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Prints one line. A pipe that was closed ends the command quietly, as `head` expects.
+/// Prints one line. A closed pipe ends the command silently, as `head` expects.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     written(writeln!(stdout(), "{text}"))
 }
 
-/// What became of writing to stdout.
+/// The result of writing to stdout.
 pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::silent(),
@@ -107,13 +107,13 @@ pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     })
 }
 
-/// Tells something beside the answer, on stderr.
+/// Prints a note beside the answer, to stderr.
 pub(crate) fn note(text: &str) {
-    // Nobody is left to hear that stderr is closed.
+    // If stderr is closed, nobody could read about that either.
     let _ = writeln!(stderr(), "{}", visible(text));
 }
 
-/// A value of a record as one cell of a table: text without its quotes, the rest as JSON.
+/// A value of a record as a cell of a table: text without quotes, everything else as JSON.
 pub(crate) fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -134,7 +134,7 @@ pub(crate) fn counted(count: u64, one: &str) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

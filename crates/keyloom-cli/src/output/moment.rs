@@ -1,4 +1,4 @@
-//! Moments for people.
+//! Times for people.
 
 /// Milliseconds since 1970 as an ISO-8601 time of UTC.
 pub(crate) fn moment(millis: i64) -> String {
@@ -9,8 +9,8 @@ pub(crate) fn moment(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// The date that lies so many days after 1 January 1970, in the Gregorian calendar. A year is
-/// counted from March, so that the day that leap years add is its last.
+/// The date this many days after 1 January 1970, in the Gregorian calendar. Years begin in March
+/// here, so that a leap day is the last day of its year.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! How far a long command is, on a terminal. In a pipe it stays quiet.
+//! Shows the progress of a long command on a terminal. In a pipe it shows nothing.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Progress {
     }
 
     fn new(bar: ProgressBar, template: &str, what: &str) -> Self {
-        // The templates are written below, and a bar without one still draws.
+        // The templates are constants of this file, and a bar without a style still works.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
@@ -34,17 +34,17 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Says how far it is.
+    /// Sets the position.
     pub(crate) fn at(&self, position: u64) {
         self.0.set_position(position);
     }
 
-    /// Goes on by so much.
+    /// Advances by `delta`.
     pub(crate) fn add(&self, delta: u64) {
         self.0.inc(delta);
     }
 
-    /// Says what is done now.
+    /// Sets the text beside the bar.
     pub(crate) fn tell(&self, what: &str) {
         self.0.set_message(super::visible(what));
     }

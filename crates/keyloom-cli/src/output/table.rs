@@ -4,9 +4,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::visible::visible;
 
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
-/// No column is made narrower than this.
+/// The least width of a column.
 const COLUMN_MIN: usize = 6;
 /// Below this width, each value has a line of its own.
 const TABLE_MIN: usize = 24;
@@ -41,8 +41,8 @@ impl Table {
         columns.sum::<usize>() + GAP * self.titles.len().saturating_sub(1)
     }
 
-    /// The lines of the table; the first is the titles. Every line fits the width, except in a
-    /// terminal that is too narrow for a table: there each value has its own line.
+    /// The lines of the table, the titles first. Every line fits the width. If the terminal is too
+    /// narrow for a table, each value has a line of its own.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         if width < TABLE_MIN {
@@ -55,7 +55,7 @@ impl Table {
         lines
     }
 
-    /// The widths of the columns that fit, from the left.
+    /// The widths of the columns that fit, from left to right.
     fn widths(&self, width: usize) -> Vec<usize> {
         let natural: Vec<usize> =
             (0..self.titles.len()).map(|column| self.natural(column)).collect();
@@ -67,7 +67,7 @@ impl Table {
         let room = width.saturating_sub(GAP * count.saturating_sub(1) + mark);
         let fitting = &natural[..count];
         match fitting.split_first() {
-            // What comes first names the row, and is copied from it: the others give before it.
+            // The first column names the row, and people copy it: the other columns shrink first.
             Some((first, others)) if *first <= room / 2 => {
                 let others = narrowed(others, room - first);
                 std::iter::once(*first).chain(others).collect()
@@ -92,19 +92,19 @@ impl Table {
     }
 }
 
-/// The least width in which these columns fit.
+/// The least width that these columns need.
 fn least(natural: &[usize], is_cut: bool) -> usize {
     let columns: usize = natural.iter().map(|width| (*width).min(COLUMN_MIN)).sum();
     columns + GAP * natural.len().saturating_sub(1) + if is_cut { GAP + 1 } else { 0 }
 }
 
-/// Widths that together fit into the room: the widest columns give first.
+/// Widths that fit into the room together: the widest columns shrink first.
 fn narrowed(natural: &[usize], room: usize) -> Vec<usize> {
     let total: usize = natural.iter().fold(0, |sum, width| sum.saturating_add(*width));
     if total <= room {
         return natural.to_vec();
     }
-    // The largest cap under which all columns fit.
+    // The largest limit on the width with which all columns fit.
     let sum = |cap: usize| natural.iter().map(|width| (*width).min(cap)).sum::<usize>();
     let (mut low, mut high) = (0, room);
     while low < high {
@@ -135,7 +135,7 @@ fn line(cells: &[String], widths: &[usize], is_cut: bool) -> String {
     line
 }
 
-/// As much of a text as fits, with a mark where it goes on.
+/// As much of a text as fits, with a mark if it was cut.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -1,7 +1,7 @@
-//! Stored text as a terminal may show it: nothing in it moves the cursor, changes colours, or
-//! turns the direction of writing.
+//! Makes stored text safe for a terminal: nothing in it moves the cursor, changes colours, or
+//! reverses the direction of writing.
 
-/// Whether a terminal would do something else than show the character.
+/// Whether a terminal would do something other than show the character.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -10,7 +10,7 @@ fn is_hidden(letter: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text in one line, with everything that a terminal would obey written out.
+/// Text in one line, with all control characters written out.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -27,8 +27,8 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// JSON text that says the same, with everything that a terminal would obey as `\uXXXX`. In JSON
-/// such characters stand only within strings; the line ends of pretty JSON stay.
+/// JSON text with the same meaning, with all control characters as `\uXXXX`. In JSON such
+/// characters occur only within strings; the line ends of pretty-printed JSON stay.
 pub(crate) fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for letter in json.chars() {

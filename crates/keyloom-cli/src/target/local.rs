@@ -1,4 +1,4 @@
-//! A store that this process holds, asked through the server's application.
+//! A store that this process has open, used through the server's application.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::{Answer, Opened};
 use crate::exit::{FAILED, Failure, UNREACHABLE};
 
-/// How much of a file is sent at once.
+/// How many bytes of a file are sent at once.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// A store and its application.
@@ -25,7 +25,7 @@ pub(super) struct Local {
     app: App,
 }
 
-/// Opens a store. A folder that is not there is made only where the command is meant to.
+/// Opens a store. A missing folder is created only for commands that may create one.
 pub(crate) fn open_store(
     runtime: &Runtime,
     address: &str,
@@ -60,12 +60,12 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 impl Local {
-    /// A store that must be there.
+    /// Opens a store that must exist.
     pub(super) fn open(address: &str) -> Result<Self, Failure> {
         Local::at(address, false)
     }
 
-    /// A store that is made where it is not there.
+    /// Opens a store, and creates it if it is missing.
     pub(super) fn make(address: &str) -> Result<Self, Failure> {
         Local::at(address, true)
     }
@@ -84,7 +84,7 @@ impl Local {
         self.whole(request.map(Body::from))
     }
 
-    /// Sends a body that is read as it goes.
+    /// Sends a body that is read while it is sent.
     pub(super) fn upload(
         &self,
         request: http::Request<Vec<u8>>,
@@ -113,7 +113,7 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// What was written is durable already; closing only lets go of the folder in order.
+    /// All writes are durable already; closing only releases the folder properly.
     fn drop(&mut self) {
         if let Err(error) = self.runtime.block_on(self.app.store().close()) {
             crate::output::note(&format!("the store did not close well: {error}"));
@@ -133,7 +133,7 @@ fn patient() -> Config {
     config
 }
 
-/// What is read from a file, piece by piece.
+/// The content of a file, piece by piece.
 struct Pieces(Box<dyn Read + Send>);
 
 impl Iterator for Pieces {
@@ -152,7 +152,7 @@ impl Iterator for Pieces {
     }
 }
 
-/// The body of an answer, as it comes.
+/// The body of an answer, read as it arrives.
 struct BodyReader {
     runtime: Arc<Runtime>,
     body: Body,

@@ -1,7 +1,7 @@
-//! Whom a command asks: a running server, or the same application in this process.
+//! The target of a command: a running server, or the same application in this process.
 //!
-//! Every command that reads or writes records speaks the HTTP API, so that it does the same on a
-//! store and on a server. On a store the requests never leave the process.
+//! Every command that reads or writes records uses the HTTP API, so it does the same on a store and
+//! on a server. On a store, the requests never leave the process.
 
 mod local;
 mod remote;
@@ -21,7 +21,7 @@ use self::remote::Remote;
 use crate::cli::GlobalOptions;
 use crate::exit::{FAILED, Failure, UNREACHABLE, USAGE};
 
-/// Whom a command asks.
+/// The target of a command.
 pub(crate) struct Target {
     place: GlobalOptions,
     kind: Kind,
@@ -32,7 +32,7 @@ enum Kind {
     Remote(Remote),
 }
 
-/// An answer whose body is read as it comes.
+/// An answer whose body is read as it arrives.
 pub(crate) struct Opened {
     status: u16,
     headers: HeaderMap,
@@ -47,7 +47,7 @@ impl Opened {
 }
 
 impl Target {
-    /// The server that was named, or the store, which must be there.
+    /// The named server, or the store, which must exist.
     pub(crate) fn open(place: &GlobalOptions) -> Result<Self, Failure> {
         let kind = match place.server() {
             Some(url) => Kind::Remote(Remote::new(&url)?),
@@ -56,7 +56,7 @@ impl Target {
         Ok(Target { place: place.clone(), kind })
     }
 
-    /// The same, where a store that is not there is made.
+    /// As [`open`](Self::open), but creates a missing store.
     pub(crate) fn open_or_make(place: &GlobalOptions) -> Result<Self, Failure> {
         let kind = match place.server() {
             Some(url) => Kind::Remote(Remote::new(&url)?),
@@ -65,12 +65,12 @@ impl Target {
         Ok(Target { place: place.clone(), kind })
     }
 
-    /// Whether it is a server, which outlives this command.
+    /// Whether it is a server, which runs on after this command.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.kind, Kind::Remote(_))
     }
 
-    /// Asks, and gives the answer if it is not a problem.
+    /// Sends a request, and gives the answer unless it is a problem.
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, Failure> {
         let (is_read, collection) = (request.is_read(), request.collection());
         let answer = self.send(request)?;
@@ -81,17 +81,17 @@ impl Target {
         }
     }
 
-    /// Asks for JSON.
+    /// Sends a request for JSON.
     pub(crate) fn value(&self, request: Request) -> Result<Value, Failure> {
         self.ask(request)?.json()
     }
 
-    /// Asks for an answer that is read as it comes.
+    /// Sends a request for an answer that is read as it arrives.
     pub(crate) fn stream(&self, request: Request) -> Result<Box<dyn Read + Send>, Failure> {
         self.open_stream(request).map(|opened| opened.body)
     }
 
-    /// The same, with what the head of the answer says.
+    /// As [`stream`](Self::stream), with the status and the headers of the answer.
     pub(crate) fn open_stream(&self, request: Request) -> Result<Opened, Failure> {
         let collection = request.collection();
         let request = self.addressed(request)?;
@@ -107,7 +107,7 @@ impl Target {
         Err(self.refused(collection, opened.status, &opened.headers, &body))
     }
 
-    /// Sends a body that is read as it goes, and gives the answer if it is not a problem.
+    /// Sends a body that is read while it is sent, and gives the answer unless it is a problem.
     pub(crate) fn upload(
         &self,
         request: Request,
@@ -133,13 +133,14 @@ impl Target {
         }
     }
 
-    /// Something else may listen at the URL, and answer everything kindly.
+    /// Checks that the answer is not a web page: another server may listen at the URL, and answer
+    /// every request with success.
     fn understood(&self, answer: Answer, is_read: bool) -> Result<Answer, Failure> {
         let is_page = media(&answer.headers).is_some_and(|media| media.starts_with("text/html"));
         if is_read && is_page { Err(self.stranger(answer.status)) } else { Ok(answer) }
     }
 
-    /// The failure that an answer tells, to a request about that collection.
+    /// The failure in an answer, for a request about this collection.
     fn refused(
         &self,
         collection: Option<String>,
@@ -157,7 +158,7 @@ impl Target {
         failure
     }
 
-    /// Names the collections where one was asked for that is not there.
+    /// Adds the existing collections to the failure, if the wanted one does not exist.
     fn not_found(&self, wanted: Option<&str>, failure: Failure) -> Failure {
         if !failure.message().contains("no collection of that name") {
             return failure;

@@ -30,14 +30,15 @@ impl Remote {
         self.whole(request)
     }
 
-    /// Sends a body that is read as it goes, once the server is ready to take it.
+    /// Sends a body that is read while it is sent, once the server is ready for it.
     pub(super) fn upload(
         &self,
         request: http::Request<Vec<u8>>,
         source: Box<dyn Read + Send>,
     ) -> Result<Answer, Failure> {
         let mut request = request.map(|_| ureq::SendBody::from_owned_reader(source));
-        // A refusal comes before the body then, and is not lost in a connection that breaks.
+        // The server can then refuse before the body is sent, and a broken connection does not lose
+        // its answer.
         let expected = http::HeaderValue::from_static("100-continue");
         request.headers_mut().insert(http::header::EXPECT, expected);
         self.whole(request)
@@ -64,7 +65,7 @@ impl Remote {
         self.agent.run(request).map_err(|error| self.failed(&error, is_write))
     }
 
-    /// A request that never arrived did nothing. One whose answer is missing may have.
+    /// A request that never arrived changed nothing. One whose answer is missing may have.
     fn failed(&self, error: &Error, is_write: bool) -> Failure {
         let Self { url, .. } = self;
         let never_arrived = match error {
@@ -85,7 +86,7 @@ impl Remote {
     }
 }
 
-/// The URL of a server, without the slash at its end. Secrets have no place in it.
+/// The URL of a server, without a trailing slash. It must not contain secrets.
 fn checked(url: &str) -> Result<String, Failure> {
     let wrong = |message: &str| {
         Failure::new(USAGE, message).with_hint("as in --server http://127.0.0.1:7117")
@@ -103,6 +104,6 @@ fn checked(url: &str) -> Result<String, Failure> {
         return Err(wrong("the URL of a server is its scheme, host, port, and perhaps a path"));
     }
     let base = url.trim_end_matches('/');
-    // People copy the address of the API or of the console from what `serve` prints.
+    // People copy the address of the API or of the console from the output of `serve`.
     Ok(["/v1", "/console"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base).to_owned())
 }

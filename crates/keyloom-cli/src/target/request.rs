@@ -1,4 +1,4 @@
-//! One request, and its answer.
+//! Requests and their answers.
 
 use axum::http::{HeaderMap, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::exit::{FAILED, Failure};
 
-/// Everything that is not unreserved in a URL (RFC 3986) is encoded.
+/// The characters to encode: all except those that are unreserved in a URL (RFC 3986).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// One request below `/v1`.
+/// A request below `/v1`.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(super) method: Method,
@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// An answer that was read whole.
+/// An answer that was read completely.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -33,7 +33,7 @@ impl Request {
         Request::new(Method::GET, parts)
     }
 
-    /// A request for a path of these parts, each encoded by itself.
+    /// A request for a path of these parts, each encoded separately.
     pub(crate) fn new(method: Method, parts: &[&str]) -> Self {
         let path = parts.iter().fold(String::new(), |path, part| path + "/" + &encoded(part));
         Request { method, path, params: Vec::new(), headers: Vec::new(), body: Vec::new() }
@@ -70,7 +70,7 @@ impl Request {
         self
     }
 
-    /// Only this version, if one is given.
+    /// Requires this version, if one is given.
     pub(crate) fn if_match(self, version: Option<&str>) -> Self {
         match version {
             Some(version) => self.header("if-match", format!("\"{}\"", version.trim_matches('"'))),
@@ -78,12 +78,12 @@ impl Request {
         }
     }
 
-    /// With a body of JSON.
+    /// Sets a JSON body.
     pub(crate) fn json(self, text: impl Into<Vec<u8>>) -> Self {
         self.body("application/json", text)
     }
 
-    /// With a body of that media type.
+    /// Sets a body of this media type.
     pub(crate) fn body(mut self, media: &str, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self.header("content-type", media)
@@ -94,7 +94,7 @@ impl Request {
         self.method == Method::GET
     }
 
-    /// The collection that it is about, if it is about one.
+    /// The collection of the request, if it has one.
     pub(super) fn collection(&self) -> Option<String> {
         let mut parts = self.path.split('/').skip(1);
         if parts.next() == Some("collections") {
@@ -123,7 +123,7 @@ impl Answer {
             .map_err(|error| Failure::new(FAILED, format!("the answer is not JSON: {error}")))
     }
 
-    /// The version of the record that the answer is about.
+    /// The version of the record in the answer.
     pub(crate) fn version(&self) -> Option<&str> {
         Some(self.header("etag")?.trim_matches('"'))
     }
@@ -133,7 +133,7 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The last part of the path that `Location` or `Content-Location` has, decoded.
+    /// The last part of the path in `Location` or `Content-Location`, decoded.
     pub(crate) fn located(&self) -> Option<String> {
         let path = self.header("location").or_else(|| self.header("content-location"))?;
         let last = path.rsplit('/').next()?;
@@ -141,7 +141,7 @@ impl Answer {
     }
 }
 
-/// Text as one part of a path. Dots alone would be a step for whoever passes the request on.
+/// Text as one part of a path. Dots alone are encoded too, since proxies would resolve them.
 pub(super) fn encoded(text: &str) -> String {
     match text {
         "." => "%2E".to_owned(),

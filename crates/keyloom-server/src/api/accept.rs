@@ -1,27 +1,27 @@
-//! Whether a caller takes JSON.
+//! Decides whether a caller accepts JSON.
 
 use axum::http::{HeaderMap, header};
 
 use crate::metrics::is_of_collection;
 
-/// Whether the answers of a route are JSON and nothing else.
+/// Whether the route always answers with JSON.
 pub(crate) fn is_json_only(route: &str) -> bool {
     is_of_collection(route) || route.ends_with("/v1/schema")
 }
 
-/// Whether an answer in JSON is welcome.
+/// Whether the caller accepts JSON.
 pub(crate) fn takes_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::ACCEPT).iter().peekable();
     if values.peek().is_none() {
         return true;
     }
-    // Of the ranges that fit, the most exact one says how welcome JSON is.
+    // Of the ranges that match JSON, the most specific one decides.
     let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
     let best = ranges.filter_map(range_of_json).max_by_key(|(exactness, _)| *exactness);
     best.is_some_and(|(_, is_welcome)| is_welcome)
 }
 
-/// How exactly a range of media types names JSON, if it does, and whether it is welcome.
+/// How specifically a media range matches JSON, if it does, and whether it accepts it.
 fn range_of_json(range: &str) -> Option<(u8, bool)> {
     let mut parts = range.split(';').map(str::trim);
     let exactness = match parts.next()?.to_ascii_lowercase().as_str() {
@@ -33,7 +33,7 @@ fn range_of_json(range: &str) -> Option<(u8, bool)> {
     Some((exactness, weight(parts).is_none_or(|weight| weight > 0.0)))
 }
 
-/// How welcome a range is, by its parameters; `None` where they do not say.
+/// The quality of a range, from its parameters; `None` if they do not state it.
 pub(super) fn weight<'p>(mut parameters: impl Iterator<Item = &'p str>) -> Option<f32> {
     parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Answers of JSON, and of one record.
+//! Answers with JSON, and with one record.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ use crate::repeats;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// JSON that was put together.
+/// An answer with a JSON value.
 pub(super) fn json(value: &Value) -> Response {
     text(value.to_string())
 }
 
-/// JSON that was written.
+/// An answer with JSON text.
 pub(super) fn text(text: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, JSON)], text.into()).into_response()
 }
@@ -32,8 +32,8 @@ pub(super) struct RecordText {
     pub(super) text: axum::body::Bytes,
 }
 
-/// Whether a version stands for the whole text of a record. Counters are shown in a record and
-/// change without its version, so that a caller who has the version may not have the text.
+/// Whether a version determines the whole text of a record. Counters are part of the text but
+/// change without the version, so a caller who has the version may have an outdated text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validator {
     Exact,
@@ -50,7 +50,7 @@ impl Validator {
 }
 
 impl RecordText {
-    /// A record as it is stored. One that is no JSON cannot be sent as such.
+    /// A stored record. If its text is not JSON, it cannot be sent.
     pub(super) fn of(document: Document) -> Result<Self, Problem> {
         match is_json(document.text()) {
             true => Ok(RecordText { version: document.version, text: document.into_text() }),
@@ -61,7 +61,7 @@ impl RecordText {
         }
     }
 
-    /// A record that was read from a history.
+    /// A record from the history.
     pub(super) fn of_past(stored: &Stored<Value>) -> Self {
         RecordText { version: stored.version, text: stored.value.to_string().into() }
     }
@@ -77,7 +77,7 @@ impl RecordText {
         answer
     }
 
-    /// The answer to a read, which may depend on what the caller has.
+    /// The answer to a read, which is shorter if the caller already has this version.
     pub(super) fn into_conditional(
         self,
         headers: &HeaderMap,
@@ -99,12 +99,12 @@ impl RecordText {
     }
 }
 
-/// The answer to a write of a record that the caller may not read: its version only.
+/// The answer to a write of a record that the caller may not read: only its version.
 pub(super) fn untold(status: StatusCode, version: Version) -> Response {
     (status, [(header::ETAG, etag(version))]).into_response()
 }
 
-/// The status of an answer that has no body, as a code or as a number.
+/// The status of an answer without a body, as a code or as a number.
 pub(super) fn bodiless<S: PartialEq<StatusCode> + From<StatusCode>>(status: S) -> S {
     if status == StatusCode::OK { StatusCode::NO_CONTENT.into() } else { status }
 }
@@ -117,12 +117,12 @@ pub(super) fn is_json(text: &[u8]) -> bool {
 /// A version as an entity tag.
 fn etag(version: Version) -> HeaderValue {
     let mut tag = String::with_capacity(64);
-    // Writing into memory cannot fail, and hex digits and a hyphen are always a header's value.
+    // Writing into memory cannot fail, and hex digits and a hyphen are always valid in a header.
     let _ = write!(tag, "\"{version}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// Adds a header with a path, which is ASCII.
+/// Adds a header with a path, which is always ASCII.
 pub(super) fn with_path(mut answer: Response, name: header::HeaderName, path: String) -> Response {
     if let Ok(value) = HeaderValue::try_from(path) {
         answer.headers_mut().insert(name, value);

@@ -1,4 +1,4 @@
-//! From parameters to a query: conditions, order, page, budget.
+//! Turns parameters into a query: conditions, order, page, budget.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -11,13 +11,13 @@ use crate::config::Limits;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// The records of a page unless told otherwise.
+/// How many records a page has, unless the request says otherwise.
 const PAGE_DEFAULT: usize = 20;
 
-/// What one request may read unless told otherwise.
+/// How much one request may read, unless it says otherwise.
 const READ_DEFAULT: usize = 100_000;
 
-/// A page that is asked for.
+/// The page that a request asks for.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PageAsked {
     pub(crate) query: Query,
@@ -25,15 +25,15 @@ pub(crate) struct PageAsked {
     pub(super) is_keys_only: bool,
 }
 
-/// A count that is asked for.
+/// The count that a request asks for.
 #[derive(Debug, PartialEq)]
 pub(super) struct CountAsked {
     pub(super) query: Query,
-    /// From the entries alone.
+    /// Counts only index entries.
     pub(super) is_keys_only: bool,
 }
 
-/// What stands between a field and its value.
+/// The operator between a field and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Equal,
@@ -45,7 +45,7 @@ enum Operator {
     Present,
 }
 
-/// Reads the parameters of a page, all of them.
+/// Parses all parameters of a page.
 pub(crate) fn page(
     mut params: Params,
     declaration: &CollectionDeclaration,
@@ -68,7 +68,7 @@ pub(crate) fn page(
     Ok(PageAsked { query, is_keys_only })
 }
 
-/// Reads the parameters of a count, all of them.
+/// Parses all parameters of a count.
 pub(super) fn count(
     mut params: Params,
     declaration: &CollectionDeclaration,
@@ -81,7 +81,7 @@ pub(super) fn count(
     Ok(CountAsked { query, is_keys_only })
 }
 
-/// The spelling of a condition that came without its prefix: `where.state` for `state`.
+/// The right spelling of a condition without its prefix: `where.state` for `state`.
 fn meant(declaration: &CollectionDeclaration, name: &str) -> Option<String> {
     let named = Named { prefix: "where", declaration };
     let (field, _) = named.split(name);
@@ -92,13 +92,13 @@ fn meant(declaration: &CollectionDeclaration, name: &str) -> Option<String> {
     Some(format!("where.{field}{ending}"))
 }
 
-/// Takes `limit`, the records of a page.
+/// Takes `limit`, the number of records of a page.
 pub(super) fn page_size(params: &mut Params, limits: &Limits) -> Result<usize, Problem> {
     let asked = params.take_number("limit")?;
     within("limit", 1, limits.page_max, asked.unwrap_or(PAGE_DEFAULT.min(limits.page_max)))
 }
 
-/// Takes how much may be read.
+/// Takes the limit on reading.
 pub(super) fn budget(
     params: &mut Params,
     name: &'static str,
@@ -108,7 +108,7 @@ pub(super) fn budget(
     within(name, 1, limits.read_max, asked.unwrap_or(READ_DEFAULT.min(limits.read_max)))
 }
 
-/// A number between two others.
+/// A number within bounds.
 pub(super) fn within(name: &str, min: usize, max: usize, asked: usize) -> Result<usize, Problem> {
     match (min..=max).contains(&asked) {
         true => Ok(asked),
@@ -119,7 +119,7 @@ pub(super) fn within(name: &str, min: usize, max: usize, asked: usize) -> Result
     }
 }
 
-/// Takes equalities alone: `PREFIX.FIELD=value`.
+/// Takes equalities only: `PREFIX.FIELD=value`.
 pub(super) fn equalities(
     params: &mut Params,
     prefix: &str,
@@ -149,7 +149,7 @@ fn conditions(params: &mut Params, declaration: &CollectionDeclaration) -> Resul
     Ok(query)
 }
 
-/// `any.FIELD=v`. One field may come with several values.
+/// Takes `any.FIELD=v`. One field may have several values.
 fn unions(
     params: &mut Params,
     declaration: &CollectionDeclaration,
@@ -163,7 +163,7 @@ fn unions(
     taken.into_iter().map(read).collect()
 }
 
-/// `where.FIELD=v`, and one range.
+/// Takes `where.FIELD=v`, and one range.
 fn wheres(params: &mut Params, declaration: &CollectionDeclaration) -> Result<Query, Problem> {
     let named = Named { prefix: "where", declaration };
     let (mut query, mut range) = (Query::new(), None::<Ranged>);
@@ -191,7 +191,7 @@ fn wheres(params: &mut Params, declaration: &CollectionDeclaration) -> Result<Qu
     })
 }
 
-/// `filter.FIELD=v`, `.gt`, `.gte`, `.lt`, `.lte`, `.present`.
+/// Takes `filter.FIELD=v`, `.gt`, `.gte`, `.lt`, `.lte`, `.present`.
 fn filters(
     params: &mut Params,
     declaration: &CollectionDeclaration,
@@ -220,15 +220,15 @@ fn filters(
     Ok(query)
 }
 
-/// Parameters of one prefix about the fields of a collection.
+/// Parameters with one prefix, about the fields of a collection.
 struct Named<'d> {
     prefix: &'d str,
     declaration: &'d CollectionDeclaration,
 }
 
 impl Named<'_> {
-    /// Takes the parameters, without their prefix. Each may come once; elements of arrays may
-    /// come several times.
+    /// Takes these parameters, without their prefix. Each may occur once; elements of arrays may
+    /// occur several times.
     fn take(&self, params: &mut Params) -> Result<Vec<(String, String)>, Problem> {
         let own = |name: &str| Some(name.strip_prefix(self.prefix)?.strip_prefix('.')?.to_owned());
         let taken = params.take_all(own);
@@ -243,7 +243,7 @@ impl Named<'_> {
         }
     }
 
-    /// A field and what follows it. A declared field is one even if it ends like an operator.
+    /// Splits a name into field and operator. A declared field may itself end like an operator.
     fn split<'n>(&self, name: &'n str) -> (&'n str, Operator) {
         if self.declaration.fields.contains_key(name) {
             return (name, Operator::Equal);
@@ -261,7 +261,7 @@ impl Named<'_> {
         (path, operator)
     }
 
-    /// The value of a parameter, as its field and its operator take it.
+    /// The value of a parameter, parsed as its field and its operator require.
     fn value(
         &self,
         name: &str,
@@ -310,7 +310,7 @@ impl Ranged {
             Operator::AtLeast => self.lower.replace(Bound::Included(value)).is_some(),
             Operator::Less => self.upper.replace(Bound::Excluded(value)).is_some(),
             Operator::AtMost => self.upper.replace(Bound::Included(value)).is_some(),
-            // What begins so is a range by itself.
+            // A prefix is a range of its own.
             _ => {
                 self.prefix = value.as_str().map(str::to_owned);
                 false

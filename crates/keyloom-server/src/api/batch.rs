@@ -60,7 +60,8 @@ async fn run_batch(
                 app.metrics().operation(&operation.collection, operation.verb());
                 let told = by_itself(app, caller, path, prepared, room).await;
                 done.push((number, told.unwrap_or_else(|problem| refused(problem, room))));
-                // Where nothing has to be waited for, others would wait for all of it.
+                // A store that answers without waiting would otherwise block other requests for the
+                // whole batch.
                 tokio::task::yield_now().await;
             }
             done
@@ -81,7 +82,7 @@ async fn run_batch(
     Ok(answer::text(results(done.into_iter().map(|(_, told)| told).collect())))
 }
 
-/// Does one operation, and answers as if it were alone.
+/// Does one operation, and answers as if it had been sent alone.
 async fn by_itself(
     app: &App,
     caller: &Caller,
@@ -105,13 +106,13 @@ async fn by_itself(
     Ok(told.as_result(answered.status, version.as_deref()))
 }
 
-/// The result of an operation that was refused.
+/// The result of a refused operation.
 fn refused(problem: Problem, room: &Room) -> Told {
     let status = problem.status().as_u16();
     room.fit_problem(problem).as_result(status, None)
 }
 
-/// The idempotency key of one part of what has this key.
+/// The idempotency key of one part of a request with this key.
 pub(super) fn derived_key(key: &str, part: impl Display) -> String {
     let derived = format!("{key}#{part}");
     match derived.len() <= IDEMPOTENCY_KEY_BYTES_MAX {

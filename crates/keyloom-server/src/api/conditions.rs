@@ -11,10 +11,10 @@ use crate::problem::Problem;
 /// The most tags of one header. Each may cost an attempt.
 const TAGS_MAX: usize = 20;
 
-/// What a header asks for.
+/// The content of such a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tags {
-    /// `*`: whatever is there.
+    /// `*`: any version.
     Any,
     /// One of these.
     These(Vec<Tag>),
@@ -24,25 +24,25 @@ pub(super) enum Tags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     is_weak: bool,
-    /// What stands between the quotes.
+    /// The text between the quotes.
     text: String,
 }
 
 impl Tags {
-    /// The versions that a write may meet; `None` for any. Weak tags match nothing (RFC 9110, section 13.1.1),
-    /// and neither does a text that is no version.
+    /// The versions that a write accepts; `None` for any. Weak tags match nothing (RFC 9110,
+    /// section 13.1.1), and neither does a text that is not a version.
     pub(super) fn versions(&self) -> Option<Versions> {
         let Tags::These(tags) = self else { return None };
         let strong = tags.iter().filter(|tag| !tag.is_weak);
         Some(strong.filter_map(|tag| tag.text.parse().ok()).collect())
     }
 
-    /// Whether a write may meet this version.
+    /// Whether a write accepts this version.
     pub(super) fn match_strongly(&self, version: Version) -> bool {
         self.versions().is_none_or(|versions| versions.contains(&version))
     }
 
-    /// Whether the caller has this version already.
+    /// Whether the caller already has this version.
     pub(super) fn match_weakly(&self, version: Version) -> bool {
         self.name(&version.to_string())
     }
@@ -56,7 +56,7 @@ impl Tags {
     }
 }
 
-/// A request without conditions; one that has some is refused.
+/// A request without conditions; a request that has some is refused.
 pub(super) struct Unconditional;
 
 impl<S: Send + Sync> FromRequestParts<S> for Unconditional {
@@ -76,12 +76,12 @@ pub(super) fn are_there(headers: &HeaderMap) -> Result<bool, Problem> {
     Ok(if_match(headers)?.is_some() || if_none_match(headers)?.is_some())
 }
 
-/// Only what is in one of these versions.
+/// Requires one of these versions.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem> {
     tags(headers, &header::IF_MATCH)
 }
 
-/// Only what is in none of these versions.
+/// Requires none of these versions.
 pub(super) fn if_none_match(headers: &HeaderMap) -> Result<Option<Tags>, Problem> {
     tags(headers, &header::IF_NONE_MATCH)
 }
@@ -103,7 +103,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem>
     })
 }
 
-/// Reads `*`, or tags with commas between them.
+/// Parses `*`, or tags separated by commas.
 fn parse(text: &str) -> Result<Tags, String> {
     if text.trim() == "*" {
         return Ok(Tags::Any);

@@ -89,8 +89,8 @@ fn shown(groups: &[Group]) -> Value {
     groups.iter().map(group).collect()
 }
 
-/// The values of the first fields of an aggregate, in their order. An acting user is the owner
-/// that is not named.
+/// The values of the first fields of an aggregate, in order. An acting user is the owner, and need
+/// not be named.
 fn within(
     declaration: &CollectionDeclaration,
     aggregate: &str,

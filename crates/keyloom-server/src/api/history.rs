@@ -49,7 +49,7 @@ async fn history(
         let mut versions = Vec::with_capacity(page.records.len());
         for entry in &page.records {
             let mut shown = shown(entry);
-            // A record that was moved away may have gone to a key that the caller has no name for.
+            // The record may have been moved to a key that the caller has no name for.
             if let Ok(name) = names.of(&entry.key).await {
                 shown.insert("key".to_owned(), name.key.into());
             }

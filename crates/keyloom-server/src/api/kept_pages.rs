@@ -1,9 +1,9 @@
-//! Pages that were written out, kept as long as they are true.
+//! A cache of rendered pages, each served only while it is still current.
 //!
-//! Lists are asked for again and again, and each time there is a plan to make, there are rows to
-//! read and records to write out. A page that was written is kept, with what the library knows of
-//! its freshness, and given out again only after that was asked. Nothing is kept for a time: the
-//! first answer after an acknowledged change shows the change.
+//! The same lists are requested again and again. Each time, a plan must be made, rows read, and
+//! records written out. So a rendered page is cached together with its freshness, and served again
+//! only after a check of that freshness. There is no expiry time: the first answer after an
+//! acknowledged change shows the change.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use keyloom::Freshness;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// What is larger is hardly asked for twice, and would push out many others.
+/// Larger pages are rarely requested twice, and would displace many others.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// How large a page is expected to be, and what it takes beside its text and its question.
+/// The expected size of a page, and the overhead beside its text and its question.
 const PAGE_BYTES_USUAL: usize = 8 << 10;
 const OVERHEAD_BYTES: usize = 512;
 
@@ -25,7 +25,7 @@ pub(crate) struct KeptPages {
     pages: Cache<Question, Arc<KeptPage>, Weight>,
 }
 
-/// What is asked for, and on behalf of whom.
+/// A request, and the user for whom it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question(Box<str>);
 
@@ -38,21 +38,21 @@ struct KeptPage {
 struct Weight;
 
 impl KeptPages {
-    /// At most so many bytes of them; 0 for none.
+    /// A cache of at most this many bytes; 0 disables it.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let usual = bytes_max / PAGE_BYTES_USUAL;
         KeptPages { pages: Cache::with_weighter(usual, bytes_max as u64, Weight) }
     }
 
-    /// The page that answers a question, if it was kept and is still true.
+    /// The cached page for a question, if it is still current.
     pub(super) async fn find(&self, question: &Question) -> Option<Bytes> {
         let kept = self.pages.get(question)?;
-        // An error is told to whoever asks by reading.
+        // If the check fails, the read that follows reports the error.
         let is_true = kept.freshness.holds().await.is_ok_and(|holds| holds);
         is_true.then(|| kept.text.clone())
     }
 
-    /// Keeps a page, if there is a way to tell how long it is true.
+    /// Caches a page, if there is a way to tell whether it is still current.
     pub(super) fn keep(&self, question: Question, text: &Bytes, freshness: Option<Freshness>) {
         if let Some(freshness) = freshness.filter(|_| text.len() <= PAGE_BYTES_MAX) {
             self.pages.insert(question, Arc::new(KeptPage { text: text.clone(), freshness }));
@@ -61,8 +61,8 @@ impl KeptPages {
 }
 
 impl Question {
-    /// The path names the space and the collection, and with its parameters the page. What is
-    /// seen of it depends on the acting user. No URI holds a NUL, so that both stay apart.
+    /// The path with its parameters determines the space, the collection and the page. The acting
+    /// user determines which records are visible. A NUL separates them, since no URI contains one.
     pub(super) fn new(uri: &Uri, user: Option<&str>) -> Self {
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         let mut text = String::with_capacity(path.len() + user.map_or(0, |user| user.len() + 1));

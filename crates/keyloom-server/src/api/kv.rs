@@ -25,7 +25,7 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-/// How many keys a listing has unless set.
+/// How many keys a listing has, unless the request says otherwise.
 const LISTED: usize = 100;
 
 pub(in crate::api) fn routes() -> Routes {
@@ -165,7 +165,7 @@ async fn list(
     Ok(answer::text(text))
 }
 
-/// Bytes that are text as such, others in Base64.
+/// Bytes that are text are shown as text, others in Base64.
 fn listed(entry: &Listed) -> Value {
     let mut told = Map::new();
     match std::str::from_utf8(&entry.key) {
@@ -179,8 +179,8 @@ fn listed(entry: &Listed) -> Value {
     told.into()
 }
 
-/// The keys as the caller sees them. Which collection a key belongs to is known to the library
-/// alone, so that tokens for some collections do not come here.
+/// The keys that the caller sees. Only the library knows which collection a key belongs to, so
+/// tokens for only some collections are refused here.
 fn plain(caller: &Caller, verb: Verb, params: &mut Params) -> Result<Plain, Problem> {
     if !caller.grant.allows(verb, "*") {
         let detail = "plain keys are for tokens that allow this on every collection";
@@ -223,7 +223,7 @@ fn decoded(name: &str, text: &str) -> Result<Bytes, Problem> {
     })
 }
 
-/// A condition that is not looked at would be worse than none.
+/// Refuses conditional headers: ignoring a condition would be worse than not supporting it.
 fn refuse_conditions(headers: &HeaderMap) -> Result<(), Problem> {
     let has = |name| headers.contains_key(name);
     if has(name::IF_MATCH) || has(name::IF_NONE_MATCH) {
@@ -233,7 +233,7 @@ fn refuse_conditions(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The tag of a value: of its bytes, since a plain key has no version that its readers see.
+/// The tag of a value, made from its bytes: a plain key has no version that its readers see.
 fn tag(value: &[u8]) -> String {
     let hash = Sha256::digest(value);
     format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.get(..16).unwrap_or_default()))
@@ -243,7 +243,8 @@ fn nothing() -> Problem {
     Problem::not_found("there is nothing at this key")
 }
 
-/// A key of an index is a good key that others write: a conflict, and no mistake in the key.
+/// The key of an index entry is valid, but only its records may write it: that is a conflict, not
+/// an invalid key.
 fn told(error: Error) -> Problem {
     if error.kind() != ErrorKind::InvalidKey || error.context_value("index").is_none() {
         return error.into();

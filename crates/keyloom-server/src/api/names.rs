@@ -1,4 +1,4 @@
-//! The keys of records as URLs have them.
+//! The names of records in URLs.
 
 use keyloom::{Collection, Error, ErrorKind, Store};
 use serde_json::Value;
@@ -8,17 +8,17 @@ use crate::caller::Caller;
 use crate::path::{PathParts, encode};
 use crate::problem::Problem;
 
-/// A record's key in a URL.
+/// The name of a record in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'n> {
-    /// What stands behind `/records/`.
+    /// The part after `/records/`.
     pub(super) key: &'n str,
-    /// Whose record it is, where that is not the acting user's own.
+    /// The owner of the record, unless it is the acting user.
     pub(super) owner: Option<&'n str>,
 }
 
-/// Gives records of one collection their names. All names of one owner leave out the same
-/// beginning, so that only the first of a page is worked out.
+/// Gives the records of one collection their names. All names of one owner omit the same prefix,
+/// which is computed only once for a page.
 pub(super) struct Names<'c> {
     app: &'c App,
     path: &'c PathParts,
@@ -27,10 +27,10 @@ pub(super) struct Names<'c> {
     known: Vec<Beginning>,
 }
 
-/// What the stored keys of one owner begin with.
+/// The prefix of one owner's keys.
 struct Beginning {
     text: String,
-    /// Whether the beginning is a whole key, whose name is fixed.
+    /// If the prefix is a whole key: its name, which is fixed.
     only: Option<String>,
     owner: Option<String>,
 }
@@ -70,16 +70,16 @@ impl<'c> Names<'c> {
         Ok(())
     }
 
-    /// Who owns the record with this key: the first field of the key.
+    /// The owner of the record with this key: the first field of the key.
     async fn owner(&self, stored_at: &str) -> Result<String, Problem> {
-        // An acting user has no names for others' records; the program itself has.
+        // An acting user has no names for others' records, but the program itself has.
         let all = program(self.app, self.path)?.documents(self.collection.name()).await?;
         let values = all.key_named(&all.name_of(stored_at).await?).await?;
         let owner = values.first().and_then(Value::as_str);
         owner.map(str::to_owned).ok_or_else(|| Problem::corrupt("a record has no owner"))
     }
 
-    /// The path of a record, as `Location` and `Content-Location` have it.
+    /// The path of a record, for `Location` and `Content-Location`.
     pub(super) async fn path(&mut self, stored_at: &str) -> Result<String, Problem> {
         let (base, collection) = (&*self.caller.base, encode(self.collection.name()));
         let Name { key, owner } = self.of(stored_at).await?;
@@ -89,8 +89,8 @@ impl<'c> Names<'c> {
         Ok(parts.concat())
     }
 
-    /// An error about a record of this collection. Who holds a unique value is named as URLs do,
-    /// to callers who may read it.
+    /// Adds details to an error about a record of this collection. The record that holds a unique
+    /// value is named as in URLs, for callers who may read it.
     pub(super) async fn problem(&mut self, error: Error) -> Problem {
         let Some(holder) = error.holder().map(str::to_owned) else { return error.into() };
         let problem = Problem::from(error);
@@ -106,8 +106,8 @@ impl<'c> Names<'c> {
 impl Beginning {
     fn new(stored_at: &str, name: &str, owner: Option<String>) -> Self {
         match stored_at.strip_suffix(name) {
-            // The name of an only record is no part of its key, unless by accident; then the
-            // whole key is known, and that is right too.
+            // Usually the fixed name of a single record is not a suffix of its key. If it happens
+            // to be, treating it as one gives the right name as well.
             Some(text) if name != "-" => Beginning { text: text.to_owned(), only: None, owner },
             _ => Beginning { text: stored_at.to_owned(), only: Some(name.to_owned()), owner },
         }
@@ -123,7 +123,7 @@ impl Beginning {
     }
 }
 
-/// The space of a path, on behalf of nobody.
+/// The space of a path, acting for no user.
 pub(super) fn program(app: &App, path: &PathParts) -> Result<Store, Problem> {
     Ok(match path.get("space") {
         "" => app.store().clone(),

@@ -1,4 +1,4 @@
-//! Records around a place.
+//! Records near a place.
 
 use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeBounds;
@@ -45,7 +45,7 @@ async fn near(
     Ok(answer::text(write(&page, &mut names).await?))
 }
 
-/// Reads the parameters of a search around a place, all of them.
+/// Parses all parameters of a search near a place.
 pub(crate) fn asked(
     mut params: Params,
     declaration: &CollectionDeclaration,
@@ -77,7 +77,7 @@ pub(crate) fn asked(
     Ok(near)
 }
 
-/// Takes a number within bounds, which are told in words too.
+/// Takes a number within bounds. The third part of these states them in words.
 fn number_in(
     params: &mut Params,
     name: &'static str,

@@ -39,7 +39,7 @@ fn shown(owned: &OwnedKey) -> Value {
         OwnedKind::History => ("history", None),
         OwnedKind::Lease { index } => ("lease", Some(("index", index))),
         OwnedKind::Mark { aggregate } => ("mark", Some(("aggregate", aggregate))),
-        // What a newer library adds lies beside the record, too.
+        // Kinds that a newer library adds are keys beside the record, too.
         _ => ("other", None),
     };
     let mut shown = json!({

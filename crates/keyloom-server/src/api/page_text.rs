@@ -1,4 +1,4 @@
-//! Writes a page: the records' own text is copied, never parsed and printed again.
+//! Writes a page. The stored text of records is copied, never parsed and printed again.
 
 use keyloom::{Document, Key, Nearby, Page, Problem as PageProblem, ProblemKind, Stopped, Version};
 use serde::Serialize;
@@ -11,12 +11,12 @@ use crate::problem::Problem;
 pub(super) struct Item<'r> {
     /// The whole key.
     stored_at: &'r str,
-    /// The version and the text; none where only keys were asked for.
+    /// The version and the text; `None` if only keys were requested.
     record: Option<(Version, &'r [u8])>,
     distance_m: Option<f64>,
 }
 
-/// What a page may hold.
+/// A kind of record that a page can have.
 pub(super) trait Shown {
     fn item(&self) -> Item<'_>;
 }
@@ -69,7 +69,7 @@ pub(super) async fn write(
 }
 
 impl Item<'_> {
-    /// About as long as its text will be.
+    /// The approximate length of its text.
     fn bytes(&self) -> usize {
         self.record.map_or(0, |(_, record)| record.len()) + 2 * self.stored_at.len() + 128
     }
@@ -119,10 +119,10 @@ fn end<R>(page: &Page<R>, unreadable: &[PageProblem], text: &mut Vec<u8>) {
     text.push(b'}');
 }
 
-/// Adds what comes before a value, and the value.
+/// Adds a separator with a name, and a value.
 fn member(before: &[u8], value: &(impl Serialize + ?Sized), text: &mut Vec<u8>) {
     text.extend_from_slice(before);
-    // Text and numbers are written into memory: neither can fail.
+    // Writing text and numbers into memory cannot fail.
     let _ = serde_json::to_writer(text, value);
 }
 
@@ -139,7 +139,7 @@ pub(super) fn kind(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::Dangling => "dangling",
         ProblemKind::Wrong => "wrong",
-        // New kinds are about what could not be read, too.
+        // Kinds of a newer library are about unreadable keys, too.
         _ => "unreadable",
     }
 }

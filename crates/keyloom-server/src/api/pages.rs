@@ -27,7 +27,7 @@ pub(super) async fn list(
     Extension(arrival): Extension<Arrival>,
 ) -> Result<Response, Problem> {
     let question = Question::new(arrival.uri(), caller.user.as_deref());
-    // Whether somebody who names no user may have it depends on the collection's declaration.
+    // The collection's declaration decides whether a caller who names no user may have the page.
     let is_allowed = caller.may_read(path.get("collection")) && !caller.lacks_user();
     if is_allowed && let Some(text) = app.kept_pages().find(&question).await {
         return Ok(answer::text(text));
@@ -63,7 +63,7 @@ pub(super) async fn explain(
     Ok(answer::json(&json!({ "plan": collection.explain(&asked.query).await? })))
 }
 
-/// Writes a page out, and keeps it for those who ask the same.
+/// Renders a page, and caches it for the next caller with the same question.
 async fn written(
     app: &App,
     question: Question,

@@ -1,5 +1,5 @@
-//! The bodies that records, patches and plain values come in. None is longer than one record needs,
-//! and what is, is refused by its length.
+//! The bodies of records, patches and plain values. A body that is longer than one record needs is
+//! refused by its length.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderName, HeaderValue};
@@ -13,10 +13,10 @@ use crate::problem::Problem;
 
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
-/// The JSON text of a record, which nobody has looked at.
+/// The JSON text of a record, not parsed yet.
 pub(super) struct RecordJson(pub(super) Bytes);
 
-/// A record, or another JSON value that is no patch.
+/// A record, or another JSON value that is not a patch.
 pub(super) struct RecordBody(pub(super) Value);
 
 /// A merge patch (RFC 7386).

@@ -1,6 +1,6 @@
-//! Single records by their keys: each write is one operation, as batches list them.
+//! Single records by their keys. Each write is one operation, like the items of a batch.
 //!
-//! A router matches no empty part, so that the record with the empty name has routes of its own.
+//! The router does not match empty parts, so the record with the empty name has routes of its own.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -66,7 +66,7 @@ async fn read_of_owner(
     found(&collection, key, params, &headers).await
 }
 
-/// The answer with the record at a key: as it is, in a version, or at a time.
+/// The answer with a record: the current one, a version, or the one at a time.
 async fn found(
     collection: &Collection<Value>,
     key: Vec<Value>,
@@ -99,7 +99,7 @@ fn time(text: &str) -> Result<u64, Problem> {
     })
 }
 
-/// The answer for what is not there, and for what the caller may not see.
+/// The answer for a record that does not exist, and for one that the caller may not see.
 pub(super) fn missing() -> Problem {
     Problem::not_found("the collection has no such record")
 }
@@ -220,7 +220,7 @@ fn deltas(body: &Value) -> Result<Vec<(String, i64)>, Problem> {
     members.iter().map(delta).collect()
 }
 
-/// Does the one operation that a request is, and answers.
+/// Does the single operation of a request, and answers.
 async fn done(
     app: &App,
     caller: &Caller,

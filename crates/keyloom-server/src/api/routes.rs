@@ -1,14 +1,14 @@
-//! Routes that are put together before the router sees them.
+//! Collects routes before they are added to the router.
 //!
-//! The router's own nesting writes the URI of each request anew at every level, for handlers that
-//! know only the end of their path. Ours know parts by name, so that whole paths do.
+//! The router's own nesting rewrites the URI of each request at every level, for handlers that only
+//! know the end of their path. Our handlers know the parts by name, so complete paths work as well.
 
 use axum::Router;
 use axum::routing::MethodRouter;
 
 use crate::app::App;
 
-/// Paths, and who answers there.
+/// Paths with their handlers.
 pub(super) struct Routes(Vec<(String, MethodRouter<App>)>);
 
 impl Routes {
@@ -16,19 +16,19 @@ impl Routes {
         Routes(Vec::new())
     }
 
-    /// One more.
+    /// Adds a route.
     pub(super) fn route(mut self, path: &str, answer: MethodRouter<App>) -> Self {
         self.0.push((path.to_owned(), answer));
         self
     }
 
-    /// All others too.
+    /// Adds all routes of another list.
     pub(super) fn merge(mut self, others: Routes) -> Self {
         self.0.extend(others.0);
         self
     }
 
-    /// All others too, each below a path.
+    /// Adds all routes of another list below a path.
     pub(super) fn nest(mut self, below: &str, others: Routes) -> Self {
         self.0
             .extend(others.0.into_iter().map(|(path, answer)| (format!("{below}{path}"), answer)));

@@ -1,4 +1,4 @@
-//! The schema, and the keyspace that it documents.
+//! The schema, and the keyspace that follows from it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/schema", get(schema))
 }
 
-/// `GET /schema`: as much of it as the caller may know of.
+/// `GET /schema`: the part of it that the caller may see.
 async fn schema(
     State(app): State<App>,
     caller: Caller,
@@ -40,7 +40,7 @@ async fn schema(
         let states = declared_states(collection, states.get(name));
         let told = states.iter().map(|(index, state)| (index.clone(), told(state).into()));
         indexes.insert(name.clone(), Value::Object(told.collect()));
-        // Why a build failed may name records, which not everyone may read.
+        // The reason why a build failed may name records, which not everyone may read.
         let reads_all = caller.user.is_none() && !caller.lacks_user() && caller.may_read(name);
         let reasons = states.into_iter().filter(|_| reads_all).filter_map(reason);
         let reasons: Map<String, Value> = reasons.collect();

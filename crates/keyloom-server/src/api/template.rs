@@ -16,8 +16,8 @@ pub(super) fn value_at<'r>(record: &'r Value, path: &str) -> Option<&'r Value> {
     path.split('.').try_fold(record, |value, name| value.get(name))
 }
 
-/// Makes a record that was sent to a key be of that key: fields that are missing are filled in,
-/// and different ones refused.
+/// Fills the fields of the key into a record that was sent to that key. Fields with other values
+/// are refused.
 pub(super) fn take_key(
     record: &mut Value,
     template: &str,
@@ -43,7 +43,8 @@ pub(super) fn take_key(
     Ok(())
 }
 
-/// Puts a value at a path. What is in the way and no object stays, for the schema to refuse.
+/// Sets a value at a path. A value on the way that is not an object stays, and the schema refuses
+/// the record.
 fn set(record: &mut Value, path: &str, value: Value) {
     let (parents, name) = match path.rsplit_once('.') {
         Some((parents, name)) => (Some(parents), name),

@@ -1,4 +1,4 @@
-//! What there is: the way in for whoever knows nothing but the address.
+//! The entry points of the API, for a caller who only knows its address.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(in crate::api) fn routes() -> Routes {
         .route("/collections/{collection}", get(collection))
 }
 
-/// `GET /v1`: the paths that the caller may go on by.
+/// `GET /v1`: the paths that the caller may follow.
 async fn beginning(
     State(app): State<App>,
     caller: Caller,
@@ -51,14 +51,14 @@ async fn beginning(
         [("changes", has_log && caller.user.is_none()), ("kv", caller.reads_keys())]
     {
         if is_there {
-            // What was put together is an object.
+            // The value is an object, since it was built above.
             members[name] = format!("{base}/v1/{name}").into();
         }
     }
     Ok(answer::json(&members))
 }
 
-/// `GET /v1/collections`: those that the caller may know of.
+/// `GET /v1/collections`: the collections that the caller may see.
 async fn collections(
     State(app): State<App>,
     caller: Caller,
@@ -91,7 +91,7 @@ async fn collection(
     Ok(answer::json(&shown(&caller.base, name, declared, states.get(name))))
 }
 
-/// A collection as a program finds its way about in it.
+/// A description of a collection, with its paths, for programs.
 fn shown(
     base: &str,
     name: &str,
@@ -138,14 +138,14 @@ fn shown(
     let access = declared.access.map(|access| access.to_string());
     for (name, said) in [("access", &access), ("owner", &declared.owner)] {
         if let Some(said) = said {
-            // What was put together is an object.
+            // The value is an object, since it was built above.
             shown[name] = said.as_str().into();
         }
     }
     shown
 }
 
-/// What indexes and aggregates have in common.
+/// The common part of indexes and aggregates.
 fn about(
     kind: &str,
     name: &str,

@@ -58,18 +58,18 @@ async fn transact(
     Ok(answer::text(results(done.results)))
 }
 
-/// More operations than these are worked on aside, however few bytes they have.
+/// Requests with more operations than this are processed aside, however few bytes they have.
 const OPERATIONS_SMALL: usize = 32;
 
-/// Has a request with many operations go on aside.
+/// Moves a request with many operations aside.
 pub(super) async fn go_aside_with(body: &Value, arrival: &Arrival) {
     if body["operations"].as_array().is_some_and(|all| all.len() > OPERATIONS_SMALL) {
         arrival.go_aside().await;
     }
 }
 
-/// Takes the room in memory for what the operations may answer, where every request's own is not
-/// enough.
+/// Takes memory for the possible answers of the operations, if the request's own share is too
+/// small.
 pub(super) async fn make_room(app: &App, arrival: &Arrival, operations: &[Operation]) {
     let expected = Room::new(&app.config().limits).expected(operations);
     if expected > REQUEST_BYTES / 2 {
@@ -77,22 +77,23 @@ pub(super) async fn make_room(app: &App, arrival: &Arrival, operations: &[Operat
     }
 }
 
-/// What a transaction did, as it is kept for its idempotency key.
+/// The result of a transaction, as stored under its idempotency key.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Done {
-    /// The request, so that another one with the same key is not taken for it.
+    /// The fingerprint of the request, so that another request with the same key is detected.
     request: String,
-    /// The status of each operation, had it been a request by itself.
+    /// The status that each operation would have as a request of its own.
     pub(super) statuses: Vec<u16>,
-    /// Where each operation left its version.
+    /// The version that each operation left.
     pub(super) versions: Vec<Option<String>>,
     /// The answer of each operation.
     pub(super) results: Vec<Told>,
 }
 
 impl Done {
-    /// The same for a caller with these rights: who repeats a request with its key may be another
-    /// one than who sent it first, and must not read more than a fresh answer would tell.
+    /// The same result for a caller with these rights. The caller who repeats a request with its
+    /// key may differ from the one who sent it first, and must not learn more than from a fresh
+    /// answer.
     fn seen_with(mut self, prepared: &[Prepared]) -> Self {
         let answers = self.results.iter_mut().zip(&mut self.statuses);
         for (prepared, (result, status)) in prepared.iter().zip(answers) {
@@ -105,7 +106,7 @@ impl Done {
     }
 }
 
-/// Does the operations, all or nothing; once where there is a key.
+/// Does all operations or none; only once, if there is a key.
 pub(super) async fn run(
     store: &Store,
     limits: &Limits,
@@ -161,14 +162,14 @@ async fn attempt(
     Ok(done)
 }
 
-/// Tells requests apart: equal JSON, equal fingerprint.
+/// A fingerprint of a request: equal JSON has equal fingerprints.
 pub(super) fn fingerprint(request: &Value) -> String {
     let hash = Sha256::digest(request.to_string());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The records that an attempt wrote: the place of the operation, the record's key in the store,
-/// and the answer. A refusal of the commit names a key or a value, and this finds the operation.
+/// and the answer. If the commit is refused because of a key or a value, this finds the operation.
 #[derive(Default)]
 struct Records(Mutex<Vec<(usize, String, Answered)>>);
 
@@ -184,11 +185,11 @@ impl Records {
     }
 }
 
-/// Why operations did not happen.
+/// Why the operations did not happen.
 pub(super) enum Refused {
     /// One of them was refused.
     Operation(Problem),
-    /// The store refused them: one of them, where that can be told.
+    /// The store refused them: because of this operation, if it can be found.
     Commit(Error, Option<usize>),
 }
 
@@ -205,7 +206,7 @@ impl From<Problem> for Refused {
 }
 
 impl Refused {
-    /// With the place of the operation that the store refused.
+    /// Adds the place of the operation that the store refused.
     async fn traced(self, prepared: &[Prepared], written: &Records) -> Self {
         match self {
             Refused::Commit(error, None) => {
@@ -225,7 +226,7 @@ impl Refused {
             Refused::Commit(error, place) => (error, place),
         };
         let guilty = place.and_then(|place| prepared.get(place));
-        // In doubt it is an operation that shows nothing.
+        // In doubt, the error is shown as for an operation whose record the caller may not read.
         let shown_as = guilty.or_else(|| prepared.iter().find(|prepared| !prepared.may_read));
         let problem = match shown_as {
             Some(prepared) => prepared.told(error),
@@ -238,7 +239,7 @@ impl Refused {
     }
 }
 
-/// The operation whose record the commit refused, where that can be told.
+/// The operation whose record the commit refused, if it can be found.
 fn guilty(error: &Error, prepared: &[Prepared], written: &Records) -> Option<usize> {
     let collection = error.context_value("collection")?;
     let key = error.context_value("key")?;

@@ -1,28 +1,28 @@
-//! Values in parameters and paths, read as the declared types of their fields.
+//! Parses values in parameters and paths as the declared types of their fields.
 //!
 //! | declared | text | value |
 //! | --- | --- | --- |
-//! | integer | `-5` | -5; anything else, and what has too many digits, is refused |
-//! | float | `2.50` | 2.5; a number that a double does not hold is refused |
+//! | integer | `-5` | -5; other text, and too many digits, are refused |
+//! | float | `2.50` | 2.5; a number that a double cannot hold is refused |
 //! | timestamp | `1700000000000`, `2023-11-14T22:13:20Z` | 1700000000000 |
 //! | datetime | `2023-11-14T23:13:20+01:00` | "2023-11-14T22:13:20.000Z" |
 //! | uuid | with hyphens, in upper case | 32 lower-case digits |
 //! | boolean | `true` | true |
 //! | text | `7` | "7" |
-//! | enum, id, code | `open` | "open"; what is none of its values is refused |
+//! | enum, id, code | `open` | "open"; a text that is not a value of the type is refused |
 //! | nothing | `7`, `true`, `null`, `"7"`, `x` | 7, true, null, "7", "x" |
 
 use keyloom::{CollectionDeclaration, DateTime, FieldType, Timestamp, read_json};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// The value that a text stands for, in a field of a collection; or why it stands for none.
+/// The value of a text in a field of a collection, or the reason why it has none.
 pub(super) fn value_of(
     declaration: &CollectionDeclaration,
     path: &str,
     text: &str,
 ) -> Result<Value, String> {
-    // The names of a map's members are text, whatever they look like.
+    // The names in a map are text, whatever they look like.
     let is_member_name = path.rsplit('.').next() == Some("*key");
     let declared = declaration.fields.get(path).map(|field| &field.field_type);
     match declared {
@@ -63,13 +63,13 @@ fn typed(declared: &FieldType, text: &str) -> Result<Value, String> {
     }
 }
 
-/// A value that its type allows.
+/// The value, if its type allows it.
 fn checked(declared: &FieldType, value: Value) -> Result<Value, String> {
     declared.check(&value).map(|()| value)
 }
 
-/// A value of a field that is not declared: JSON if it is a number, a boolean, `null` or a quoted
-/// string, otherwise text.
+/// The value of an undeclared field: JSON if the text is a number, a boolean, `null` or a quoted
+/// string, and otherwise text.
 fn free(text: &str) -> Result<Value, String> {
     match text {
         "true" => return Ok(true.into()),
@@ -94,7 +94,7 @@ fn integer(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Milliseconds since 1970, or a moment in ISO 8601.
+/// Milliseconds since 1970, or an ISO 8601 time.
 pub(super) fn timestamp(text: &str) -> Result<Value, String> {
     integer(text).or_else(|_| {
         let read = iso_ms(text).map(Value::from);
@@ -102,8 +102,7 @@ pub(super) fn timestamp(text: &str) -> Result<Value, String> {
     })
 }
 
-/// The number that a text is in JSON; `None` for another text, and a reason for a number that
-/// would be changed by reading it.
+/// The number in a text; `None` for other text, and a reason if reading would change the number.
 fn number(text: &str) -> Option<Result<Value, String>> {
     let is_number =
         text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
@@ -116,8 +115,8 @@ fn number(text: &str) -> Option<Result<Value, String>> {
     })
 }
 
-/// `2024-01-31`, `2024-01-31T23:59Z`, `2024-01-31T23:59:59.9+01:00` as milliseconds since 1970.
-/// A time without an offset is refused, since it could be any.
+/// `2024-01-31`, `2024-01-31T23:59Z`, `2024-01-31T23:59:59.9+01:00` as milliseconds since 1970. A
+/// time without an offset is refused, since its time zone is unknown.
 fn iso_ms(text: &str) -> Option<i64> {
     if !text.is_ascii() {
         return None;

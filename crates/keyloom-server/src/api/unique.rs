@@ -47,16 +47,16 @@ async fn look_up(
     Ok(with_path(answer, header::CONTENT_LOCATION, own))
 }
 
-/// The parts of a path behind `/unique/{index}/`, split before they are decoded.
+/// The parts of a path after `/unique/{index}/`, split before they are decoded.
 fn parts_behind_index(path: &str, parts: &PathParts) -> Result<Vec<String>, Problem> {
-    // `/v1/collections/{collection}/unique/{index}/`, which may stand behind `/s/{space}`.
+    // `/v1/collections/{collection}/unique/{index}/`, possibly after `/s/{space}`.
     let before = if parts.find("space").is_some() { 8 } else { 6 };
     let behind = path.splitn(before + 1, '/').nth(before).unwrap_or_default();
     behind.split('/').map(decode).collect()
 }
 
-/// The values of an index, each as its field takes it. An acting user may leave out the owner,
-/// the first of them.
+/// The values of an index, each parsed as its field requires. An acting user may omit the owner,
+/// which is the first of them.
 fn values_of(
     declaration: &CollectionDeclaration,
     index: &str,
@@ -67,7 +67,7 @@ fn values_of(
     let left_out = fields.len().saturating_sub(texts.len());
     let mut fields = fields.into_iter().skip(left_out);
     let value = |text: &String| {
-        // An index that is not declared, and more values than fields, are told by the library.
+        // The library reports an undeclared index, and more values than fields.
         let Some(field) = fields.next() else { return Ok(text.as_str().into()) };
         value_of(declaration, field, text).map_err(|reason| {
             Problem::invalid_request(format!("the value of {field} does not fit: {reason}"))

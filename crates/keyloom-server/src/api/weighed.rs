@@ -1,7 +1,7 @@
-//! Pages and lists that end before they are too large.
+//! Pages and lists that end before they become too large.
 //!
-//! Most pages have room in what every request holds. One that has not takes room for the largest
-//! answer, in its turn, and goes on aside.
+//! Most pages fit into the memory that every request holds. A larger one waits for the memory of
+//! the largest answer, and continues aside.
 
 use keyloom::{Error, Page, Stopped};
 
@@ -10,8 +10,8 @@ use crate::guard::Arrival;
 use crate::memory::PAGE_BYTES;
 use crate::problem::Problem;
 
-/// Reads a page of at most so many bytes, and reads it again with room for a large one if it had
-/// to stop for them.
+/// Reads a page of at most this many bytes. If the limit stopped it, reads it again after taking
+/// memory for a large page.
 pub(super) async fn page<R, Fut>(
     app: &App,
     arrival: &Arrival,
@@ -32,11 +32,10 @@ where
     Ok(read(bytes_max).await?)
 }
 
-/// How many rows are read at a time for a list: each may be of the largest size.
+/// How many rows of a list are read at once: each may have the largest size.
 pub(super) const ROWS: usize = 8;
 
-/// A list that is put together from several reads, each of which goes on at the cursor of the one
-/// before.
+/// A list that is collected by several reads, each from the cursor of the one before.
 pub(super) struct Growing<'a> {
     app: &'a App,
     arrival: &'a Arrival,
@@ -48,7 +47,7 @@ pub(super) struct Growing<'a> {
 }
 
 impl<'a> Growing<'a> {
-    /// A list of up to so many rows, whose text begins so.
+    /// A list of at most this many rows, whose text begins with `begin`.
     pub(super) fn new(app: &'a App, arrival: &'a Arrival, rows: usize, begin: &str) -> Self {
         let text = begin.as_bytes().to_vec();
         Growing { app, arrival, rows_left: rows, bytes: 0, is_large: false, text }
@@ -59,7 +58,7 @@ impl<'a> Growing<'a> {
         self.rows_left.min(ROWS)
     }
 
-    /// Adds rows that were read. An answer that becomes large takes its room first.
+    /// Adds rows that were read. An answer that becomes large first takes memory for it.
     pub(super) async fn add(&mut self, rows: usize, texts: impl IntoIterator<Item = String>) {
         self.rows_left = self.rows_left.saturating_sub(rows);
         for text in texts {
@@ -77,7 +76,7 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Why it takes no more; `None` while it does.
+    /// Why it takes no more rows; `None` while it does.
     pub(super) fn stopped(&self) -> Option<&'static str> {
         match self.rows_left {
             0 => Some("take"),

@@ -1,5 +1,5 @@
-//! The keys of records as they come in requests: names, which are pieces of keys, or the values of
-//! the key's fields as people write them.
+//! Parses the keys of records in requests. They come as names, which are parts of keys, or as the
+//! values of the key's fields in the form that people write.
 //!
 //! | template | name | also |
 //! | --- | --- | --- |
@@ -8,8 +8,8 @@
 //! | `log:{at desc}`, a timestamp | `8325049212765` | `2023-01-29T00:06:27.234Z` |
 //! | `doc:{id}`, a UUID | `0f8fad5bd9cb469fa16570867728950e` | `0F8FAD5B-D9CB-469F-A165-70867728950E` |
 //!
-//! What is a name is always taken as one: `1674950787234` of `log` is the record of the year 2233
-//! that has this name, and not the one of 2023.
+//! A text that is a valid name is always taken as a name: `1674950787234` of `log` means the record
+//! of the year 2233 with this name, and not the one of 2023.
 
 use keyloom::{Access, Collection, CollectionDeclaration, Error, ErrorKind};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::typed::value_of;
 use crate::problem::Problem;
 
-/// The values of the key of the record that a text names. `user` is the acting one.
+/// The values of the key of the record that a text names. `user` is the acting user.
 pub(crate) async fn key_of(
     collection: &Collection<Value>,
     user: Option<&str>,
@@ -29,7 +29,7 @@ pub(crate) async fn key_of(
     }
 }
 
-/// The same, for a text that names it to its owner.
+/// As [`key_of`], for a text that names a record to its owner.
 pub(crate) async fn key_of_owner(
     collection: &Collection<Value>,
     owner: &str,
@@ -54,7 +54,7 @@ async fn as_written(
     values(&declaration, owner, text).ok_or_else(|| error.into())
 }
 
-/// One value for each field of the key; `None` where the text does not give them.
+/// One value for each field of the key; `None` if the text does not give them.
 fn values(
     declaration: &CollectionDeclaration,
     owner: Option<&str>,
@@ -66,7 +66,8 @@ fn values(
     let fields = Placeholder::all(&declaration.key).skip(values.len());
     let mut rest = text;
     for Placeholder { path, ending } in fields {
-        // Where one field follows another at once, only the key tells where the first one ends.
+        // If one field directly follows another, only the key itself shows where the first one
+        // ends.
         let end = match ending {
             Ending::End => rest.len(),
             Ending::Literal(literal) => rest.find(literal)?,
@@ -81,13 +82,13 @@ fn values(
     rest.is_empty().then_some(values)
 }
 
-/// What keys escape in a text is escaped in names alone, so that each text has one spelling.
+/// Characters that keys escape are accepted only in names, so that each text has a single spelling.
 fn value(declaration: &CollectionDeclaration, path: &str, text: &str) -> Option<Value> {
     let is_plain = !text.contains(|letter: char| letter == '%' || letter.is_control());
     is_plain.then(|| value_of(declaration, path, text).ok())?
 }
 
-/// One field of a template, and what follows it.
+/// One field of a template, and the part after it.
 struct Placeholder<'t> {
     path: &'t str,
     ending: Ending<'t>,
@@ -95,7 +96,7 @@ struct Placeholder<'t> {
 
 enum Ending<'t> {
     Literal(&'t str),
-    /// Another field at once.
+    /// Another field directly after it.
     Field,
     End,
 }

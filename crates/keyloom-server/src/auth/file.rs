@@ -1,7 +1,7 @@
-//! The access file: tokens, and how the JWTs of users are recognised.
+//! The access file: tokens, and how JWTs of users are verified.
 //!
-//! Every problem of a file is told at once, each with its line. No message repeats a value of the
-//! file that may be a secret.
+//! All problems of a file are reported at once, each with its line. No message repeats a value from
+//! the file that may be a secret.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,14 +44,14 @@ impl Authority {
     }
 }
 
-/// A file while it is read, with what is wrong in it: the place, in bytes, and the reason.
+/// A file that is being read, and its problems: the position in bytes, and the reason.
 struct Reader<'t> {
     text: &'t str,
     folder: PathBuf,
     problems: Vec<(usize, String)>,
 }
 
-/// One table of a file: where it begins, what it is called in messages, and its members.
+/// One table of a file: its position, its name in messages, and its members.
 struct Table<'v, 't> {
     start: usize,
     name: &'static str,
@@ -297,7 +297,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Refuses members that nobody would look at.
+    /// Refuses members that the server does not know.
     fn known(&mut self, table: &Table<'_, 't>, known: &[&str]) {
         for (name, _) in table.members.iter() {
             if !known.contains(&name.get_ref().as_ref()) {
@@ -324,7 +324,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Editors end files with a line end that nobody means to be part of a secret.
+/// Editors end files with a line break that is not meant to be part of a secret.
 fn without_line_end(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.ends_with(b"\n") {
         bytes.pop();

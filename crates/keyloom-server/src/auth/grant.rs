@@ -1,23 +1,23 @@
-//! What one caller may do.
+//! The rights of one caller.
 
-/// What a caller may do.
+/// The rights of one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The name of the caller's token, for the log. All users of JWTs share the name `user`.
+    /// The name of the caller's token, for the log. All users with JWTs share the name `user`.
     pub name: String,
-    /// What kind of caller it is.
+    /// The kind of the caller.
     pub role: Role,
-    /// The collections that the caller reaches; `*` is all of them.
+    /// The collections that the caller may use; `*` means all of them.
     pub collections: Vec<String>,
     /// What the caller may do with them.
     pub verbs: Vec<Verb>,
-    /// The spaces that the caller reaches; `*` is all of them.
+    /// The spaces that the caller may use; `*` means all of them.
     pub spaces: Vec<String>,
     /// Whether the caller may name the acting user.
     pub may_act_as: bool,
-    /// The acting user that the caller is, by their own token.
+    /// The acting user whose own token the caller has.
     pub user: Option<String>,
-    /// When the grant ends, in seconds since 1970.
+    /// When the grant expires, in seconds since 1970.
     pub until: Option<u64>,
 }
 
@@ -26,13 +26,13 @@ pub struct Grant {
 pub enum Role {
     /// May do everything.
     Admin,
-    /// A program, with what it was given.
+    /// A program, with only the rights that it was given.
     Service,
     /// A person, as the acting user.
     User,
 }
 
-/// What can be done with a collection.
+/// The kinds of operations on a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Read, query and count.
@@ -44,10 +44,10 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All of them.
+    /// All verbs.
     pub const ALL: [Verb; 3] = [Verb::Read, Verb::Write, Verb::Delete];
 
-    /// The verb of that name in an access file.
+    /// The verb with this name in an access file.
     pub(crate) fn named(name: &str) -> Option<Verb> {
         match name {
             "read" => Some(Verb::Read),
@@ -59,7 +59,7 @@ impl Verb {
 }
 
 impl Grant {
-    /// Everything.
+    /// A grant for everything.
     pub fn admin() -> Self {
         Grant {
             name: "anyone".to_owned(),
@@ -78,14 +78,14 @@ impl Grant {
         self.sees(collection) && self.verbs.contains(&verb)
     }
 
-    /// Whether the caller may know of a collection; of every one, those to come included, if it
-    /// is `*`.
+    /// Whether the caller may know that a collection exists. For `*`: of every collection,
+    /// including future ones.
     pub(crate) fn sees(&self, collection: &str) -> bool {
         has(&self.collections, collection)
     }
 
-    /// Whether the caller works for users, so that it has to say for whom where records belong to
-    /// users. A service that forgot the name must not reach the records of all of them.
+    /// Whether the caller acts for users. If so, it must name the user wherever records belong to
+    /// users: a service that forgets the name must not reach the records of all users.
     pub(crate) fn works_for_users(&self) -> bool {
         self.role == Role::Service && self.may_act_as
     }

@@ -2,12 +2,12 @@
 //!
 //! | part | what must hold |
 //! | --- | --- |
-//! | signature | HS256 over the text as it came. No other algorithm is known, so none can be asked for |
+//! | signature | HS256 over the text as it came. No other algorithm is known, so none can be chosen |
 //! | `alg`, `typ`, `crit` | `HS256`; `JWT`, `at+jwt` or absent; absent |
 //! | `sub` | 1 to 255 bytes: the acting user |
 //! | `exp` | there, and not past |
 //! | `nbf` | absent, or past |
-//! | `iss`, `aud` | what is configured. An audience that nobody configured is somebody else |
+//! | `iss`, `aud` | as configured. If no audience is, a token with one is for somebody else |
 
 use std::fmt;
 
@@ -23,18 +23,18 @@ use super::grant::{Grant, Role, Verb};
 /// The longest name of a user, in bytes.
 const USER_BYTES_MAX: usize = 255;
 
-/// How the JWTs of users are recognised.
+/// How JWTs of users are verified.
 #[derive(Clone)]
 pub(super) struct Users {
     pub(super) secret: Secret,
     pub(super) issuer: Option<String>,
     pub(super) audience: Option<String>,
     pub(super) spaces: Vec<String>,
-    /// How far clocks may be apart, in seconds.
+    /// How far clocks may differ, in seconds.
     pub(super) leeway: u64,
 }
 
-/// A key of HMAC, which never shows itself.
+/// An HMAC key, which is never displayed.
 #[derive(Clone)]
 pub(super) struct Secret(pub(super) Vec<u8>);
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Users {
-    /// What the user of a JWT may do; `None` for one that does not hold, whatever the reason.
+    /// The rights of a JWT's user; `None` for an invalid JWT, whatever the reason.
     pub(super) fn verify(&self, token: &str, now: u64) -> Option<Grant> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -81,7 +81,7 @@ impl Users {
             spaces: self.spaces.clone(),
             may_act_as: false,
             user: Some(user.to_owned()),
-            // A float becomes the nearest whole second that it has reached, and 2^64 at most.
+            // A float is rounded down to whole seconds, and 2^64 is the limit.
             until: Some((until + leeway) as u64),
         })
     }
@@ -105,7 +105,7 @@ fn is_known_kind(header: &Value) -> bool {
         && is_typed
 }
 
-/// Whether an audience, one name or several, names us.
+/// Whether an audience, one name or several, includes the wanted one.
 fn names(audience: &Value, wanted: &str) -> bool {
     match audience {
         Value::String(name) => name == wanted,

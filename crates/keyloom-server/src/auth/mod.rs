@@ -1,8 +1,8 @@
 //! Who may do what.
 //!
 //! An [`Authority`] is made from an access file. It turns the credentials of a request into a
-//! [`Grant`]: a token of the file, a JWT of a user, or, on the pages of the console, the cookie of
-//! somebody who signed in with one of these.
+//! [`Grant`]. A credential is a token of the file, the JWT of a user, or, on the pages of the
+//! console, the cookie of a visitor who signed in with one of these.
 
 mod file;
 mod grant;
@@ -26,22 +26,22 @@ use self::token::Tokens;
 use crate::caller::header as one_header;
 use crate::problem::Problem;
 
-/// Where rights come from. Cloning is cheap, and clones share the sessions of the console.
+/// The source of all rights. Cloning is cheap, and clones share the sessions of the console.
 #[derive(Clone)]
 pub struct Authority(Option<Arc<Known>>);
 
-/// Everything by which somebody can say who they are.
+/// All credentials that the server accepts.
 struct Known {
     tokens: Tokens,
     users: Option<Users>,
     sessions: Sessions,
 }
 
-/// What everyone may do when access control is off.
+/// The grant of everyone while access control is off.
 static EVERYTHING: LazyLock<Arc<Grant>> = LazyLock::new(|| Arc::new(Grant::admin()));
 
 impl Authority {
-    /// Access control is off: everyone may do everything.
+    /// Turns access control off: everyone may do everything.
     pub fn open() -> Self {
         Authority(None)
     }
@@ -55,8 +55,8 @@ impl Authority {
         self.0.is_none()
     }
 
-    /// What the caller who sent these headers may do. A session counts for the console only: no
-    /// other site can make a browser send a header, but all of them can make it send a cookie.
+    /// The grant of the caller who sent these headers. A session counts only for the console: other
+    /// sites can make a browser send a cookie, but no header.
     pub(crate) fn grant(
         &self,
         headers: &HeaderMap,
@@ -74,7 +74,7 @@ impl Authority {
         Err(Problem::unauthenticated(detail))
     }
 
-    /// What somebody with this token or JWT may do.
+    /// The grant for this token or JWT.
     fn recognise(&self, credential: &str) -> Option<Arc<Grant>> {
         let Some(known) = &self.0 else { return Some(EVERYTHING.clone()) };
         let by_token = known.tokens.find(credential);
@@ -82,7 +82,7 @@ impl Authority {
     }
 }
 
-/// Tells nothing of tokens and secrets, so that a logged configuration tells nothing either.
+/// Shows neither tokens nor secrets, so that a logged configuration reveals none.
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(known) = &self.0 else { return f.write_str("Authority(open)") };
@@ -93,12 +93,12 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// The one answer to every credential that does not hold, so that it tells nobody why.
+/// The same answer for every invalid credential, so that it does not reveal the reason.
 fn refused() -> Problem {
     Problem::unauthenticated("the token is not known, was altered, or is out of its time")
 }
 
-/// The credential after the word `Bearer`, which is written in any case.
+/// The credential after the word `Bearer`, in upper or lower case.
 fn bearer(credentials: &str) -> Option<&str> {
     let (scheme, credential) = credentials.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| credential.trim_matches(' '))

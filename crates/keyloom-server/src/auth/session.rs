@@ -1,10 +1,10 @@
-//! Signing in to the console: a token through a form, then a cookie.
+//! Signs visitors in to the console: a token in a form, then a cookie.
 //!
-//! A browser cannot send a header from a link or a form, so that people need a cookie. It holds a
-//! random text and nothing else. It is sent by the same site only (`SameSite=Strict`), scripts
-//! cannot read it (`HttpOnly`), it is good below `/console` only, and requests that change
-//! something must also come from a page of this server (`guard::origin`). Sessions live in memory:
-//! they end with the process.
+//! A browser cannot add a header to a link or a form, so people need a cookie. It contains only a
+//! random text. Browsers send it only from the same site (`SameSite=Strict`) and only below
+//! `/console`, and scripts cannot read it (`HttpOnly`). Requests that change something must also
+//! come from a page of this server (`guard::origin`). Sessions live in memory and end with the
+//! process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,17 +29,18 @@ const COOKIE: &str = "keyloom_session";
 const HOME: &str = "/console";
 pub(crate) const LOGIN: &str = "/console/login";
 
-/// Twelve hours: a day's work, and not a night.
+/// Twelve hours: long enough for a working day, and not for the night after it.
 const SECONDS: u64 = 12 * 60 * 60;
 
-/// More people than this do not look at one console; the session that ends first makes way.
+/// More sessions than one console needs. When they are all taken, the one that ends first is
+/// dropped.
 const SESSIONS_MAX: usize = 10_000;
 
-/// What the form may load and where it may lead.
+/// What the page of the form may load, and where the form may lead.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
-/// The people who are signed in, by the hashes of their cookies.
+/// The sessions of signed-in visitors, by the hashes of their cookies.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<Hash, Session>>);
 
@@ -49,7 +50,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// Begins a session and gives the text of its cookie.
+    /// Starts a session and gives the text of its cookie.
     fn begin(&self, grant: Arc<Grant>, now: u64) -> String {
         let id = random_text();
         let until = (now + SECONDS).min(grant.until.unwrap_or(u64::MAX));
@@ -65,7 +66,7 @@ impl Sessions {
         id
     }
 
-    /// What the person with this cookie may do.
+    /// The grant of the visitor with this cookie.
     pub(super) fn find(&self, headers: &HeaderMap, now: u64) -> Option<Arc<Grant>> {
         let id = hash(cookie(headers)?);
         let sessions = self.lock();
@@ -79,7 +80,7 @@ impl Sessions {
         }
     }
 
-    /// Each change of the map is one call, so that it is whole even after a panic.
+    /// Each change of the map is a single call, so the map is consistent even after a panic.
     fn lock(&self) -> MutexGuard<'_, HashMap<Hash, Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,7 +152,7 @@ async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Response {
     with_cookie(Redirect::to(LOGIN).into_response(), &cookie)
 }
 
-/// Where a browser that is not signed in goes, to come back to `wanted` afterwards.
+/// Sends a browser to sign in, and back to `wanted` afterwards.
 pub(crate) fn login_for(wanted: &str) -> Response {
     Redirect::to(&format!("{LOGIN}?next={}", path::encode(wanted))).into_response()
 }
@@ -163,9 +164,9 @@ fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-/// What protects the cookie. The server itself speaks plain HTTP; in front of it, something else
-/// may speak TLS, which shows in the origin of the page and in what the proxy says. Whoever makes
-/// that up gets a cookie that is sent less often.
+/// The flags that protect the cookie. The server itself speaks plain HTTP, but a proxy before it
+/// may speak TLS. The origin of the page, or a header of the proxy, tells. A caller who fakes that
+/// only gets a cookie that browsers send less often.
 fn flags(headers: &HeaderMap) -> &'static str {
     let starts = |name: &str, prefix: &[u8]| {
         headers.get(name).is_some_and(|value| value.as_bytes().starts_with(prefix))
@@ -186,7 +187,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// The page to go to after signing in: one of the console's, and never another site.
+/// The page to open after signing in: always one of the console, never another site.
 fn inside(next: &str) -> &str {
     let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_inside = next == HOME || next.starts_with("/console/") || next.starts_with("/console?");

@@ -1,8 +1,8 @@
-//! Tokens: 32 random bytes as text, kept as their SHA-256.
+//! Tokens: 32 random bytes as text, stored as their SHA-256.
 //!
-//! A slow hash such as Argon2 protects secrets that people choose, by making each guess cost
-//! time. These tokens have 256 random bits: there is nothing to guess, and one round of SHA-256
-//! is as hard to undo as a thousand. What it costs is paid on every request.
+//! A slow hash such as Argon2 protects secrets that people choose, because each guess takes time.
+//! These tokens have 256 random bits, so guessing is hopeless, and a single round of SHA-256 is as
+//! hard to invert as a thousand. A slow hash would only cost time on every request.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::grant::Grant;
 
-/// Every token begins with this, so that scanners for leaked secrets and people can tell.
+/// The prefix of every token, so that people and scanners for leaked secrets recognise it.
 pub(super) const PREFIX: &str = "klm_";
 
 /// A SHA-256.
@@ -31,8 +31,8 @@ impl Tokens {
         self.0.iter().map(|(_, grant)| grant.name.as_str())
     }
 
-    /// What the token allows. Every entry is compared, and each in the same time, so that time
-    /// tells neither which one was meant nor how close a guess came.
+    /// The grant of a token. The token is compared with every entry in constant time, so that the
+    /// time reveals neither the matching entry nor how close a guess was.
     pub(super) fn find(&self, token: &str) -> Option<Arc<Grant>> {
         let hash = hash(token);
         let mut found = None;
@@ -45,8 +45,8 @@ impl Tokens {
     }
 }
 
-/// Makes a token: the token itself, which is shown once, and its SHA-256 in hexadecimal, which
-/// goes into the access file.
+/// Makes a token: the token itself, which is shown only once, and its SHA-256 in hexadecimal for
+/// the access file.
 pub fn new_token() -> (String, String) {
     let token = format!("{PREFIX}{}", random_text());
     let hash = hex(&hash(&token));
@@ -78,7 +78,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Looks at every byte, wherever the first difference is.
+/// Compares every byte, wherever the first difference is.
 fn is_equal(left: &Hash, right: &Hash) -> bool {
     let difference = left.iter().zip(right).fold(0, |sum, (left, right)| sum | (left ^ right));
     std::hint::black_box(difference) == 0

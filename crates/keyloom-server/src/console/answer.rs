@@ -1,4 +1,4 @@
-//! Pages as answers, with the headers that keep them harmless.
+//! Sends pages as answers, with headers that restrict them.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,12 +7,12 @@ use super::frame::{self, Frame};
 use super::page::Page;
 use crate::problem::Problem;
 
-/// Nothing comes from elsewhere, nothing runs but the one script, nothing is framed, and forms
-/// lead to the console only.
+/// Nothing is loaded from elsewhere, only our script runs, no page is framed, and forms lead only
+/// to the console.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
     img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What every page says. The guards add what is the same for all answers.
+/// The headers of every page. The guards add those of all answers.
 const OWN: [(HeaderName, HeaderValue); 2] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (header::VARY, HeaderValue::from_static("Accept")),
@@ -33,7 +33,7 @@ pub(super) fn json(page: &impl Page) -> Response {
             guarded(page.status(), media, text)
         }
         Err(error) => {
-            // What the error says may quote the page.
+            // The error's message may quote the page.
             tracing::error!(kind = ?error.classify(), "a page of the console has no JSON form");
             let title = "Keyloom has a defect";
             let status = StatusCode::INTERNAL_SERVER_ERROR;

@@ -1,5 +1,5 @@
-//! The stylesheet, the script and the icon: part of the program, and kept by browsers for good,
-//! since their URLs change with their content.
+//! The stylesheet, the script and the icon. They are part of the program. Browsers cache them for
+//! good, since their URLs change with their content.
 
 use std::sync::LazyLock;
 
@@ -52,7 +52,7 @@ impl Asset {
     }
 }
 
-/// Where an asset is.
+/// The URL of an asset.
 pub(super) fn url(asset: &'static Asset) -> String {
     let found = ALL.iter().find(|(_, known)| std::ptr::eq(*known, asset));
     format!("/console/assets/{}", found.map_or("", |(name, _)| name))

@@ -1,4 +1,5 @@
-//! A collection: choose an index, say values, see records page by page and the plan beside.
+//! The page of a collection: choose an index and values, and see records page by page with the
+//! plan.
 
 mod form;
 mod question;
@@ -21,7 +22,7 @@ use crate::auth::Verb;
 use crate::memory::PAGE_BYTES;
 use crate::problem::Problem;
 
-/// How many fields of records have a column of their own.
+/// How many fields of records have columns of their own.
 const COLUMNS_MAX: usize = 5;
 
 /// The page.
@@ -33,7 +34,7 @@ struct BrowsePage {
     access: Option<String>,
     indexes: Vec<Way>,
     question: Question,
-    /// How the question is answered, in words.
+    /// The plan of the query, in words.
     plan: Option<String>,
     answer: Option<Answer>,
     /// Why there is no answer.
@@ -49,7 +50,7 @@ struct BrowsePage {
     status: StatusCode,
 }
 
-/// A way into the collection.
+/// One way to browse the collection.
 #[derive(Clone, Debug, Serialize)]
 struct Way {
     name: String,
@@ -73,21 +74,21 @@ struct Answer {
 /// One record.
 #[derive(Serialize)]
 struct Row {
-    /// What names it to the visitor; `None` where its name cannot be told from its key.
+    /// Its name for the visitor; `None` if the key does not tell it.
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
     stored_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// How far it is from the place that was asked for.
+    /// Its distance from the place of the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance_m: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<Value>,
 }
 
-/// Something that could not be read.
+/// A key that could not be read.
 #[derive(Serialize)]
 struct Trouble {
     kind: String,
@@ -148,7 +149,7 @@ async fn model(visit: &mut Visit) -> Result<BrowsePage, Problem> {
 }
 
 impl BrowsePage {
-    /// The page without an answer. An index for which nothing was said yet is no mistake.
+    /// The page without an answer. An index without any values yet is not an error.
     fn refused(mut self, problem: &Problem) -> Self {
         let told = Told::of(problem);
         let is_begun = self.question.conditions.is_empty() && self.question.index.is_some();
@@ -174,7 +175,7 @@ async fn records(
     Ok(Answer::of(rows, page))
 }
 
-/// Records around a place, nearest first.
+/// Records near a place, nearest first.
 async fn around(
     visit: &Visit,
     collection: &Collection<Value>,
@@ -229,7 +230,7 @@ async fn keys(
     Ok(Answer::of(rows, page))
 }
 
-/// What names a record to the visitor: its name, and its owner where that is somebody else.
+/// The record's name for the visitor, and its owner if that is somebody else.
 async fn name_of(
     visit: &Visit,
     collection: &Collection<Value>,
@@ -285,13 +286,13 @@ fn ways(declared: &CollectionDeclaration) -> Vec<Way> {
     values.chain(unique).chain(declared.geo.iter().map(|it| of("geo", it))).collect()
 }
 
-/// The fields that have columns: those of indexes first, since they are what people look for.
+/// The fields with columns: those of indexes first, since people search by them.
 fn columns(declared: &CollectionDeclaration) -> Vec<String> {
     let in_key: Vec<&str> = fields(&declared.key).map(|(path, _)| path).collect();
     let indexes = declared.index.values().chain(declared.unique.values());
     let indexed = indexes.flat_map(|index| fields(&index.key)).map(|(path, _)| path);
     let others = declared.fields.iter().flat_map(|(path, field)| match &field.field_type {
-        // The record has no such member: its own members are the place.
+        // The record has no such member: the place consists of members of its own.
         FieldType::Point { lat, lon, of: PointOf::Record } => vec![lat.as_str(), lon.as_str()],
         _ => vec![path.as_str()],
     });

@@ -1,4 +1,4 @@
-//! The newest commits of the log, where the space keeps one.
+//! The newest commits of the log, if the space keeps one.
 
 use axum::response::Response;
 use keyloom::{Became, ErrorKind, Logged, Position, Store};
@@ -18,7 +18,7 @@ const COMMITS: u64 = 50;
 /// The page.
 #[derive(Serialize)]
 struct ChangesPage {
-    /// What the log keeps; `None` where there is none.
+    /// The part of the log that is kept; `None` if there is no log.
     log: Option<Log>,
 }
 
@@ -28,7 +28,7 @@ struct Log {
     oldest: u64,
     next: u64,
     commits: Vec<Commit>,
-    /// Where older ones are: those before this position.
+    /// Older commits are those before this position.
     before: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ struct Commit {
 struct Changed {
     collection: String,
     key: String,
-    /// What names it; none for what cannot be told from the key.
+    /// Its name; `None` if the key does not tell it.
     name: Option<String>,
     became: &'static str,
     increments: BTreeMap<String, i64>,
@@ -95,7 +95,7 @@ async fn commit(store: &Store, logged: Logged) -> Commit {
             (Became::Deleted, _) => "deleted",
             (Became::Untouched, _) => "counted",
         };
-        // The schema may have changed since: then the key has no name any more.
+        // The schema may have changed since; the key may then have no name.
         let name = match store.documents(&change.collection).await {
             Ok(collection) => collection.name_of(&change.key).await.ok(),
             Err(_) => None,

@@ -1,4 +1,4 @@
-//! What pages ask of a declaration: the parts of templates, the fields of a key, counters.
+//! Helpers for declarations: the parts of templates, the fields of a key, counters.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) enum Part<'t> {
     Field { path: &'t str, modifiers: &'t str },
 }
 
-/// The parts of a template that was accepted with its schema.
+/// The parts of a valid template.
 pub(super) fn parts(template: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     for piece in template.split_inclusive('}') {
@@ -40,8 +40,8 @@ pub(super) fn fields(template: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Puts the fields of a record's key in their places. One that is there with another value is
-/// refused: that would be another record.
+/// Sets the fields of a record's key. A field that already has another value is refused, since the
+/// record would be another one.
 pub(super) fn with_key(record: Value, template: &str, values: &[Value]) -> Result<Value, Problem> {
     let Value::Object(mut members) = record else {
         return Err(Problem::invalid_request("a record is a JSON object: { … }"));
@@ -95,12 +95,12 @@ pub(super) fn counters(declared: &CollectionDeclaration, record: &Value) -> BTre
     found
 }
 
-/// The families of counters, whose members come into being by being counted: `stats.*`.
+/// The families of counters, whose members are created by incrementing them: `stats.*`.
 pub(super) fn counter_families(declared: &CollectionDeclaration) -> Vec<&str> {
     declared.counters.keys().filter_map(|name| name.strip_suffix('*')).collect()
 }
 
-/// The record without its counters, which are not edited but incremented.
+/// The record without its counters, which are incremented and not edited.
 pub(super) fn without_counters(
     counters: &BTreeMap<String, CounterDeclaration>,
     mut record: Value,
@@ -135,7 +135,7 @@ fn remove(members: &mut Map<String, Value>, path: &[&str], is_family: bool) {
     }
 }
 
-/// An object that held nothing but counters came with them.
+/// Removes an object that is empty without its counters.
 fn drop_if_empty(members: &mut Map<String, Value>, name: &str) {
     if members.get(name).and_then(Value::as_object).is_some_and(Map::is_empty) {
         members.shift_remove(name);

@@ -1,4 +1,4 @@
-//! Where two records differ, as a table, and what one change would do to another record.
+//! Shows the differences between two records as a table, and applies them to another record.
 
 use keyloom::Difference;
 use maud::{Markup, html};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::draw::{json_line, visible};
 
-/// How much of a value a table shows.
+/// The most characters of a value in a table.
 const VALUE_CHARS_MAX: usize = 200;
 
-/// The record with these changes made to it.
+/// The record after these changes.
 pub(super) fn apply(changes: &[Difference], mut record: Value) -> Value {
     for change in changes {
         set(&mut record, &change.path, change.after.as_ref());
@@ -56,7 +56,7 @@ pub(super) fn table(changes: &[Difference], headings: [&str; 2]) -> Markup {
     }
 }
 
-/// One side; the sign tells it apart without its colour.
+/// One side. Its sign distinguishes it without its colour.
 fn side(value: Option<&Value>, sign: &str) -> Markup {
     html! {
         @match value {

@@ -1,4 +1,4 @@
-//! Records as text to be changed: new ones, and those that are there, with their conflicts.
+//! Edits records as text: new and existing ones, with their conflicts.
 
 mod view;
 
@@ -17,26 +17,26 @@ use crate::auth::Verb;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// The page: a text, and what became of an attempt to save it.
+/// The page: a text, and the result of trying to save it.
 #[derive(Serialize)]
 struct EditPage {
     collection: String,
-    /// The record's name, and its owner; `None` for a new one.
+    /// The record's name and owner; `None` for a new record.
     name: Option<String>,
-    /// What the visitor wrote, or what is there.
+    /// The visitor's text, or the stored one.
     text: String,
-    /// The version that the text is meant to replace.
+    /// The version that the text replaces.
     version: Option<String>,
-    /// What the editing began with, as JSON text, to tell later who changed what.
+    /// The record at the beginning of the editing, as JSON text, to tell later who changed what.
     base: String,
     /// Why it was not saved.
     problem: Option<Told>,
     conflict: Option<Conflict>,
     /// Names of the counters, which are not part of the text.
     counters: Vec<String>,
-    /// Names of the fields that a new record gets by itself.
+    /// Names of the fields that are generated for a new record.
     generated: Vec<String>,
-    /// The key of the form, where it was sent before.
+    /// The key of the form, if it was sent before.
     #[serde(skip)]
     once: Option<String>,
     #[serde(skip)]
@@ -48,13 +48,13 @@ struct EditPage {
 struct Conflict {
     /// The record as it is now.
     theirs: Value,
-    /// From the record as it is now to the visitor's text.
+    /// The changes from the current record to the visitor's text.
     differences: Vec<Difference>,
-    /// Their record with the visitor's changes made to it, where both are known.
+    /// The current record with the visitor's changes applied, if these are known.
     merged: Option<String>,
 }
 
-/// What was sent.
+/// The content of the form.
 struct Draft {
     text: String,
     version: Option<String>,
@@ -66,7 +66,7 @@ impl Draft {
         let text = sent.take("text")?.unwrap_or_default();
         let version = sent.take("version")?.filter(|version| !version.is_empty());
         let base = sent.take("base")?.unwrap_or_default();
-        // The form's other text, if the visitor decided for that.
+        // The merged text, if the visitor chose it.
         let text = match (sent.take("choice")?.as_deref(), sent.take("merged")?) {
             (Some("merged"), Some(merged)) => merged,
             _ => text,
@@ -76,7 +76,7 @@ impl Draft {
     }
 }
 
-/// What a form sent, with its key.
+/// The content of a form, with its key.
 fn drafted(visit: &mut Visit, sent: Result<Params, Problem>) -> Result<Draft, Problem> {
     let mut sent = sent?;
     visit.take_once(&mut sent)?;
@@ -148,7 +148,7 @@ fn generated(declared: &keyloom::CollectionDeclaration) -> Vec<String> {
     fields.map(|(path, _)| path.clone()).collect()
 }
 
-/// A record to begin with: the declared fields that a person has to fill in.
+/// A template for a new record: the declared fields that a person must fill in.
 fn template_of(declared: &keyloom::CollectionDeclaration) -> Value {
     use keyloom::FieldType as Type;
     let mut record = Value::Object(serde_json::Map::new());
@@ -197,11 +197,11 @@ async fn inserted(visit: &mut Visit, draft: &Draft) -> Result<String, Problem> {
     Ok(visit.links.record_with(link, "", [("notice", "inserted")]))
 }
 
-/// What came of an attempt to save.
+/// The result of trying to save.
 enum Saved {
-    /// On to the record.
+    /// Continue at the record.
     Written(String),
-    /// The form again, with the reason.
+    /// Show the form again, with the reason.
     Refused(Box<EditPage>),
 }
 
@@ -227,7 +227,7 @@ async fn saved(visit: &mut Visit, draft: Draft) -> Result<Saved, Problem> {
             Ok(Saved::Written(visit.links.record_with(addressed.link(), "", [("notice", notice)])))
         }
         Err(error) if error.kind() == ErrorKind::VersionConflict && error.current().is_some() => {
-            // Asked for just above.
+            // The caller has checked that it is there.
             let Some(current) = error.current() else { return Err(Problem::from(error)) };
             let page = conflicting(&addressed, &draft, &record, current)?;
             Ok(Saved::Refused(Box::new(page)))
@@ -242,7 +242,7 @@ fn version_of(draft: &Draft) -> Result<Version, Problem> {
     Ok(text.parse::<Version>()?)
 }
 
-/// The page of a conflict: what the visitor wrote now stands against the current version.
+/// The page of a conflict: from now on, the visitor's text replaces the current version.
 fn conflicting(
     addressed: &Addressed<'_>,
     draft: &Draft,
@@ -266,7 +266,7 @@ fn conflicting(
     Ok(page)
 }
 
-/// The text of a record, without its counters.
+/// The text of a record without its counters.
 fn editable(addressed: &Addressed<'_>, document: &Document) -> Result<String, Problem> {
     Ok(pretty(&without_counters(&addressed.declared.counters, document.json()?)))
 }
@@ -293,7 +293,7 @@ impl EditPage {
         }
     }
 
-    /// The same form with what was sent, and why it was refused.
+    /// The same form with the visitor's text, and the reason why it was refused.
     fn again(self, draft: Draft, once: Option<String>, problem: &Problem) -> Self {
         let Draft { text, version, base } = draft;
         let (problem, status) = (Some(Told::of(problem)), problem.status());

@@ -1,4 +1,4 @@
-//! What stands around every page: head, menu, search, and the way to its JSON twin.
+//! The surroundings of every page: head, menu, search, and the link to its JSON twin.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -7,7 +7,7 @@ use super::draw::{logo, visible};
 use super::links::Links;
 use super::page::{MenuItem, Page};
 
-/// What the surroundings of a page tell.
+/// The content of a page's surroundings.
 pub(super) struct Frame<'f> {
     pub(super) links: &'f Links,
     pub(super) space: &'f str,
@@ -22,7 +22,7 @@ pub(super) struct Frame<'f> {
 }
 
 impl<'f> Frame<'f> {
-    /// Surroundings that tell nothing, for those who may know nothing.
+    /// Surroundings without any content, for visitors who may see nothing.
     pub(super) fn bare(links: &'f Links) -> Self {
         Frame {
             links,
@@ -80,7 +80,7 @@ fn top(place: MenuItem<'_>, frame: &Frame<'_>) -> Markup {
             @if !frame.is_open && !frame.space.is_empty() {
                 form method="post" action="/console/logout" { button.quiet { "Sign out" } }
             }
-            // The script shows it: without one it could do nothing.
+            // The script shows the button, which is useless without it.
             button.quiet #theme type="button" hidden { "Theme" }
         }
         @if let Some(user) = frame.links.user() {

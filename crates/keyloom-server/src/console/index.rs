@@ -1,4 +1,4 @@
-//! An index, a count or a sum: its state, its entries, and how they spread.
+//! The page of an index, a count or a sum: its state, its entries, and their distribution.
 
 mod view;
 
@@ -26,20 +26,20 @@ const SHARES_MAX: usize = 40;
 struct IndexPage {
     collection: String,
     name: String,
-    /// `index`, `unique`, `geo`, `count`, `sum`, or `own`: the one that Keyloom keeps itself.
+    /// `index`, `unique`, `geo`, `count`, `sum`, or `own` for Keyloom's own index.
     kind: &'static str,
     /// The template of its entries; none for counts and sums.
     template: Option<String>,
-    /// Which records are in it; all when there is none.
+    /// Which records are in it; all if there is no condition.
     condition: Option<String>,
     declaration: Value,
-    /// The declaration as a schema file would have it, where it can be written so.
+    /// The declaration as in a schema file, if TOML can express it.
     toml: Option<String>,
-    /// What only administrators see.
+    /// The part that only administrators see.
     inside: Option<Inside>,
 }
 
-/// What is in it.
+/// Its content.
 #[derive(Serialize)]
 struct Inside {
     state: &'static str,
@@ -47,9 +47,9 @@ struct Inside {
     reason: Option<String>,
     entries: Option<Counted>,
     shares: Vec<Share>,
-    /// Whether these are all values that there are.
+    /// Whether these are all existing values.
     has_all_values: bool,
-    /// Whether these are all values, each counted to its end.
+    /// Whether these are all values, and each was counted completely.
     is_exact: bool,
 }
 
@@ -59,7 +59,7 @@ struct Share {
     values: Vec<Value>,
     amount: i64,
     bytes: Option<u64>,
-    /// Whether it was counted to its end. Otherwise there are at least so many.
+    /// Whether it was counted completely. If not, the true number is higher.
     is_exact: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn build(mut visit: Visit, Sent(sent): Sent) -> Response {
     visit.go_on(made)
 }
 
-/// Starts to build it. An index that is not there is told now, and not by a job that fails.
+/// Starts a build. A missing index is refused at once, rather than with a failed job.
 async fn building(visit: &Visit) -> Result<String, Problem> {
     let (collection, index) = (visit.part("collection"), visit.part("index"));
     visit.caller.admin()?.index_state(collection, index).await?;
@@ -113,7 +113,7 @@ async fn model(visit: &mut Visit) -> Result<IndexPage, Problem> {
     Ok(IndexPage { collection, name, kind, template, condition, declaration, toml, inside })
 }
 
-/// What the schema declares under a name.
+/// The declaration under a name.
 enum Known<'d> {
     Index(&'static str, &'d IndexDeclaration),
     Aggregate(&'static str, &'d AggregateDeclaration),
@@ -135,7 +135,7 @@ fn as_json(declaration: &impl Serialize) -> Value {
     serde_json::to_value(declaration).unwrap_or_default()
 }
 
-/// The entries of an index; `None` when there is no such index.
+/// The entries of an index; `None` if there is no such index.
 async fn entries(store: &Store, collection: &str, name: &str) -> Result<Option<Inside>, Problem> {
     let options = StatsOptions { keys_max: ENTRIES_MAX, collection: Some(collection.to_owned()) };
     let stats = store.stats(&options).await?;
@@ -163,7 +163,7 @@ async fn groups(
 ) -> Result<Inside, Problem> {
     let state = store.index_state(collection.name(), name).await?;
     let groups = match state {
-        // One more than is shown tells whether there are more.
+        // One group more than is shown tells whether there are more.
         IndexState::Ready => {
             collection.top_groups(&GroupQuery::new(name), SHARES_MAX + 1).await?.groups
         }
@@ -174,7 +174,7 @@ async fn groups(
         amount: if is_sum { group.sum.unwrap_or_default() } else { group.count },
         values: group.values,
         bytes: None,
-        // Kept by every write, and never counted here.
+        // Every write keeps this number up to date, so nothing is counted here.
         is_exact: true,
     });
     Ok(Inside::new(state_name(&state), reason(state), None, shares.collect(), has_all_values))
@@ -193,7 +193,7 @@ impl Inside {
     }
 }
 
-/// A state in one word.
+/// A state as a word.
 pub(super) fn state_name(state: &IndexState) -> &'static str {
     match state {
         IndexState::Building => "building",
@@ -203,7 +203,7 @@ pub(super) fn state_name(state: &IndexState) -> &'static str {
     }
 }
 
-/// The colour that goes with a state.
+/// The colour of a state.
 pub(super) fn tone(state: &str) -> &'static str {
     match state {
         "ready" => "good",

@@ -1,4 +1,4 @@
-//! The keyspace as a tree: what comes next below a prefix, and what lies at a key.
+//! The keyspace as a tree: the next level below a prefix, and the value at a key.
 
 mod view;
 
@@ -21,14 +21,14 @@ const COUNTED_MAX: usize = 1_000;
 struct KeysPage {
     area: String,
     areas: Vec<String>,
-    /// As people read it: bytes that are no text as `\xNN`.
+    /// As people read it: bytes that are not text as `\xNN`.
     prefix: String,
-    /// The same as the parameter says it.
+    /// The same, encoded for the parameter.
     prefix_encoded: String,
-    /// The key that the prefix is itself, with what it holds.
+    /// The key that equals the prefix, with its value.
     key: Option<Here>,
     branches: Vec<Twig>,
-    /// Where to go on, as the parameter says it.
+    /// Where to continue, encoded for the parameter.
     after_encoded: Option<String>,
     #[serde(skip)]
     prefix_bytes: Bytes,
@@ -36,7 +36,7 @@ struct KeysPage {
     after_bytes: Option<Bytes>,
 }
 
-/// One key as it lies.
+/// One stored key.
 #[derive(Serialize)]
 struct Here {
     text: String,
@@ -44,19 +44,19 @@ struct Here {
     kind: &'static str,
     collection: Option<String>,
     index: Option<String>,
-    /// What names it, of a record.
+    /// Its name, if it is a record.
     name: Option<String>,
     value: String,
 }
 
-/// Keys that begin alike.
+/// Keys with a common prefix.
 #[derive(Serialize)]
 struct Twig {
-    /// What its keys begin with, as the parameter says it.
+    /// Their prefix, encoded for the parameter.
     prefix_encoded: String,
     #[serde(skip)]
     prefix_bytes: Bytes,
-    /// What it adds to the prefix of the page, as people read it.
+    /// The part after the page's prefix, as people read it.
     text: String,
     keys: u64,
     bytes: u64,
@@ -73,7 +73,7 @@ pub(super) async fn page(mut visit: Visit) -> Response {
 async fn model(visit: &mut Visit) -> Result<KeysPage, Problem> {
     let mut params = visit.take_params();
     let area = params.take("area")?.unwrap_or_default();
-    // These are taken as bytes, and here only known.
+    // These are read as bytes elsewhere, and only marked as known here.
     params.take("prefix")?;
     params.take("after")?;
     params.finish()?;
@@ -113,7 +113,7 @@ async fn model(visit: &mut Visit) -> Result<KeysPage, Problem> {
     })
 }
 
-/// What lies at the prefix itself.
+/// The value at the prefix itself.
 async fn here(
     visit: &Visit,
     raw: &RawKeys,
@@ -147,7 +147,7 @@ async fn here(
     Ok(Some(Here { text, bytes, kind, collection, index, name, value }))
 }
 
-/// A key as people read it: bytes that are no text as `\xNN`.
+/// A key as people read it: bytes that are not text as `\xNN`.
 fn key_text(bytes: &[u8]) -> String {
     ShowKey(bytes).to_string()
 }

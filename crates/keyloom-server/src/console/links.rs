@@ -8,21 +8,21 @@ pub(super) fn encoded(bytes: &[u8]) -> String {
     form_urlencoded::byte_serialize(bytes).collect()
 }
 
-/// Makes URLs that keep the space and the user in whose name one looks.
+/// Makes URLs that keep the space and the user whom the visitor acts for.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
-    /// What all paths of the space begin with.
+    /// The prefix of all paths in the space.
     root: String,
-    /// In whose name one looks, if the URL says so.
+    /// The user whom the visitor acts for, if the URL names one.
     user: Option<String>,
 }
 
-/// What names a record in a URL.
+/// The name of a record in a URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordName<'n> {
     pub(super) collection: &'n str,
     pub(super) name: &'n str,
-    /// The owner, of a record of somebody else.
+    /// The owner, if that is somebody else.
     pub(super) owner: Option<&'n str>,
 }
 
@@ -36,12 +36,12 @@ impl Links {
         Links { root, user }
     }
 
-    /// In whose name one looks, as the URL says it.
+    /// The user whom the visitor acts for, as in the URL.
     pub(super) fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// A page by its path, which must be encoded already, and parameters, which must not.
+    /// The URL of a page: its path must already be encoded, its parameters must not.
     pub(super) fn to<'p>(
         &self,
         path: &str,
@@ -58,7 +58,7 @@ impl Links {
         }
     }
 
-    /// A page without parameters, for forms that bring their own.
+    /// The URL of a page without parameters, for forms that add their own.
     pub(super) fn bare(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
@@ -95,7 +95,7 @@ impl Links {
         form: &str,
         more: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> String {
-        // The name stands in the query, since browsers take `.` and `..` in a path for steps.
+        // The name is in the query, since browsers resolve `.` and `..` in a path.
         let path = format!("{}record{form}", Self::collection_path(record.collection));
         let owner = record.owner.map(|owner| ("owner", owner));
         self.to(&path, [("key", record.name)].into_iter().chain(owner).chain(more))
@@ -106,7 +106,7 @@ impl Links {
         self.keys_after(area, prefix, "")
     }
 
-    /// As [`keys`](Self::keys), from behind a branch on.
+    /// As [`keys`](Self::keys), after a branch.
     pub(super) fn keys_after(
         &self,
         area: &str,

@@ -1,8 +1,8 @@
-//! The console: pages for people, made by the server and complete without a script.
+//! The console: pages for people, rendered by the server and fully usable without a script.
 //!
-//! A page is a model, which one function makes, and a view, which draws it. Its JSON twin
-//! (`?format=json`, or `Accept: application/json`) is the model itself. Nothing that a record
-//! holds becomes markup: views are made by `maud`, which escapes every value.
+//! A page has a model, which one function makes, and a view, which draws it. Its JSON twin
+//! (`?format=json`, or `Accept: application/json`) is the model itself. Content of records never
+//! becomes markup: `maud` makes the views and escapes every value.
 
 mod answer;
 mod assets;
@@ -36,7 +36,7 @@ pub(crate) use self::visit::refused;
 
 use crate::app::App;
 
-/// Where the console lies.
+/// The path of the console.
 const ROOT: &str = "/console";
 
 /// Every route of the console.
@@ -53,12 +53,12 @@ pub(crate) fn routes() -> Router<App> {
         .method_not_allowed_fallback(unknown::method)
 }
 
-/// Where the stylesheet is, for pages that stand before the console.
+/// The URL of the stylesheet, for pages outside the console.
 pub(crate) fn style_url() -> String {
     assets::url(&assets::STYLE)
 }
 
-/// The pages of one space. They are not nested, since a nested `/` loses its slash.
+/// The pages of one space. They are not nested, since a nested `/` would lose its slash.
 fn in_space(root: &str) -> Router<App> {
     let at = |path: &str| format!("{root}{path}");
     let below = |path: &str| format!("{root}/collections/{{collection}}{path}");

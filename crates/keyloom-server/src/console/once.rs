@@ -1,6 +1,6 @@
-//! Forms that are sent twice. Each drawn form has a random key of its own, which goes with what
-//! it sends as the write's idempotency key: a second click, or the same request sent again,
-//! changes nothing and leads to the same page.
+//! Protects against forms that are sent twice. Each form has a random key of its own, which becomes
+//! the idempotency key of the write. So a second click, or the same request sent again, changes
+//! nothing and leads to the same page.
 
 use maud::{Markup, html};
 
@@ -9,8 +9,8 @@ use crate::auth::random_text;
 /// The name of the field that holds the key.
 pub(super) const FIELD: &str = "once";
 
-/// The key of a form: the one that it had already, where it comes back with what was wrong, so
-/// that a write that may have happened does not happen again; a fresh one otherwise.
+/// The key of a form. A form that comes back with an error keeps its key, so that a write that may
+/// have happened does not happen again. Otherwise the key is new.
 pub(super) fn field(kept: Option<&str>) -> Markup {
     let key = kept.map_or_else(random_text, str::to_owned);
     html! { input type="hidden" name=(FIELD) value=(key); }

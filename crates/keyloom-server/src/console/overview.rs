@@ -1,4 +1,4 @@
-//! The overview: what there is, how much of it, and how the server does.
+//! The overview: what the space holds, how much of it, and how busy the server is.
 
 mod pulse;
 mod view;
@@ -26,10 +26,10 @@ struct OverviewPage {
     engine: &'static str,
     is_persistent: bool,
     collections: Vec<Summary>,
-    /// What the engine knows of itself, for administrators.
+    /// The engine's figures, for administrators.
     figures: Vec<Figure>,
     is_admin: bool,
-    /// How the server does, for administrators.
+    /// The server's activity, for administrators.
     pulse: Option<Pulse>,
 }
 
@@ -38,14 +38,14 @@ struct OverviewPage {
 struct Summary {
     name: String,
     template: String,
-    /// How much there is of it, for administrators.
+    /// How many records it has, for administrators.
     records: Option<Counted>,
     indexes: Vec<IndexSummary>,
-    /// The counts and sums that do not serve.
+    /// The counts and sums that are not ready.
     aggregates_not_ready: Vec<AggregateSummary>,
 }
 
-/// A count or a sum that does not serve.
+/// A count or a sum that is not ready.
 #[derive(Serialize)]
 struct AggregateSummary {
     name: String,
@@ -65,7 +65,7 @@ struct IndexSummary {
 pub(super) struct Counted {
     pub(super) keys: u64,
     pub(super) bytes: u64,
-    /// Whether this is all.
+    /// Whether everything was counted.
     pub(super) is_exact: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn page(mut visit: Visit) -> Response {
     visit.answer(made)
 }
 
-/// `GET /console/open?space=`: on to the overview of another space.
+/// `GET /console/open?space=`: leads to the overview of another space.
 pub(super) async fn open_space(mut visit: Visit) -> Response {
     let made = chosen_space(visit.take_params());
     visit.go_on(made)
@@ -132,7 +132,7 @@ async fn model(visit: &mut Visit) -> Result<OverviewPage, Problem> {
     })
 }
 
-/// The counts and sums of a collection that do not serve.
+/// The counts and sums of a collection that are not ready.
 fn not_ready(
     declared: &CollectionDeclaration,
     states: Option<&BTreeMap<String, IndexState>>,

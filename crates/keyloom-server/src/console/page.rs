@@ -1,4 +1,4 @@
-//! What every page is: a model that can be written as JSON, and a view of it.
+//! Pages: each has a model that can be written as JSON, and a view of that model.
 
 use axum::http::StatusCode;
 use maud::Markup;
@@ -8,10 +8,10 @@ use super::links::Links;
 
 /// A page.
 pub(super) trait Page: Serialize {
-    /// What it is about, for the window's title.
+    /// The title of the window.
     fn title(&self) -> String;
 
-    /// Where it belongs in the menu.
+    /// Its place in the menu.
     fn menu_item(&self) -> MenuItem<'_>;
 
     /// The content, from the heading on.
@@ -22,7 +22,7 @@ pub(super) trait Page: Serialize {
         StatusCode::OK
     }
 
-    /// After how many seconds a browser should ask again, of what is still going on.
+    /// After how many seconds a browser should reload the page, while something is in progress.
     fn refresh_s(&self) -> Option<u32> {
         None
     }

@@ -36,12 +36,12 @@ pub(super) async fn increment(mut visit: Visit, Sent(sent): Sent) -> Response {
     }
 }
 
-/// What the form of the counters says, as it was typed.
+/// The form of the counters, as typed.
 #[derive(Default)]
 struct Counting {
-    /// What is added to counters that the record shows.
+    /// The increments of the counters that the record shows.
     amounts: BTreeMap<String, String>,
-    /// Another counter, and what is added to it.
+    /// Another counter, and its increment.
     name: String,
     amount: String,
 }
@@ -87,7 +87,7 @@ impl Counting {
     }
 }
 
-/// What a field of the form adds; nothing where it was left empty.
+/// The increment in a field of the form; `None` if it is empty.
 fn delta(name: &str, text: &str) -> Result<Option<(String, i64)>, Problem> {
     match text.trim() {
         "" => Ok(None),

@@ -11,15 +11,15 @@ use super::links::Links;
 use super::page::{MenuItem, Page};
 use crate::problem::Problem;
 
-/// A problem that takes the place of a page.
+/// A problem that is shown instead of a page.
 pub(super) struct Refusal {
     problem: Problem,
-    /// The collection that it came up in.
+    /// The collection in which it occurred.
     collection: Option<String>,
     told: Told,
 }
 
-/// A problem in the parts that people read.
+/// A problem, divided into the parts that people read.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Told {
     /// The last part of its type's URL.
@@ -29,13 +29,13 @@ pub(super) struct Told {
     /// Whether a write may have happened.
     pub(super) may_have_happened: bool,
     pub(super) retry: bool,
-    /// Whether the server is to blame, and not what was sent.
+    /// Whether the server is to blame, and not the request.
     #[serde(skip)]
     is_defect: bool,
-    /// Whether nobody was asked who knows the visitor.
+    /// Whether it was refused before the visitor was recognised.
     #[serde(skip)]
     is_by_guard: bool,
-    /// What it is about: names with one value or several.
+    /// Its subject: names with one or several values.
     pub(super) context: Vec<(String, Vec<String>)>,
 }
 
@@ -45,19 +45,19 @@ impl Refusal {
         Refusal { problem, told, collection: None }
     }
 
-    /// A request that was refused for what it is, whoever sent it.
+    /// A refusal because of the request itself, whoever sent it.
     pub(super) fn by_guard(problem: Problem) -> Self {
         let mut refusal = Refusal::new(problem);
         refusal.told.is_by_guard = true;
         refusal
     }
 
-    /// The same with a way back to a collection.
+    /// The same with a link back to a collection.
     pub(super) fn within(self, collection: Option<String>) -> Self {
         Refusal { collection, ..self }
     }
 
-    /// Takes over what the problem itself would say in its headers.
+    /// Adds the headers of the problem itself.
     pub(super) fn add_headers(self, response: &mut Response) {
         use axum::response::IntoResponse;
         let own = self.problem.into_response();
@@ -90,7 +90,7 @@ impl Told {
                 .collect(),
             _ => Vec::new(),
         };
-        // People send forms and know nothing of the keys in them.
+        // People who send forms do not know the idempotency keys in them.
         let (title, detail) = match problem.kind() {
             "idempotency-conflict" => (
                 "This form was sent before".to_owned(),
@@ -110,7 +110,7 @@ impl Told {
         }
     }
 
-    /// What a person may do now.
+    /// What a person can do now.
     fn advice(&self) -> &'static str {
         match self.kind.as_str() {
             _ if self.may_have_happened => {
@@ -151,7 +151,7 @@ impl Told {
 
     /// The problem as a box within a page.
     pub(super) fn view(&self) -> Markup {
-        // These titles only say that something is wrong, which the box says as well.
+        // These titles only say that something is wrong, which the box shows anyway.
         let is_plain = matches!(self.kind.as_str(), "invalid-request" | "invalid-argument");
         self.boxed(html! {
             p {
@@ -185,7 +185,7 @@ impl Told {
     }
 }
 
-/// The sentence of a detail, without what it tells of the context, which has its own place.
+/// The sentence of a detail, without the context that is shown separately.
 fn without_context(detail: String, context: &[(String, Vec<String>)]) -> String {
     let begins = context.first().map(|(name, _)| format!("; {name}: "));
     match begins.and_then(|begins| detail.split_once(&begins)) {
@@ -210,7 +210,7 @@ impl Page for Refusal {
     fn view(&self, links: &Links) -> Markup {
         html! {
             h1 { (self.status().as_u16()) " " (self.told.title) }
-            // The heading has the title already.
+            // The heading already has the title.
             (self.told.boxed(html! {
                 @if self.told.says_more() { p { (capital(&visible(&self.told.detail))) "." } }
             }))

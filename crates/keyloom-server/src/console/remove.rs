@@ -1,4 +1,4 @@
-//! The end of a record, asked about once more.
+//! Deletes a record, after asking for confirmation.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -17,14 +17,14 @@ use crate::auth::Verb;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// The question.
+/// The page that asks.
 #[derive(Serialize)]
 struct RemovePage {
     collection: String,
     name: String,
     version: String,
     record: Value,
-    /// How many keys go with it.
+    /// How many keys are deleted with it.
     keys: u64,
     keeps_history: bool,
     /// Whether somebody changed the record after the visitor was asked.
@@ -58,7 +58,7 @@ async fn asked(visit: &mut Visit) -> Result<RemovePage, Problem> {
     params.finish()?;
     let document = addressed.found().await?;
     let keys = addressed.collection.owned_keys(addressed.values.clone()).await?.unwrap_or_default();
-    // What was stays: the history of a record outlives it.
+    // The history of a record outlives it.
     let gone = keys.iter().filter(|owned| owned.kind != OwnedKind::History).count();
     let link = addressed.link();
     Ok(RemovePage {

@@ -19,11 +19,11 @@ struct SchemaPage {
     keyspace: Vec<KeyPattern>,
     warnings: Vec<Told>,
     schema: SchemaDeclaration,
-    /// The schema as a file would have it, where it can be written so.
+    /// The schema as a file, if TOML can express it.
     toml: Option<String>,
 }
 
-/// Something in the schema that is probably not meant.
+/// A declaration that is probably not meant.
 #[derive(Serialize)]
 struct Told {
     collection: String,
@@ -57,7 +57,7 @@ async fn model(visit: &mut Visit) -> Result<SchemaPage, Problem> {
 }
 
 impl SchemaPage {
-    /// The kinds of keys of each collection, and then those of the whole space.
+    /// The kinds of keys of each collection, followed by those of the whole space.
     fn groups(&self) -> Vec<(Option<&str>, Vec<&KeyPattern>)> {
         let mut groups: Vec<(Option<&str>, Vec<&KeyPattern>)> = Vec::new();
         for pattern in &self.keyspace {
@@ -118,7 +118,7 @@ impl Page for SchemaPage {
     }
 }
 
-/// What to do where nothing is declared.
+/// What to do if nothing is declared.
 pub(super) fn no_schema(space: &str) -> Markup {
     let in_space = if space == "main" { String::new() } else { format!(" --space {space}") };
     html! {

@@ -1,11 +1,11 @@
-//! A declaration as a person would write it into a schema file.
+//! Writes a declaration as a person would write it in a schema file.
 
 use serde_json::{Map, Value};
 
-/// The members of a collection whose own members have tables of their own.
+/// The members of a collection whose own members get tables of their own.
 const KINDS: [&str; 5] = ["index", "unique", "geo", "count", "sum"];
 
-/// A whole schema; `None` where it holds what TOML cannot say, such as `null`.
+/// A whole schema; `None` if it has values that TOML cannot express, such as `null`.
 pub(super) fn schema(declaration: &Value) -> Option<String> {
     let mut blocks = Vec::new();
     for (name, section) in declaration.as_object()? {
@@ -21,7 +21,7 @@ pub(super) fn schema(declaration: &Value) -> Option<String> {
     Some(blocks.join("\n"))
 }
 
-/// One table, with everything in it on one line each.
+/// One table, with each member on one line.
 pub(super) fn table(path: &[&str], members: &Value) -> Option<String> {
     block(path, members.as_object()?.iter(), |_, value| inline(value))
 }
@@ -34,7 +34,7 @@ fn of_collection(
     let has_own = |name: &str| KINDS.contains(&name) || matches!(name, "fields" | "counters");
     let own = members.iter().filter(|(name, _)| !has_own(name));
     blocks.push(block(path, own, |name, value| match name {
-        // A JSON Schema is easier to read as what it is.
+        // A JSON Schema is easier to read as JSON.
         "body" => several_lines(value),
         _ => inline(value),
     })?);
@@ -71,7 +71,7 @@ fn inline(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(string(text)),
         Value::Bool(truth) => Some(truth.to_string()),
-        // TOML has no whole numbers beyond 64 bits with a sign.
+        // TOML has no whole numbers beyond signed 64 bits.
         Value::Number(number) if number.is_u64() && !number.is_i64() => None,
         Value::Number(number) => Some(number.to_string()),
         Value::Array(elements) => {
@@ -89,13 +89,13 @@ fn inline(value: &Value) -> Option<String> {
     }
 }
 
-/// A field. One that is nothing but its type has a short form.
+/// A field. If it has only a type, the short form is used.
 fn field(value: &Value) -> Option<String> {
     let members = value.as_object()?;
     inline(members.get("type").filter(|_| members.len() == 1).unwrap_or(value))
 }
 
-/// JSON as a literal string over several lines.
+/// JSON as a literal string on several lines.
 fn several_lines(value: &Value) -> Option<String> {
     let text = serde_json::to_string_pretty(value).ok()?;
     match text.contains("'''") || text.contains('\u{7f}') {
@@ -112,7 +112,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// JSON escapes what TOML wants escaped, but for one character.
+/// JSON escapes everything that TOML wants escaped, except for one character.
 fn string(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -1,4 +1,4 @@
-//! Verifications, repairs and builds: started, watched, and what they found.
+//! Verifications, repairs and builds: starts and shows them, with their findings.
 
 mod view;
 
@@ -29,7 +29,7 @@ struct JobPage {
     job: JobTold,
 }
 
-/// A job as it tells of itself.
+/// A job as its JSON describes it.
 #[derive(Deserialize, Serialize)]
 struct JobTold {
     id: String,
@@ -48,7 +48,7 @@ struct JobTold {
     problem: Option<Value>,
 }
 
-/// How far it is.
+/// The progress of a job.
 #[derive(Deserialize, Serialize)]
 struct ProgressTold {
     records: u64,
@@ -77,25 +77,25 @@ struct ResultTold {
     entries: u64,
     #[serde(default)]
     unsettled: u64,
-    /// Of verifications.
+    /// For verifications.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<FindingTold>>,
-    /// Of repairs.
+    /// For repairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     mended: Option<Vec<FindingTold>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mended_counts: Option<BTreeMap<String, u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Vec<FindingTold>>,
-    /// Of verifications and repairs.
+    /// For verifications and repairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_ready: Option<Vec<NotReadyTold>>,
-    /// Of builds.
+    /// For builds.
     #[serde(skip_serializing_if = "Option::is_none")]
     put: Option<u64>,
 }
 
-/// An index or an aggregate that does not serve.
+/// An index or an aggregate that is not ready.
 #[derive(Deserialize, Serialize)]
 struct NotReadyTold {
     collection: String,
@@ -106,7 +106,7 @@ struct NotReadyTold {
     reason: Option<String>,
 }
 
-/// Something that is wrong.
+/// A finding.
 #[derive(Deserialize, Serialize)]
 struct FindingTold {
     kind: String,
@@ -114,7 +114,7 @@ struct FindingTold {
     index: Option<String>,
     area: String,
     key: String,
-    /// The key itself, where it is shown with other letters than it has.
+    /// The key itself, if the shown text differs from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
     reason: String,
@@ -222,12 +222,12 @@ fn url(visit: &Visit, job: &Job) -> String {
 }
 
 impl ResultTold {
-    /// How many faults were mended, those included that are not listed.
+    /// How many faults were repaired, including those that are not listed.
     fn mended_total(&self) -> u64 {
         self.mended_counts.iter().flat_map(BTreeMap::values).sum()
     }
 
-    /// What is declared and does not serve.
+    /// The indexes and aggregates that are not ready.
     fn idle(&self) -> &[NotReadyTold] {
         self.not_ready.as_deref().unwrap_or_default()
     }
@@ -236,7 +236,7 @@ impl ResultTold {
 impl JobTold {
     fn of(job: &Job) -> Result<Self, Problem> {
         serde_json::from_value(job.to_json()).map_err(|error| {
-            // What the error says may quote a finding.
+            // The error's message may quote a finding.
             tracing::error!(kind = ?error.classify(), "a job tells of itself in an unknown way");
             Problem::from(keyloom::Error::new(
                 keyloom::ErrorKind::Internal,
@@ -249,7 +249,7 @@ impl JobTold {
         self.state == "running"
     }
 
-    /// Whether nothing was to be written.
+    /// Whether it was a dry run.
     fn is_dry(&self) -> bool {
         self.request["dry_run"] == true
     }

@@ -1,4 +1,5 @@
-//! One request for a page: who asks, of which space, in whose name, and in which form.
+//! One request for a page: the visitor, the space, the user they act for, and the form of the
+//! answer.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -29,17 +30,17 @@ pub(super) struct Visit {
     /// The parameters, without those that every page has.
     pub(super) params: Params,
     pub(super) links: Links,
-    /// The schema of the space, with the collections that the caller may know of.
+    /// The schema of the space, with the collections that the caller may see.
     pub(super) schema: SchemaDeclaration,
     path: PathParts,
     form: Form,
-    /// The query, as it came.
+    /// The query as sent.
     query: String,
-    /// The path and the query, as they came; empty for what is no page to be opened again.
+    /// The path and the query as sent; empty if they cannot be opened as a page again.
     url: String,
 }
 
-/// In which form the answer is wanted.
+/// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Html,
@@ -62,7 +63,7 @@ impl Visit {
         std::mem::take(&mut self.params)
     }
 
-    /// Takes the key of a form, so that what it asks for happens once however often it is sent.
+    /// Takes the key of a form, so that its action happens once however often it is sent.
     pub(super) fn take_once(&mut self, sent: &mut Params) -> Result<(), Problem> {
         if let Some(key) = sent.take(once::FIELD)? {
             self.caller.key = Some(key);
@@ -70,20 +71,20 @@ impl Visit {
         Ok(())
     }
 
-    /// Takes what a form of one button sends, which is nothing but its key.
+    /// Takes the content of a form with a single button: only its key.
     pub(super) fn take_button(&mut self, sent: Result<Params, Problem>) -> Result<(), Problem> {
         let mut sent = sent?;
         self.take_once(&mut sent)?;
         sent.finish()
     }
 
-    /// The key of the form that was sent, for the same form when it comes back.
+    /// The key of the sent form, for the same form when it is shown again.
     pub(super) fn once(&self, problem: &Problem) -> Option<String> {
-        // A key that belongs to something else can never be of use again.
+        // A key that belongs to another request can never be used again.
         self.caller.key.clone().filter(|_| problem.kind() != "idempotency-conflict")
     }
 
-    /// The collection of the path, with what is declared of it.
+    /// The collection of the path, with its declaration.
     pub(super) async fn collection(
         &self,
         verb: Verb,
@@ -91,7 +92,7 @@ impl Visit {
         let name = self.part("collection");
         let collection = self.caller.collection(verb, name).await?;
         if !self.caller.may_read(name) {
-            // Every page shows what is stored, those for changes too.
+            // Every page shows stored data, even those for changes.
             return Err(Problem::forbidden("the console is for tokens that may read"));
         }
         let unknown = || Problem::not_found("the schema has no collection of that name");
@@ -99,7 +100,7 @@ impl Visit {
         Ok((collection, declared))
     }
 
-    /// The collection of the path, where the visitor may know of it.
+    /// The collection of the path, if the visitor may see it.
     fn known_collection(&self) -> Option<String> {
         let name = self.part("collection");
         self.schema.collections.contains_key(name).then(|| name.to_owned())
@@ -110,7 +111,7 @@ impl Visit {
         self.caller.grant.allows(verb, self.part("collection"))
     }
 
-    /// What stands around every page.
+    /// The surroundings of every page.
     fn frame(&self) -> Frame<'_> {
         Frame {
             links: &self.links,
@@ -124,7 +125,7 @@ impl Visit {
         }
     }
 
-    /// The answer: a page, or what stands in its way.
+    /// The answer: the page, or the problem.
     pub(super) fn answer(self, made: Result<impl Page, Problem>) -> Response {
         match made {
             Ok(page) => self.show(&page),
@@ -132,7 +133,7 @@ impl Visit {
         }
     }
 
-    /// The answer to a form: on to a page, or what stands in its way.
+    /// The answer to a form: a redirect to a page, or the problem.
     pub(super) fn go_on(self, made: Result<String, Problem>) -> Response {
         match made {
             Ok(url) => Redirect::to(&url).into_response(),
@@ -162,7 +163,7 @@ impl Visit {
     }
 }
 
-/// A request that cannot even become a visit.
+/// A request that fails before it becomes a visit.
 pub(super) struct Unvisited {
     problem: Problem,
     form: Form,
@@ -177,13 +178,13 @@ impl IntoResponse for Unvisited {
     }
 }
 
-/// A page that says why a request came to no page of the console: it was not let in, or nobody
-/// finished it.
+/// A page that explains why a request did not reach the console: it was refused, or its handler did
+/// not finish.
 pub(crate) fn refused(problem: Problem) -> Response {
     bare(Refusal::by_guard(problem))
 }
 
-/// A refusal by itself, which tells nothing of what the store holds.
+/// A problem alone, without anything about the store's content.
 fn bare(refusal: Refusal) -> Response {
     let mut response = answer::html(&refusal, &Frame::bare(&Links::new(None, None)));
     refusal.add_headers(&mut response);
@@ -211,7 +212,7 @@ async fn visit(
 ) -> Result<Visit, Problem> {
     let user = params.take("as")?.filter(|user| !user.is_empty());
     if let Some(user) = &user {
-        // Encoded text is ASCII without control characters, and so always fit for a header.
+        // Encoded text is ASCII without control characters, and so always valid in a header.
         let value = HeaderValue::from_str(&path::encode(user));
         let value = value.map_err(|_| Problem::invalid_request("the user has no such name"))?;
         parts.headers.append(ACT_AS, value);
@@ -228,7 +229,7 @@ async fn visit(
     Ok(Visit { app: app.clone(), caller, params, links, schema, path, form, query, url })
 }
 
-/// The form that the parameter asks for.
+/// The form in the parameter.
 fn named(params: &mut Params) -> Result<Option<Form>, Problem> {
     match params.take("format")?.as_deref() {
         None => Ok(None),
@@ -238,7 +239,7 @@ fn named(params: &mut Params) -> Result<Option<Form>, Problem> {
     }
 }
 
-/// The form that the header asks for. Whoever takes everything gets the page.
+/// The form in the header. A caller who accepts everything gets the page.
 fn accepted(headers: &HeaderMap) -> Form {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let names = |media: &str| accepted.is_some_and(|accepted| accepted.contains(media));
@@ -248,7 +249,7 @@ fn accepted(headers: &HeaderMap) -> Form {
     }
 }
 
-/// What a form of a page sent.
+/// The content of a form.
 pub(super) struct Sent(pub(super) Result<Params, Problem>);
 
 impl FromRequest<App> for Sent {

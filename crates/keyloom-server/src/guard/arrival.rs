@@ -1,4 +1,4 @@
-//! What is known of a request to all who work on it.
+//! The shared state of a request.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,26 +11,26 @@ use super::Side;
 use crate::auth::Grant;
 use crate::memory::{Held, Holding, JSON_BYTES, Memory};
 
-/// Over which connection a request came. One that the process asks itself has none.
+/// The connection of a request. A request from this process itself has none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
-    /// The other side, which may be a proxy.
+    /// The address of the other side, which may be a proxy.
     pub(crate) address: IpAddr,
-    /// Whether the connection has a place of the reserve, and is answered as little as possible.
+    /// Whether the connection has a place of the reserve, and gets only the most necessary answers.
     pub(crate) is_reserved: bool,
 }
 
-/// A request that came in. The guards leave it with the request for those who answer.
+/// A request that has arrived. The guards attach it to the request for the handlers.
 #[derive(Clone)]
 pub(crate) struct Arrival(Arc<Known>);
 
 struct Known {
     side: Side,
-    /// As it was sent; nested routes see only its end.
+    /// The URI as sent; nested routes see only its end.
     uri: Uri,
     peer: Option<Peer>,
     grant: OnceLock<Arc<Grant>>,
-    /// The room in memory that it has taken.
+    /// The memory that the request holds.
     holding: Mutex<Holding>,
     is_aside: AtomicBool,
     wants_aside: Notify,
@@ -50,68 +50,68 @@ impl Arrival {
         }))
     }
 
-    /// To which side of the server it came.
+    /// The side of the server that it is for.
     pub(crate) fn side(&self) -> Side {
         self.0.side
     }
 
-    /// What was asked for, as it was sent.
+    /// The URI as sent.
     pub(crate) fn uri(&self) -> &Uri {
         &self.0.uri
     }
 
-    /// Over which connection it came.
+    /// The connection that it came over.
     pub(super) fn peer(&self) -> Option<Peer> {
         self.0.peer
     }
 
-    /// Whoever recognises the caller tells it here.
+    /// Called when the caller was recognised.
     pub(crate) fn recognised(&self, grant: &Arc<Grant>) {
-        // The first one stays: a request has one caller.
+        // The first grant stays: a request has one caller.
         drop(self.0.grant.set(grant.clone()));
     }
 
-    /// Keeps room for what was asked until the request is answered.
+    /// Holds memory for the request's data until it is answered.
     pub(crate) fn hold_asked(&self, held: Held) {
         self.holding().asked.push(held);
     }
 
-    /// Keeps the room that every request has which is worked on.
+    /// Holds the memory that every running request has.
     pub(crate) fn hold_request(&self, held: Held) {
         self.holding().request = Some(held);
     }
 
-    /// Takes room for a large answer, in turn, and keeps it until the answer is taken.
+    /// Waits for the memory of a large answer, and holds it until the answer was received.
     pub(crate) async fn expect_large(&self, memory: &Memory, bytes: usize) {
         if let Some(request) = &mut self.holding().request {
-            // Small requests need it while this one waits.
+            // Frees most of its own memory for small requests while it waits.
             request.shrink_to(JSON_BYTES);
         }
         let held = memory.large_answer(bytes).await;
         self.holding().answer = Some(held);
     }
 
-    /// What the request holds, and does not hold any more.
+    /// Takes over the memory that the request holds.
     pub(super) fn take_holding(&self) -> Holding {
         std::mem::take(&mut *self.holding())
     }
 
-    /// Each change is one assignment, so that it is right even after a panic.
+    /// Each change is a single assignment, so the state is valid even after a panic.
     fn holding(&self) -> MutexGuard<'_, Holding> {
         self.0.holding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before something that takes a thread for long: goes on with the request on threads that
-    /// serve nobody else. Once it is there it stays there.
+    /// Called before a long computation: moves the request to threads that serve nobody else, where
+    /// it stays.
     pub(crate) async fn go_aside(&self) {
         if !self.0.is_aside.swap(true, Ordering::Relaxed) {
             self.0.wants_aside.notify_one();
-            // The guards look before they go on with the request.
+            // The guards check for this before they continue the request.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Is over when the request wants to go on aside.
+    /// Ready when the request wants to be moved aside.
     pub(super) async fn wants_aside(&self) {
         self.0.wants_aside.notified().await;
     }

@@ -1,8 +1,8 @@
-//! How many requests are worked on at one time, and for how long.
+//! Limits how many requests run at one time, and for how long.
 //!
-//! A request counts from the moment when the last byte of its body is there. Those that are slow
-//! to arrive hold a connection and nothing else, so that they take no place from others; and the
-//! time for the answer begins when it can be worked on.
+//! A request counts from the moment when the last byte of its body has arrived. Slow requests only
+//! hold a connection, so they take no place from others. The time for the answer begins when the
+//! server can work on the request.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use crate::problem::Problem;
 use crate::repeats;
 
-/// A request that is worked on, or is about to be.
+/// A request that runs, or will run once its body has arrived.
 pub(super) enum Flight<'p> {
-    /// It was there as a whole, and holds its permit.
+    /// It had arrived completely, and holds its permit.
     Begun(#[allow(dead_code, reason = "it is held, not looked at")] SemaphorePermit<'p>),
-    /// Its body takes the permit when it has arrived.
+    /// Its body takes the permit once it has arrived.
     Awaited(Arc<Shared>),
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Shared {
     arrived: Notify,
 }
 
-/// Too many requests are worked on already.
+/// Too many requests are running already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overloaded;
 
 impl<'p> Flight<'p> {
-    /// Begins one. The request's body, if it has any, takes the permit when it has arrived.
+    /// Starts a request. If it has a body, the body takes the permit once it has arrived.
     pub(super) fn begin(
         permits: &'p Arc<Semaphore>,
         request: Request,
@@ -58,7 +58,7 @@ impl<'p> Flight<'p> {
         Ok((Flight::Awaited(shared), request))
     }
 
-    /// Is over when the request has arrived, and the time for its answer has passed.
+    /// Ready when the request has arrived and the time for its answer has passed.
     pub(super) async fn out_of_time(&self, limit: Duration) {
         if let Flight::Awaited(shared) = self {
             shared.arrived.notified().await;
@@ -68,7 +68,7 @@ impl<'p> Flight<'p> {
 }
 
 impl Drop for Flight<'_> {
-    /// The handler may have left its body somewhere; the permit is free all the same.
+    /// Frees the permit even if the handler has kept the body somewhere.
     fn drop(&mut self) {
         if let Flight::Awaited(shared) = self {
             drop(shared.held().take());
@@ -83,13 +83,13 @@ impl Shared {
         Ok(())
     }
 
-    /// The value is replaced whole, so that it is right even after a panic.
+    /// The value is replaced as a whole, so it is valid even after a panic.
     fn held(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A body that tells when it has arrived, and fails at its end if there is no permit left.
+/// A body that reports its arrival, and fails at its end if no permit is left.
 struct Arriving {
     body: Body,
     shared: Arc<Shared>,
@@ -125,7 +125,7 @@ impl HttpBody for Arriving {
 }
 
 impl Drop for Arriving {
-    /// A handler that answers without the body has no more to wait for.
+    /// A handler that answers without the body waits for nothing more.
     fn drop(&mut self) {
         self.shared.arrived.notify_one();
     }

@@ -1,14 +1,15 @@
-//! The size of a request's head.
+//! Limits the size of a request's head.
 
 use axum::extract::Request;
 use axum::http::StatusCode;
 
 use crate::problem::Problem;
 
-/// Refuses a head that is too large. Far larger ones are refused while they arrive (`serve`), by
-/// a status alone.
+/// Refuses a head that is too large. Far larger ones are refused while they arrive (`serve`), with
+/// only a status.
 pub(super) fn check(request: &Request, bytes_max: usize) -> Result<(), Problem> {
-    // Each header has a colon, a space and a line end; the first line has about as much.
+    // Each header has a colon, a space and a line end; the first line has about as many extra
+    // bytes.
     let line = request.method().as_str().len() + length(request.uri()) + 12;
     let headers =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);

@@ -1,10 +1,10 @@
-//! What every answer carries, so that browsers take it for what it is and nothing more.
+//! Headers of every answer that restrict what browsers do with it.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::Side;
 
-/// An answer of the API loads nothing, runs nothing and is shown in no frame, even if somebody
+/// An answer of the API loads nothing, runs nothing and is shown in no frame, even if a person
 /// opens it in a browser.
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
@@ -16,24 +16,24 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// Room for these, and for those of most answers. Who makes an answer can reserve it at once.
+/// Room for these headers and those of most answers, so that a handler can reserve it at once.
 pub(crate) const HEADERS_MAX: usize = 16;
 
-/// Adds what is missing. Those who answer may have set a policy or a lifetime of their own.
+/// Adds missing headers. A handler may have set a policy or a lifetime of its own.
 pub(super) fn secure(answer: &mut HeaderMap, side: Side) {
     answer.reserve(HEADERS_MAX);
     for (name, value) in ALWAYS {
         answer.insert(name, HeaderValue::from_static(value));
     }
     if side == Side::Console {
-        // Browsers leave `Origin` out of, or empty it in, forms of pages that send no referrer.
+        // With `no-referrer`, browsers would omit `Origin` from forms, or send it empty.
         answer.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     }
     answer.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     if answer.contains_key(header::CACHE_CONTROL) {
         return;
     }
-    // What has a version may be kept by its reader, who asks whether it is still that one.
+    // An answer with a version may be cached by its reader, who checks whether it is still current.
     let lifetime = if answer.contains_key(header::ETAG) { "private, no-cache" } else { "no-store" };
     answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(lifetime));
     answer.append(header::VARY, HeaderValue::from_static("Authorization, Keyloom-Act-As, Cookie"));

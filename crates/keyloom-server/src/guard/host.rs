@@ -1,8 +1,8 @@
-//! The name by which the server is called.
+//! Checks the name by which the server is called.
 //!
-//! A page of another site can let its own name lead to a loopback address (DNS rebinding). The
+//! A page of another site can make its own name resolve to a loopback address (DNS rebinding). The
 //! browser then takes the server for a part of that site, and lets the page read everything that
-//! needs no token. The name in `Host` gives it away.
+//! needs no token. The name in `Host` reveals this.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 /// Refuses a request that calls the server by a name that is not its own.
 pub(super) fn check(request: &Request, config: &Config) -> Result<(), Problem> {
-    // Those who watch over servers ask by address, some by HTTP/1.0, which needs no name.
+    // Monitors call the server by its address, some with HTTP/1.0, which needs no name.
     if is_about_the_server(request.uri().path()) {
         return Ok(());
     }
@@ -38,12 +38,12 @@ pub(super) fn check(request: &Request, config: &Config) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "misdirected", title, detail))
 }
 
-/// What the header says. Several would be read differently by whatever stands in front of us.
+/// The host in the header. Several values are refused, since a proxy might choose another one.
 pub(super) fn header_host(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     crate::caller::header(headers, &header::HOST)
 }
 
-/// A host without its port and without the brackets of an IPv6 address.
+/// A host without its port, and without the brackets of an IPv6 address.
 fn name(host: &str) -> &str {
     match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),

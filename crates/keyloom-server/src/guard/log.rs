@@ -1,12 +1,12 @@
-//! One line in the log for each request, and the id by which both sides can speak of it.
+//! Logs one line for each request, with an id that caller and operator can refer to.
 //!
-//! A line has the route and not the path, so that no key, value or parameter gets into the log.
+//! A line has the route instead of the path, so that no key, value or parameter gets into the log.
 //!
 //! | status | level |
 //! | --- | --- |
-//! | 401, 403 | warning: somebody may be trying |
-//! | 500, 504 and others of the server's own | warning, beside the line that tells what went wrong |
-//! | 501, 503 | information: the request is refused for now, and why is told once for all of them |
+//! | 401, 403 | warning: it may be an attack |
+//! | 500, 504 and others of the server's own | warning, beside the line that says what went wrong |
+//! | 501, 503 | information: refused for now; the reason is logged once for all of them |
 //! | all others | information |
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use tracing::field::display;
 use super::Arrival;
 use crate::auth::random_text;
 
-/// The id of a request: the caller's own, or one that was made here.
+/// The id of a request: the caller's own, or a generated one.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const ID_BYTES_MAX: usize = 64;
@@ -47,13 +47,13 @@ pub(super) fn line(
     }
 }
 
-/// The id that a caller gave, or a new one.
+/// The id from the caller, or a new one.
 pub(super) fn id(headers: &HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| is_plain(id));
     given.cloned().unwrap_or_else(next_id)
 }
 
-/// A method is the caller's own text, unless it is one of these.
+/// A method that is safe to log: unknown methods are text from the caller.
 fn known_method(method: &Method) -> &str {
     match *method {
         Method::GET
@@ -67,13 +67,13 @@ fn known_method(method: &Method) -> &str {
     }
 }
 
-/// Only ids that cannot be mistaken for something else in a log are taken over.
+/// Whether an id is safe to log: it must not look like anything else.
 fn is_plain(id: &HeaderValue) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     (1..=ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(is_plain)
 }
 
-/// Unique in this process, and most likely among all.
+/// An id that is unique in this process, and almost certainly among all.
 fn next_id() -> HeaderValue {
     static PROCESS: LazyLock<String> = LazyLock::new(|| {
         random_text().chars().filter(char::is_ascii_alphanumeric).take(8).collect()
@@ -82,6 +82,6 @@ fn next_id() -> HeaderValue {
     let mut text = String::with_capacity(32);
     // Writing into memory cannot fail.
     let _ = write!(text, "{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed));
-    // Letters, digits and a hyphen are always a header's value.
+    // Letters, digits and a hyphen are always valid in a header.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("-"))
 }

@@ -1,18 +1,18 @@
-//! What every request passes before it is answered, and every answer on its way back.
+//! The guards: every request passes them on its way in, and every answer on its way back.
 //!
 //! | step | file |
 //! | --- | --- |
-//! | what all who work on it may know | `arrival.rs` |
-//! | an id, and a line in the log | `log.rs` |
+//! | shared state is attached to the request | `arrival.rs` |
+//! | it gets an id, and a line in the log | `log.rs` |
 //! | it is counted, with the time it took | `metrics` |
 //! | the head is not too large, the path is text | `head.rs`, `path.rs` |
-//! | the host is ours, the page that asks is one of ours or allowed | `host.rs`, `origin.rs` |
-//! | a caller of the API takes JSON | `api/accept.rs` |
-//! | not too many requests at once, an answer in time | `flight.rs` |
-//! | room in memory for the request and its answer | `memory` |
-//! | what takes long to compute goes on aside | `aside.rs` |
-//! | a panic is an answer too | here |
-//! | headers that make browsers careful | `headers.rs` |
+//! | the host is ours, the requesting page is ours or allowed | `host.rs`, `origin.rs` |
+//! | a caller of the API accepts JSON | `api/accept.rs` |
+//! | requests at one time and their duration are limited | `flight.rs` |
+//! | memory for the request and its answer | `memory` |
+//! | long computations are moved aside | `aside.rs` |
+//! | a panic becomes an answer | here |
+//! | headers that restrict browsers | `headers.rs` |
 
 mod arrival;
 mod flight;
@@ -55,7 +55,7 @@ use crate::path;
 use crate::problem::Problem;
 use crate::refusal;
 
-/// Which side of the server a request came to.
+/// The side of the server that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The pages for people.
@@ -67,19 +67,19 @@ pub(crate) enum Side {
 /// The guards of one application.
 struct Guard {
     app: App,
-    /// One permit for each request that may be worked on at one time.
+    /// One permit for each request that may run at one time.
     permits: Arc<Semaphore>,
 }
 
-/// Puts the guards around the routes. What they refuse is counted too.
+/// Puts the guards around the routes. Refused requests are counted too.
 pub(crate) fn around(routes: Router<App>, app: &App) -> Router<App> {
     let places = app.config().limits.requests_max.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(places));
     guarded(routes, Guard { app: app.clone(), permits })
 }
 
-/// Every layer costs each request a few allocations, so that there is one, and a plain one: what
-/// axum makes of a function costs as many again.
+/// Every layer costs each request a few allocations. So there is a single one, written by hand: a
+/// layer that axum makes from a function costs as many again.
 fn guarded(routes: Router<App>, guard: Guard) -> Router<App> {
     let guard = Arc::new(guard);
     routes.layer(layer_fn(move |route: Route| {
@@ -127,7 +127,7 @@ async fn pass(
 }
 
 impl Guard {
-    /// The answer of whoever is responsible, or why they were not asked or did not finish.
+    /// The answer of the handler, or the reason why it was not called or did not finish.
     async fn answer(
         &self,
         request: Request,
@@ -173,15 +173,15 @@ impl Guard {
         }
     }
 
-    /// Has a request answered, aside if it asks for that; `None` when its handler panicked. Nothing
-    /// of a request is used then, so that nothing is half-made.
+    /// Runs the handler, aside if it asks for that; `None` if it panicked. After a panic, nothing
+    /// of the request is used any more.
     async fn work(
         &self,
         request: Request,
         next: Route,
         arrival: &Arrival,
     ) -> Option<Result<Response, Infallible>> {
-        // One with a body takes its room when the body has arrived.
+        // A request with a body takes its memory once the body has arrived.
         if request.body().is_end_stream() {
             arrival.hold_request(self.app.memory().request().await);
         }
@@ -207,18 +207,18 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
 }
 
-/// Those who watch over the server ask by its address and when it is busy, and learn nothing of
-/// what is in it.
+/// Whether the path is for monitors. They may call the server by its address and while it is busy,
+/// and learn nothing about its content.
 fn is_about_the_server(path: &str) -> bool {
     matches!(path, "/health" | "/ready")
 }
 
-/// What is known of a request that was left before its answer.
+/// The fate of a request that was abandoned before its answer.
 fn fate_unknown(method: &Method) -> Fate {
     if is_safe(method) { Fate::DidNotHappen } else { Fate::MayHaveHappened }
 }
 
-/// No route fails otherwise than by its answer.
+/// Routes cannot fail; they always answer.
 fn never(cannot_be: Infallible) -> Problem {
     match cannot_be {}
 }
@@ -237,13 +237,13 @@ fn route_of(request: &Request) -> Option<&MatchedPath> {
     request.extensions().get()
 }
 
-/// The page that a person wants to see and may have to sign in for.
+/// The console page that a person wants to see, and may have to sign in for.
 fn wanted_page(side: Side, request: &Request) -> Option<String> {
     let is_page = side == Side::Console && *request.method() == Method::GET;
     (is_page && takes_html(request.headers())).then(|| request.uri().to_string())
 }
 
-/// Whether somebody asks with a browser. Programs that take everything read JSON more easily.
+/// Whether the caller is a browser. Programs that accept everything get JSON.
 fn takes_html(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/html"))

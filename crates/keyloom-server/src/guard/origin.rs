@@ -1,9 +1,8 @@
-//! The page from which a browser asks.
+//! Checks from which page a browser sends a request.
 //!
-//! Other sites cannot read answers (no CORS), and must not be able to change anything either: a
-//! form or a script of theirs can send requests here from the browser of somebody who reaches this
-//! server. Browsers say where such a request comes from, and programs that are no browsers say
-//! nothing.
+//! Other sites cannot read answers (no CORS), and must not be able to change anything either. A
+//! form or a script of theirs could send requests from the browser of somebody who can reach this
+//! server. Browsers state where such a request comes from; other programs state nothing.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -21,7 +20,7 @@ const HEADERS: &str = "authorization, content-type, if-match, if-none-match, ide
                        keyloom-act-as, last-event-id, x-request-id";
 const EXPOSED: &str = "etag, location, content-location, retry-after, allow, x-request-id";
 
-/// Refuses a change that a page of somebody else asks for.
+/// Refuses a change that a page of another site requests.
 pub(super) fn check(request: &Request, config: &Config, side: Side) -> Result<(), Problem> {
     let headers = request.headers();
     if is_safe(request.method()) || allowed(config, side, headers).is_some() {
@@ -35,7 +34,7 @@ pub(super) fn check(request: &Request, config: &Config, side: Side) -> Result<()
     };
     let origin = headers.get(header::ORIGIN);
     let is_foreign = origin.is_some_and(|origin| !is_own(origin, request));
-    // People change things by forms of the console's own pages, and browsers say so.
+    // People change things with forms on the console's own pages, and browsers state that.
     let is_unsaid = side == Side::Console && origin.is_none() && site.is_none();
     if is_elsewhere || is_foreign || is_unsaid {
         return Err(Problem::forbidden("a page of another site may not change anything here"));
@@ -43,8 +42,8 @@ pub(super) fn check(request: &Request, config: &Config, side: Side) -> Result<()
     Ok(())
 }
 
-/// Whether an origin is this server, by the name by which it was called now. Behind a proxy the
-/// page may have come by TLS, so that the scheme says nothing.
+/// Whether an origin is this server, by the name used in this request. Behind a proxy, the page may
+/// have come over TLS, so the scheme proves nothing.
 fn is_own(origin: &HeaderValue, request: &Request) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
     let origin = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -53,15 +52,15 @@ fn is_own(origin: &HeaderValue, request: &Request) -> bool {
     matches!((origin, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host))
 }
 
-/// The origin of a request, if the operator allowed its pages to use the API.
+/// The origin of a request, if the operator allows its pages to use the API.
 pub(super) fn allowed(config: &Config, side: Side, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let is_listed = config.origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes());
     (side == Side::Api && is_listed).then(|| origin.clone())
 }
 
-/// The answer to the question of an allowed page whether it may ask. Others get none: the routes
-/// answer them as they answer any unknown method.
+/// The answer to a preflight request of an allowed page. Others get none: the routes answer them
+/// like any unknown method.
 pub(super) fn preflight(request: &Request, config: &Config, side: Side) -> Option<Response> {
     let is_question = *request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -74,7 +73,7 @@ pub(super) fn preflight(request: &Request, config: &Config, side: Side) -> Optio
     Some((StatusCode::NO_CONTENT, permissions).into_response())
 }
 
-/// Lets pages of an allowed origin read the answer. No cookie is ever allowed with it.
+/// Lets pages of an allowed origin read the answer, but never with cookies.
 pub(super) fn permit(config: &Config, answer: &mut HeaderMap, origin: Option<&HeaderValue>) {
     if !config.origins.is_empty() {
         answer.append(header::VARY, HeaderValue::from_static("Origin"));

@@ -1,10 +1,10 @@
-//! A number of bytes that requests take from, in the order in which they ask.
+//! A pool of bytes, which requests take in the order in which they ask.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes are counted in blocks, so that 32 bits count all of them.
+/// Bytes are counted in blocks, so that 32 bits are enough.
 const BLOCK_BYTES: usize = 1 << 10;
 
 /// See the [module's](self) description.
@@ -13,10 +13,10 @@ pub(crate) struct Pool {
     blocks: u32,
 }
 
-/// Bytes that were taken, until this is dropped.
+/// Bytes taken from a pool, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// `None` only where the pool was closed, which no pool ever is.
+    /// `None` only if the pool is closed, which never happens.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -27,18 +27,18 @@ impl Pool {
         Pool { free: Arc::new(Semaphore::new(blocks as usize)), blocks }
     }
 
-    /// How many bytes there are in all.
+    /// The size of the pool in bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         self.blocks as usize * BLOCK_BYTES
     }
 
-    /// Takes bytes as soon as there are so many; those who asked first come first. Who asks for
-    /// more than there ever are gets all of them.
+    /// Takes bytes as soon as that many are free; first come, first served. A request for more than
+    /// the whole pool gets all of it.
     pub(crate) async fn take(&self, bytes: usize) -> Held {
         Held { permit: self.free.clone().acquire_many_owned(self.blocks(bytes)).await.ok() }
     }
 
-    /// Takes bytes if there are so many now, and nobody waits for them.
+    /// Takes bytes if that many are free now and nobody waits.
     pub(crate) fn try_take(&self, bytes: usize) -> Option<Held> {
         let permit = self.free.clone().try_acquire_many_owned(self.blocks(bytes)).ok()?;
         Some(Held { permit: Some(permit) })
@@ -61,7 +61,7 @@ impl Held {
         self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * BLOCK_BYTES
     }
 
-    /// Gives back what is more than this.
+    /// Gives back all but this many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         if let Some(permit) = &mut self.permit {
             let spare = permit.num_permits().saturating_sub(bytes.div_ceil(BLOCK_BYTES));
@@ -84,7 +84,7 @@ mod tests {
         let mut first = pool.take(8 << 10).await;
         let mut large = Box::pin(pool.take(9 << 10));
         assert!(large.as_mut().now_or_never().is_none(), "there is no room");
-        // Nobody overtakes one who waits.
+        // Nobody overtakes a waiting request.
         let mut small = Box::pin(pool.take(1));
         assert!(small.as_mut().now_or_never().is_none());
         assert!(pool.try_take(1).is_none());

@@ -1,4 +1,4 @@
-//! Answers hold their room until the caller has taken them.
+//! Answers hold their memory until the caller has received them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use keyloom::Fate;
 
 use super::{Held, Memory, SMALL_BYTES};
 
-/// What one request holds.
+/// The memory that one request holds.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
-    /// Its body, and what was read from it.
+    /// For its body, and the values parsed from it.
     pub(crate) asked: Vec<Held>,
-    /// What every request holds that is worked on.
+    /// The memory that every running request has.
     pub(crate) request: Option<Held>,
-    /// What it took for a large answer.
+    /// For a large answer.
     pub(crate) answer: Option<Held>,
 }
 
-/// There is no room for an answer.
+/// There is no memory for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom {
     pub(crate) bytes: usize,
 }
 
 impl Memory {
-    /// The answer, which holds room for itself until it is taken. Small ones are taken over by
-    /// their connection at once, and streams are made as they are taken. `fate` is what is known of
-    /// a request that is not answered.
+    /// The answer, which holds its memory until it was received. Small answers are taken over by
+    /// their connection at once, and streams are made as they are received. `fate` is the fate of
+    /// the request if it cannot be answered.
     pub(crate) fn send(
         &self,
         response: Response,
@@ -47,11 +47,11 @@ impl Memory {
         }
         let Holding { asked, request, answer } = holding;
         let has_enough = |held: &Held| held.bytes() >= bytes;
-        // Room to work on requests is not for those who take their time with an answer.
+        // The memory of running requests must not go to callers who receive an answer slowly.
         let held = answer.filter(has_enough).or_else(|| self.answers.try_take(bytes));
         let held = held.filter(has_enough).or_else(|| match fate {
             Fate::DidNotHappen => None,
-            // What happened is told all the same, in the room of what was asked.
+            // A write that may have happened is answered in any case, in the memory of its request.
             Fate::MayHaveHappened => asked.into_iter().chain(request).max_by_key(Held::bytes),
         });
         let Some(mut held) = held else { return Err(NoRoom { bytes }) };
@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// The body of an answer with the room that it holds.
+/// The body of an answer with the memory that it holds.
 struct Sending {
     body: Body,
     held: Arc<Held>,
@@ -76,8 +76,8 @@ impl HttpBody for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         let held = &self.held;
-        // The body is gone when its last byte was handed over, and the bytes are not: the
-        // connection has them until the caller takes them.
+        // The body is dropped when its last byte was handed over, but not the bytes: the connection
+        // holds them until the caller receives them.
         let keep = |bytes| Bytes::from_owner(Kept { bytes, _held: held.clone() });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(keep))))
     }
@@ -91,7 +91,7 @@ impl HttpBody for Sending {
     }
 }
 
-/// Bytes that hold their room.
+/// Bytes that hold their memory.
 struct Kept {
     bytes: Bytes,
     _held: Arc<Held>,

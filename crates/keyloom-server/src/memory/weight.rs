@@ -1,38 +1,38 @@
-//! What a text of JSON takes once it is read, told before it is read.
+//! Estimates the memory of parsed JSON before it is parsed.
 //!
-//! Text of the same length comes to very different amounts: a long string to little more than
-//! itself, `[[0],[0],…` to a hundred times as much. What is added up, where `V` is the size of one
-//! value:
+//! Texts of the same length need very different amounts of memory: a long string little more than
+//! itself, `[[0],[0],…` a hundred times as much. The estimate is a sum, where `V` is the size of
+//! one value:
 //!
 //! | part | bytes |
 //! | --- | --- |
-//! | the text of strings | their length and a quarter of it, and 16 for each |
-//! | an array of n elements | `V` for each place; places are doubled as it grows, from 4 on |
+//! | the text of strings | their length plus a quarter of it, and 16 for each string |
+//! | an array of n elements | `V` for each place; the places double as it grows, from 4 on |
 //! | an object of n members | name, value and hash for each place, and a table of places |
-//! | the largest of these | half of it once more, since its old places are copied to the new ones |
+//! | the largest of these | half of it again, since its old places are copied to the new ones |
 
 use serde_json::Value;
 
-/// One value where it lies.
+/// One value in its place.
 const VALUE_BYTES: usize = size_of::<Value>();
 
 /// One member of an object: its hash, its name, its value.
 const MEMBER_BYTES: usize = size_of::<usize>() + size_of::<String>() + VALUE_BYTES;
 
-/// What an allocation takes beside what is in it.
+/// The overhead of an allocation.
 const ALLOCATION_BYTES: usize = 16;
 
-/// JSON that nests deeper is refused when it is read.
+/// The parser refuses JSON that nests deeper.
 const DEPTH_MAX: usize = 101;
 
-/// An array or an object whose end has not come.
+/// An array or an object that has not ended yet.
 #[derive(Clone, Copy)]
 struct Open {
     is_object: bool,
     commas: usize,
 }
 
-/// The most bytes that the text takes as values, or about so many; the text itself not counted.
+/// The most bytes, approximately, that the parsed values need; the text itself is not counted.
 pub(crate) fn weight(text: &[u8]) -> usize {
     let (mut total, mut largest) = (VALUE_BYTES + text.len() + text.len() / 4, 0);
     let mut open: Vec<Open> = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn weight(text: &[u8]) -> usize {
                 continue;
             }
             b']' | b'}' => {
-                // One that is empty has no places.
+                // An empty array or object has no places.
                 if let Some(closed) = open.pop().filter(|_| !is_begun) {
                     let bytes = closed.bytes();
                     total += bytes;
@@ -70,7 +70,8 @@ pub(crate) fn weight(text: &[u8]) -> usize {
         }
         is_begun = false;
     }
-    // What never ends is refused at its end, and takes as much until then.
+    // Containers that never end are refused at the end of the text, and need their memory until
+    // then.
     for unfinished in open {
         total += unfinished.bytes();
         largest = largest.max(unfinished.bytes());
@@ -78,7 +79,7 @@ pub(crate) fn weight(text: &[u8]) -> usize {
     total + largest / 2
 }
 
-/// Goes to the end of a string.
+/// Skips to the end of a string.
 fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     while let Some(byte) = bytes.next() {
         match byte {
@@ -90,7 +91,7 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
 }
 
 impl Open {
-    /// What it takes with as many elements as its commas tell.
+    /// Its size with as many elements as its commas show.
     fn bytes(self) -> usize {
         let elements = self.commas + 1;
         if !self.is_object {
@@ -113,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// What a value has on the heap; for maps, which do not tell, at least what they need.
+    /// The heap size of a value; for maps, which do not report it, at least what they need.
     fn heap(value: &Value) -> usize {
         match value {
             Value::String(text) => text.capacity(),

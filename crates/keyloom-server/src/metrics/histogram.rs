@@ -1,33 +1,32 @@
-//! How long things took, in steps that double or so.
+//! Histograms of durations, in steps that roughly double.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper ends of the steps, in microseconds. What took longer than the last has a step of its
-/// own.
+/// The upper ends of the steps, in microseconds. Longer durations have a step of their own.
 pub(crate) const STEPS_US: [u64; 16] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 2_000_000, 5_000_000, 10_000_000,
 ];
 
-/// Counts by how long they took. Every count is one addition.
+/// Counts durations. Every count is one addition.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     counts: [AtomicU64; STEPS_US.len() + 1],
     sum_us: AtomicU64,
 }
 
-/// A histogram at one moment.
+/// A histogram at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// How many took up to the end of each step and longer than the one before it.
+    /// The number of durations in each step: above the previous step's end, up to its own.
     pub(crate) counts: [u64; STEPS_US.len() + 1],
-    /// All durations together, in microseconds.
+    /// The sum of all durations, in microseconds.
     pub(crate) sum_us: u64,
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Counts a duration.
     pub(crate) fn add(&self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let step = STEPS_US.partition_point(|end| *end < us);
@@ -37,7 +36,7 @@ impl Histogram {
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn read(&self) -> Counts {
         let mut counts =
             Counts { sum_us: self.sum_us.load(Ordering::Relaxed), ..Counts::default() };
@@ -47,7 +46,7 @@ impl Histogram {
         counts
     }
 
-    /// Begins anew.
+    /// Starts again from zero.
     pub(crate) fn clear(&self) {
         self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         self.sum_us.store(0, Ordering::Relaxed);
@@ -55,13 +54,13 @@ impl Histogram {
 }
 
 impl Counts {
-    /// How many there are.
+    /// The number of durations.
     pub(crate) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The duration that this part of all, from 0 to 1, does not exceed, in microseconds; as
-    /// exact as the steps are. `None` when there is nothing.
+    /// The duration that this fraction of all durations (0 to 1) does not exceed, in microseconds,
+    /// as exact as the steps are. `None` if there are none.
     pub(crate) fn quantile_us(&self, part: f64) -> Option<u64> {
         let total = self.total();
         if total == 0 {
@@ -70,7 +69,7 @@ impl Counts {
         let wanted = (total as f64 * part).clamp(1.0, total as f64);
         let (mut before, mut start) = (0, 0);
         for (place, count) in self.counts.iter().enumerate() {
-            // What is beyond the last step is told as its end.
+            // Durations beyond the last step are reported as its end.
             let end = STEPS_US.get(place).copied().unwrap_or(start);
             if *count > 0 && (before + count) as f64 >= wanted {
                 let into = (wanted - before as f64) / *count as f64;

@@ -13,33 +13,33 @@ use super::{METHODS, Metrics, Present};
 use crate::auth::Verb;
 use crate::path;
 
-/// How the routes of one collection begin, behind the space.
+/// The prefix of the routes of one collection, after the space.
 const OF_COLLECTION: &str = "/v1/collections/{collection}";
 
 /// A request that was answered.
 pub(crate) struct Answered<'r> {
-    /// The route as the router has it; `None` where no route fits.
+    /// The route as the router names it; `None` if no route matches.
     pub(crate) route: Option<&'r str>,
     pub(crate) uri: &'r Uri,
     pub(crate) method: &'r Method,
     pub(crate) status: StatusCode,
     pub(crate) ended: Instant,
-    /// How long the answer took to begin.
+    /// The time until the answer began.
     pub(crate) took: Duration,
 }
 
 impl Metrics {
-    /// Counts a request as one that waits for its answer, until what is given is dropped.
+    /// Counts a request in flight, until the result is dropped.
     pub(crate) fn request(&self) -> Present {
         Present::new(&self.in_flight)
     }
 
-    /// Counts what a request brings.
+    /// Counts the bytes of a request.
     pub(crate) fn receiving(&self, body: Body) -> Body {
         counted(body, &self.bytes_received)
     }
 
-    /// Counts what an answer takes away.
+    /// Counts the bytes of an answer.
     pub(crate) fn sending(&self, body: Body) -> Body {
         counted(body, &self.bytes_sent)
     }
@@ -48,7 +48,7 @@ impl Metrics {
     pub(crate) fn answered(&self, answered: &Answered<'_>) {
         let Answered { route, uri, method, status, ended, took } = answered;
         self.timed(route.unwrap_or("unmatched"), place_of(method), *status, *ended, *took);
-        // An answer that is no refusal tells that the collection is there.
+        // An answer that is not an error proves that the collection exists.
         if (status.is_success() || *status == StatusCode::NOT_MODIFIED)
             && let Some((collection, verb)) =
                 route.and_then(|route| asked_of_collection(route, uri.path(), method))
@@ -63,14 +63,14 @@ pub(crate) fn is_of_collection(route: &str) -> bool {
     route.strip_prefix("/s/{space}").unwrap_or(route).starts_with(OF_COLLECTION)
 }
 
-/// The collection of a request below `/collections/{collection}`, and what is asked of it.
+/// The collection of a request below `/collections/{collection}`, and the verb that it needs.
 fn asked_of_collection<'p>(
     route: &str,
     path: &'p str,
     method: &Method,
 ) -> Option<(Cow<'p, str>, Verb)> {
     is_of_collection(route).then_some(())?;
-    // Of `/v1/collections/{collection}` the third part, and two more in front of it in a space.
+    // The third part of `/v1/collections/{collection}`; a space puts two more parts before it.
     let mut parts = path.split('/').skip(1);
     let in_space = parts.next() == Some("s");
     let part = parts.nth(if in_space { 3 } else { 1 })?;
@@ -86,14 +86,14 @@ fn asked_of_collection<'p>(
     Some((name, verb))
 }
 
-/// Methods are as many as callers like; what is not among ours is counted as the last.
+/// The place of a method. Callers can invent methods, so unknown ones count as the last.
 fn place_of(method: &Method) -> usize {
     let known = METHODS.iter().position(|known| *known == method.as_str());
     known.unwrap_or(METHODS.len() - 1)
 }
 
-/// Counts the bytes of a body: at once where its length is known, which it then keeps, and
-/// otherwise as they pass.
+/// Counts the bytes of a body: at once if its length is known, which it then keeps, and otherwise
+/// as they pass.
 fn counted(body: Body, count: &Arc<AtomicU64>) -> Body {
     match body.size_hint().exact() {
         Some(bytes) => {

@@ -1,4 +1,4 @@
-//! What the server did, counted for Prometheus and the console, and whether it is well.
+//! Metrics for Prometheus and the console, and health probes.
 
 mod histogram;
 mod measure;
@@ -22,12 +22,12 @@ use window::Window;
 
 use crate::auth::Verb;
 
-/// Everything that is counted. Counting is a few additions; only the first request of a kind
-/// takes a lock that others wait for.
+/// All metrics. Counting takes a few additions; only the first request of a kind takes a lock that
+/// others wait for.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started: Instant,
-    /// There are as many as the router has, and no caller can make more.
+    /// One entry for each route of the router. No caller can add more.
     routes: RwLock<BTreeMap<String, Arc<Route>>>,
     operations: RwLock<BTreeMap<String, Arc<Operations>>>,
     in_flight: Arc<AtomicU64>,
@@ -38,10 +38,10 @@ pub(crate) struct Metrics {
     window: Window,
 }
 
-/// The methods that are counted apart; what is none of them is counted as the last.
+/// The methods with counts of their own; every other method counts as the last.
 const METHODS: [&str; 8] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "other"];
 
-/// The requests of one route, by the places of their methods.
+/// The requests of one route, by method.
 #[derive(Debug, Default)]
 struct Route([OfMethod; METHODS.len()]);
 
@@ -61,7 +61,7 @@ struct Operations {
     deletes: AtomicU64,
 }
 
-/// One more of something, until it is dropped.
+/// Adds one to a number until it is dropped.
 pub(crate) struct Present(Arc<AtomicU64>);
 
 impl Present {
@@ -94,13 +94,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a connection, as open until the answer is dropped.
+    /// Counts a connection. It counts as open until the result is dropped.
     pub(crate) fn connection(&self) -> Present {
         self.connections_accepted.fetch_add(1, Ordering::Relaxed);
         Present::new(&self.connections)
     }
 
-    /// Counts an operation on a collection, which must be one of the schema.
+    /// Counts an operation on a collection of the schema.
     pub(crate) fn operation(&self, collection: &str, verb: Verb) {
         let operations = known(&self.operations, collection);
         let count = match verb {
@@ -116,7 +116,7 @@ impl Metrics {
         self.window.moments(self.uptime())
     }
 
-    /// How long the server has been there.
+    /// How long the server has been running.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
@@ -133,7 +133,7 @@ impl Metrics {
     }
 }
 
-/// What is counted under this name; begins at nothing.
+/// The entry with this name, which is created if it is missing.
 fn known<V: Default>(map: &RwLock<BTreeMap<String, Arc<V>>>, name: &str) -> Arc<V> {
     let found = map.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     found.unwrap_or_else(|| {

@@ -15,7 +15,7 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
 
-/// A key that nobody has, to see whether the store answers.
+/// A key that nobody uses, to test whether the store answers.
 const NOBODY: &str = "\u{1}keyloom:ready";
 
 pub(crate) fn routes() -> Router<App> {
@@ -25,24 +25,24 @@ pub(crate) fn routes() -> Router<App> {
         .route("/metrics", get(metrics))
 }
 
-/// The process answers.
+/// Succeeds if the process answers.
 async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The store answers and takes writes, and the server is not about to stop.
+/// Succeeds if the store answers and accepts writes, and the server is not about to stop.
 async fn ready(State(app): State<App>) -> Result<&'static str, Problem> {
     if app.is_stopping() {
         return Err(refusal::stopping());
     }
     let store = app.store();
     store.plain().get(NOBODY).await?;
-    // A batch of nothing writes nothing, and is refused by a store that cannot be written to.
+    // An empty batch writes nothing, but a store that cannot be written to refuses it.
     store.engine().commit(Batch::new(Space::main())).await?;
     Ok("ready\n")
 }
 
-/// What was counted, in all spaces. Collections are told to those who see them.
+/// All metrics, of all spaces. Metrics of a collection are shown only to callers who may see it.
 async fn metrics(
     State(app): State<App>,
     Recognised { grant, user }: Recognised,

@@ -1,4 +1,4 @@
-//! The metrics in the text format of Prometheus.
+//! Writes the metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::histogram::STEPS_US;
 use super::{METHODS, Metrics, OfMethod, Route};
 
-/// Writes metrics, one family after the other.
+/// Writes metrics, family by family.
 pub(super) struct Text(String);
 
 impl Text {
@@ -16,7 +16,7 @@ impl Text {
         Text(String::new())
     }
 
-    /// Begins a family: what it counts, and whether it only grows.
+    /// Starts a family: what it counts, and of which kind it is.
     pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -33,7 +33,7 @@ impl Text {
         let _ = writeln!(self.0, "{close} {value}");
     }
 
-    /// A family of one value.
+    /// A family with one value.
     pub(super) fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
@@ -48,7 +48,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Everything that the server counts itself. Of collections, those that the caller may see.
+/// All metrics of the server itself, but only of the collections that the caller may see.
 pub(super) fn server(metrics: &Metrics, text: &mut Text, sees: impl Fn(&str) -> bool) {
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let uptime = metrics.uptime().as_secs_f64();
@@ -128,7 +128,7 @@ fn requests(metrics: &Metrics, text: &mut Text) {
     }
 }
 
-/// Every route with each method.
+/// All routes with each of their methods.
 fn by_method(
     routes: &[(String, Arc<Route>)],
 ) -> impl Iterator<Item = (&str, &'static str, &OfMethod)> {

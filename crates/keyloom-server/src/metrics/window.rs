@@ -8,8 +8,8 @@ use super::histogram::{Counts, Histogram};
 /// How many steps are kept.
 const MOMENTS: usize = 60;
 
-/// What happened in the last steps. A step is cleared by the first request of the step that takes
-/// its place; requests that come at that very moment may be lost to the plot, and to it alone.
+/// The requests of the last steps. The first request of a new step clears the slot of the oldest
+/// step. Requests at that very moment may be missing, but only from the plot.
 #[derive(Debug)]
 pub(crate) struct Window {
     slots: Vec<Slot>,
@@ -17,7 +17,7 @@ pub(crate) struct Window {
 
 #[derive(Debug)]
 struct Slot {
-    /// Which step this is, from the start of the process.
+    /// The number of the step, counted from the start of the process.
     step: AtomicU64,
     errors: AtomicU64,
     took: Histogram,
@@ -30,14 +30,14 @@ pub(crate) struct Moment {
     pub(crate) requests_per_second: f64,
     /// Answers with status 500 and above, a second.
     pub(crate) errors_per_second: f64,
-    /// What half of the requests did not exceed, in microseconds; `None` without requests.
+    /// The median duration in microseconds; `None` without requests.
     pub(crate) p50_us: Option<u64>,
-    /// What 99 of 100 requests did not exceed.
+    /// The 99th percentile of the durations.
     pub(crate) p99_us: Option<u64>,
 }
 
 impl Moment {
-    /// How long a step is.
+    /// The length of a step.
     pub(crate) const STEP: Duration = Duration::from_secs(5);
 }
 
@@ -53,7 +53,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Counts a request that ended at this time since the start.
+    /// Counts a request that ended at this time after the start.
     pub(crate) fn add(&self, at: Duration, took: Duration, is_error: bool) {
         let step = step(at);
         let Some(slot) = self.slot(step) else { return };
@@ -69,7 +69,7 @@ impl Window {
         slot.errors.fetch_add(u64::from(is_error), Ordering::Relaxed);
     }
 
-    /// The steps up to this time since the start, the oldest first. The last is not over yet.
+    /// The steps up to this time after the start, oldest first. The last step is not over yet.
     pub(crate) fn moments(&self, at: Duration) -> Vec<Moment> {
         let now = step(at);
         let kept = MOMENTS as u64;
@@ -127,7 +127,7 @@ mod tests {
                 .count()
         };
         assert_eq!((seen(309), seen(310)), (1, 0));
-        // The step that takes its place begins at zero.
+        // The step that replaces it begins at zero.
         window.add(Duration::from_secs(312), took, false);
         assert_eq!(last(312).requests_per_second, 0.2);
         assert_eq!(window.moments(Duration::ZERO).len(), MOMENTS);

@@ -9,7 +9,7 @@ use super::parts::{
 };
 use super::{Scope, keys, object, schema_named};
 
-/// Schemas of the administration alone.
+/// Schemas that only the administration uses.
 pub(super) fn schemas() -> Map<String, Value> {
     object([("Amount", amount()), ("Job", job())])
 }

@@ -1,4 +1,4 @@
-//! The paths of one collection, with its records typed.
+//! The paths of one collection, with typed records.
 
 use keyloom::{Access, CollectionDeclaration, FieldType};
 use serde_json::{Map, Value, json};
@@ -11,8 +11,8 @@ use super::parts::{
 };
 use super::{Scope, keys, object, questions, schema_named};
 
-/// A name in a family of counters; its whole path has at most 255 bytes. Those with a `*` are told
-/// in words alone: `*` and `*key` by themselves are no names.
+/// A name in a family of counters; the whole path has at most 255 bytes. Names with a `*` are only
+/// described in words, since `*` and `*key` alone are not names.
 const COUNTER: &str = "[^\\u0000-\\u001f\\u007f-\\u009f*]+";
 
 /// The schemas of a collection's records and pages.
@@ -42,7 +42,7 @@ pub(super) fn paths(
     let key = || vec![key_in_path(collection, own_beginning(collection, scope))];
     let mut of_all = object([("get", questions::list(name, collection, scope))]);
     let mut of_one = object([("get", read(name, key()))]);
-    // What a user may not do is not offered to them.
+    // Operations that a user may not do are not offered to them.
     let is_written = !scope.is_user || collection.access != Some(Access::ReadOnly);
     if is_written {
         of_all.insert("post".to_owned(), insert(name, collection, scope));
@@ -81,7 +81,7 @@ pub(super) fn paths(
     paths
 }
 
-/// What the names of records leave out for the caller.
+/// The part of keys that names omit for the caller.
 pub(super) fn own_beginning(collection: &CollectionDeclaration, scope: &Scope) -> Beginning {
     let has_owner = matches!(collection.access, Some(Access::Owned | Access::Hybrid));
     if scope.is_user && has_owner { Beginning::Owner } else { Beginning::Literal }
@@ -94,7 +94,7 @@ fn key_in_path(collection: &CollectionDeclaration, beginning: Beginning) -> Valu
     in_path("key", json!({ "type": "string", "pattern": pattern }), about)
 }
 
-/// A problem with the record as it is.
+/// A problem that includes the current record.
 fn changed(name: &str) -> Value {
     let current = json!({ "type": "object", "properties": {
         "version": { "type": "string" }, "record": schema_named(&format!("{name}.stored")),
@@ -105,7 +105,7 @@ fn changed(name: &str) -> Value {
     ] })
 }
 
-/// The answer to a condition that does not hold.
+/// The answer to a failed condition.
 fn changed_answer(name: &str) -> Value {
     let about = "A condition does not hold; `current` is the record as it is";
     answer(about, "application/problem+json", schema_named(&format!("{name}.changed")))
@@ -139,7 +139,7 @@ fn read_of_owner(name: &str, collection: &CollectionDeclaration) -> Value {
         .build()
 }
 
-/// The answer to a write: the record, to those who may read it.
+/// The answer to a write: the record, if the caller may read it.
 fn written(name: &str, scope: &Scope) -> Value {
     match scope.may_read {
         true => record_answer("The record as it was stored", &format!("{name}.stored")),
@@ -147,12 +147,12 @@ fn written(name: &str, scope: &Scope) -> Value {
     }
 }
 
-/// The status of an answer without a body where the caller may not read what it would have.
+/// The status of an answer, which has no body if the caller may not read it.
 fn ok(scope: &Scope) -> &'static str {
     if scope.may_read { "200" } else { "204" }
 }
 
-/// What changes one record.
+/// The operations that change one record.
 fn writes(name: &str, key: &impl Fn() -> Vec<Value>, scope: &Scope) -> Map<String, Value> {
     let put = Operation::new(format!("{name}.put"), "Replace a record, or create it")
         .parameters(key())
@@ -198,7 +198,7 @@ fn insert(name: &str, collection: &CollectionDeclaration, scope: &Scope) -> Valu
         .build()
 }
 
-/// Where an answer with a record has its key, if that is one field which is never escaped.
+/// Where an answer with a record has its key, if that is a single field that is never escaped.
 fn key_in_answer(collection: &CollectionDeclaration) -> Option<String> {
     let fields = keys::fields(&collection.key);
     let [field] = fields.as_slice() else { return None };
@@ -217,7 +217,7 @@ fn unique(
     scope: &Scope,
 ) -> (String, Value) {
     let mut fields = keys::fields(template);
-    // A user is the owner, and need not say so.
+    // The user is the owner, and need not name it.
     let is_own = own_beginning(collection, scope) == Beginning::Owner;
     if is_own && fields.first() == collection.owner.as_ref() {
         fields.remove(0);
@@ -262,7 +262,7 @@ fn increment(
         .build()
 }
 
-/// Counters and what is added to each.
+/// Counters and their increments.
 pub(super) fn additions(collection: &CollectionDeclaration) -> Value {
     let delta = json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX });
     let (families, single): (Vec<&String>, Vec<&String>) =

@@ -1,14 +1,14 @@
-//! The records of a collection as JSON Schemas, from the types of its declared fields.
+//! The records of a collection as JSON Schemas, built from the types of its declared fields.
 //!
 //! | schema | for |
 //! | --- | --- |
-//! | whole | inserts: what is required is required, except what is generated |
-//! | replacement | replacements: fields of the key may be left out, since the path names them |
-//! | patch | merge patches: everything may be left out, `null` removes what is not required; names have no dots, which would look like paths, unless they are data |
-//! | stored | answers: what is generated is there, and so are the counters |
+//! | whole | inserts: required fields are required, except generated ones |
+//! | replacement | replacements: fields of the key may be omitted, since the path names them |
+//! | patch | merge patches: everything may be omitted, and `null` removes a field that is not required; names have no dots, which would look like paths, except in maps |
+//! | stored | answers: generated fields are present, and so are counters |
 //!
-//! Counters, and fields of the key where the path names them, are `readOnly`: a record may be sent
-//! back as it was read, and nothing else is taken there.
+//! Counters are `readOnly`, and so are fields of the key if the path names them: a record may be
+//! sent back as it was read, but no other values are accepted there.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{keys, object, schema_named};
 
-/// Which of the schemas of a record.
+/// The kinds of schemas for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
@@ -26,25 +26,25 @@ pub(super) enum Form {
     Stored,
 }
 
-/// What a schema is made for.
+/// The purpose of a schema.
 #[derive(Clone, Copy)]
 struct Making<'d> {
     form: Form,
     in_key: &'d [String],
     whole_key: Option<&'d str>,
-    /// The field that need not be named, since the caller is the owner.
+    /// The field that may be omitted, since the caller is the owner.
     implied: Option<&'d str>,
-    /// Whether objects are merged into what is there, as in a patch outside of arrays.
+    /// Whether objects are merged into existing ones, as in a patch outside arrays.
     is_merged: bool,
 }
 
 impl Making<'_> {
-    /// What the members are that nothing is declared for.
+    /// The schema of undeclared members.
     fn any_other(self) -> Value {
         schema_named(if self.is_merged { "Change" } else { "Json" })
     }
 
-    /// Adds to the schema of an object whose names are no data what they must be.
+    /// Restricts the names in an object that is not a map.
     fn restrict_names(self, object: &mut Map<String, Value>) {
         if self.is_merged {
             object.insert("propertyNames".to_owned(), name_in_patch());
@@ -52,15 +52,15 @@ impl Making<'_> {
     }
 }
 
-/// A node of the tree that the paths of fields make.
+/// A node of the tree that the paths of fields form.
 #[derive(Default)]
 struct Node<'d> {
     declared: Option<&'d FieldDeclaration>,
     members: BTreeMap<&'d str, Node<'d>>,
 }
 
-/// The schema of a collection's records. A caller who acts as a user is the owner of what they
-/// write.
+/// The schema of a collection's records. A caller who acts as a user is the owner of the records
+/// that they write.
 pub(super) fn record(collection: &CollectionDeclaration, form: Form, is_user: bool) -> Value {
     let mut root = Node::default();
     for (path, field) in &collection.fields {
@@ -94,7 +94,7 @@ impl Node<'_> {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for (name, node) in &self.members {
-            // A place may be patched in part, if there is one: that is told in words alone.
+            // An existing point may be patched in part. That is described only in words.
             let is_untold = node.is_record_point() || making.form == Form::Patch && node.is_point();
             if *name == "*" || *name == "*key" || is_untold {
                 continue;
@@ -152,12 +152,12 @@ impl Node<'_> {
             }
             (Some(kind), None) => field(kind),
             (None, None) if is_required => Value::Object(self.object(making, path)),
-            // What is declared below it is typed; anything else may be there instead.
+            // Declared members below it are typed; a value of another kind is allowed too.
             (None, None) => {
                 return json!({ "anyOf": [self.object(making, path), no_object()] });
             }
         };
-        // `null` is a value that is missing, and in a patch one that goes.
+        // `null` counts as a missing value, and in a patch it removes the value.
         if !is_required && let Some(kind) = schema.get_mut("type") {
             match kind {
                 Value::Array(kinds) => kinds.push(json!("null")),
@@ -174,7 +174,7 @@ impl Node<'_> {
         self.declared.map(|field| &field.field_type)
     }
 
-    /// Whether it must be there, or something below it.
+    /// Whether it is required, or something below it is.
     fn is_required(&self) -> bool {
         let below = self.members.iter().filter(|(name, _)| !name.starts_with('*'));
         self.declared.is_some_and(|field| field.required == Some(true))
@@ -185,18 +185,18 @@ impl Node<'_> {
         matches!(self.kind(), Some(FieldType::Point { .. }))
     }
 
-    /// Whether it is a point whose members are members of the record itself.
+    /// Whether it is a point made of members of the record itself.
     fn is_record_point(&self) -> bool {
         matches!(self.kind(), Some(FieldType::Point { of: PointOf::Record, .. }))
     }
 }
 
-/// Any JSON but an object.
+/// Any JSON except an object.
 fn no_object() -> Value {
     json!({ "type": ["string", "boolean", "null", "number", "array"], "items": schema_named("Json") })
 }
 
-/// The names of members that a patch changes.
+/// The names of members in a patch.
 pub(super) fn name_in_patch() -> Value {
     json!({ "pattern": "^[^.]*$" })
 }
@@ -246,7 +246,7 @@ fn add_points(collection: &CollectionDeclaration, properties: &mut Value) {
     }
 }
 
-/// Counters are changed by increments alone.
+/// Counters are changed only by increments.
 fn add_counters(collection: &CollectionDeclaration, properties: &mut Value) {
     let about = "counters: a record may be sent back as it was read; add to them by `increment`";
     for path in collection.counters.keys() {

@@ -5,7 +5,7 @@
 //! | text | anything, with `%XX` for the separator, `%` and control characters |
 //! | sorted text | the same, with `%XX` for all up to `%`, ended by `!`; descending: hex, ended by `~` |
 //! | raw text | one character or more, to the end of the key |
-//! | integer | its digits; a `-` in front of those of negative ones |
+//! | integer | its digits, with a `-` before those of negative ones |
 //! | all others | as many characters of their alphabets as they have; mirrored ones are not checked |
 
 use keyloom::{CollectionDeclaration, FieldType};
@@ -20,12 +20,12 @@ enum Part<'t> {
     },
 }
 
-/// What stands in front of the name of a record, and belongs to none.
+/// The beginning of a key that the name of a record omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
     /// The first literal of the template.
     Literal,
-    /// The same, the owner, and the literal behind it: the caller is the owner, or names one.
+    /// The same, the owner, and the literal after it: the caller is the owner, or names one.
     Owner,
 }
 
@@ -38,15 +38,15 @@ pub(super) fn fields(template: &str) -> Vec<String> {
     paths.collect()
 }
 
-/// Whether escapes are shown. In a URL they would be escaped once more, which not every program
-/// that is made from a description does.
+/// Whether the pattern has escapes. In a URL they would be escaped once more, which not every
+/// generated client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escapes {
     Shown,
     Hidden,
 }
 
-/// What the name of a record looks like.
+/// The pattern of a record's name.
 pub(super) fn record_pattern(
     collection: &CollectionDeclaration,
     beginning: Beginning,
@@ -81,7 +81,7 @@ pub(super) fn record_pattern(
     pattern + "$"
 }
 
-/// What the name of an owner looks like in a URL, where it is not a part of a key.
+/// The pattern of an owner's name in a URL, outside a key.
 pub(super) fn owner_pattern() -> String {
     format!("^{}+$", any_character())
 }
@@ -94,7 +94,7 @@ fn take_literal(parts: &mut Vec<Part<'_>>) -> Option<char> {
     last
 }
 
-/// The field that is the whole key, if one is: it cannot be empty.
+/// The field that is the whole key, if there is one: it cannot be empty.
 pub(super) fn whole_key(template: &str) -> Option<String> {
     match parts(template).as_slice() {
         [Part::Segment { path, .. }] => Some((*path).to_owned()),
@@ -171,7 +171,7 @@ fn segment(
     }
 }
 
-/// Any character, line ends as well.
+/// Any character, including line breaks.
 fn any_character() -> &'static str {
     "[\\s\\S]"
 }
@@ -184,7 +184,7 @@ fn parts(template: &str) -> Vec<Part<'_>> {
         if !literal.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        // A schema that was loaded has a `}` for each `{`.
+        // In a valid schema every `{` has its `}`.
         let (inside, tail) = placeholder[1..].split_once('}').unwrap_or((&placeholder[1..], ""));
         let mut words = inside.split_whitespace();
         parts.push(Part::Segment { path: words.next().unwrap_or(""), modifiers: words.collect() });
@@ -196,7 +196,7 @@ fn parts(template: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Text as a regular expression that stands for itself.
+/// A regular expression that matches exactly this text.
 pub(super) fn quoted(text: &str) -> String {
     let quote = |letter: char| match letter {
         letter if letter.is_ascii_punctuation() && letter != '_' => format!("\\{letter}"),

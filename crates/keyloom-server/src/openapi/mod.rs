@@ -1,13 +1,13 @@
-//! The API, described for programs: an OpenAPI 3.1 document made from the schema of a space.
+//! Describes the API for programs: an OpenAPI 3.1 document made from the schema of a space.
 //!
-//! Collections are written out, each with its own paths, so that their records are typed. A
-//! document tells what its caller may see: no other collections, no administration for those who
-//! have none, names without the owner for an acting user.
+//! Each collection has paths of its own, so that its records are typed. A document describes only
+//! what its caller may see: no other collections, administration only for administrators, and names
+//! without the owner for an acting user.
 //!
-//! What is a parameter can be sent in good faith: a request of the described form is answered, or
-//! something that is stored or declared stands against it. Fields in the names of parameters
-//! (`if.FIELD`) and places in the past (`version`, `at`) are told in words, and not as parameters:
-//! nobody makes them up, they come from the schema and from earlier answers.
+//! Every described parameter is safe to use: a request of the described form succeeds, unless
+//! something stored or declared prevents it. Some parameters are described only in words: fields in
+//! the names of parameters (`if.FIELD`), and places in the past (`version`, `at`). A caller cannot
+//! invent their values, but takes them from the schema and from earlier answers.
 
 mod admin;
 mod collections;
@@ -47,16 +47,16 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().route("/openapi.json", get(answer)).route("/s/{space}/openapi.json", get(answer))
 }
 
-/// Whom a document is for.
+/// The caller of a document.
 struct Scope<'c> {
-    /// What comes before the paths: nothing, or `/s/{space}`.
+    /// The prefix of the paths: nothing, or `/s/{space}`.
     base: &'c str,
     is_admin: bool,
-    /// Whether they act as a user, whose own records have names without the owner.
+    /// Whether the caller acts as a user, whose own records have names without the owner.
     is_user: bool,
-    /// Whether they are told what is stored, also by the answers to writes.
+    /// Whether the caller may read stored records, also in the answers to writes.
     may_read: bool,
-    /// Whether they may read every key.
+    /// Whether the caller may read every key.
     reads_keys: bool,
     /// Whether access control is on.
     is_guarded: bool,
@@ -115,7 +115,7 @@ fn document(schema: &SchemaDeclaration, scope: &Scope) -> Value {
     document
 }
 
-/// An object of named members, in their order.
+/// An object with these members, in this order.
 fn object(members: impl IntoIterator<Item = (impl Into<String>, Value)>) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }

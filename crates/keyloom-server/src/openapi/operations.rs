@@ -1,7 +1,8 @@
-//! What a transaction and a batch are made of.
+//! The operations of transactions and batches.
 //!
-//! The operations of a transaction are typed for each collection: one that does not fit refuses
-//! them all. Those of a batch are answered each by itself, so that only their form is described.
+//! The operations of a transaction are typed for each collection, since a single one that does not
+//! fit makes all of them fail. The operations of a batch are answered one by one, so only their
+//! form is described.
 
 use keyloom::{CollectionDeclaration, SchemaDeclaration};
 use serde_json::{Map, Value, json};
@@ -37,7 +38,7 @@ pub(super) fn schemas(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, 
     schemas
 }
 
-/// One of several schemas that have names; nothing where there are none.
+/// One of several named schemas; nothing matches if there are none.
 fn one_of(named: &[(String, Value)]) -> Value {
     if named.is_empty() {
         return json!(false);
@@ -46,7 +47,7 @@ fn one_of(named: &[(String, Value)]) -> Value {
     json!({ "anyOf": all })
 }
 
-/// What an operation is called among the others, and its form: these members and no others.
+/// The name of an operation, and its form: exactly these members.
 type Form = (&'static str, Value);
 
 fn operation(
@@ -105,7 +106,7 @@ fn in_batch() -> Vec<Form> {
     all
 }
 
-/// The operations that take conditions, on what `members` name.
+/// The operations with conditions, on the record that `members` names.
 fn conditional(
     members: &impl Fn(Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)>,
     record: impl Fn() -> (&'static str, Value),

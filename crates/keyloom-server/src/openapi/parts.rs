@@ -1,11 +1,11 @@
-//! What operations are made of: parameters, bodies, answers.
+//! The parts of operations: parameters, bodies, answers.
 
 use serde_json::{Map, Value, json};
 
 use super::{object, schema_named};
 
-/// One operation, as it is put together. Whatever goes wrong is a problem; those that carry more
-/// than their type are named.
+/// One operation under construction. Every error is a problem; those with more members than usual
+/// are named.
 pub(super) struct Operation {
     members: Map<String, Value>,
     parameters: Vec<Value>,
@@ -19,7 +19,7 @@ impl Operation {
         Operation { members, parameters: Vec::new(), responses }
     }
 
-    /// Says more than the summary.
+    /// Adds a description to the summary.
     pub(super) fn about(mut self, description: &str) -> Self {
         self.members.insert("description".to_owned(), json!(description));
         self
@@ -30,12 +30,12 @@ impl Operation {
         self
     }
 
-    /// A body that must be there.
+    /// A required body.
     pub(super) fn body(self, media: &str, schema: Value) -> Self {
         self.any_body(media, schema, true)
     }
 
-    /// A body that is empty where it is missing.
+    /// A body that may be missing, which then counts as empty.
     pub(super) fn optional_body(self, media: &str, schema: Value) -> Self {
         self.any_body(media, schema, false)
     }
@@ -51,7 +51,7 @@ impl Operation {
         self
     }
 
-    /// Answers that are the same for many operations.
+    /// Answers that many operations share.
     pub(super) fn answers<const N: usize>(mut self, named: [(&str, &str); N]) -> Self {
         let named = named.map(|(status, name)| (status, response_named(name)));
         self.responses.extend(object(named));
@@ -87,7 +87,7 @@ pub(super) fn record_answer(description: &str, record: &str) -> Value {
     with_header(json_answer(description, schema_named(record)), "ETag", "the version")
 }
 
-/// Adds a header that always comes.
+/// Adds a header that is always present.
 pub(super) fn with_header(mut answer: Value, name: &str, description: &str) -> Value {
     // An answer is an object.
     answer["headers"][name] =
@@ -100,40 +100,40 @@ pub(super) fn in_path(name: &str, schema: Value, description: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": schema, "description": description })
 }
 
-/// A header of the components that may be sent.
+/// A shared header, which is optional.
 pub(super) fn header_named(name: &str) -> Value {
     json!({ "$ref": format!("#/components/parameters/{name}") })
 }
 
-/// A parameter that may be left out.
+/// An optional parameter of the query.
 pub(super) fn in_query(name: &str, schema: Value, description: &str) -> Value {
     json!({ "name": name, "in": "query", "schema": schema, "description": description })
 }
 
-/// A parameter that must be there.
+/// Makes a parameter required.
 pub(super) fn required(mut parameter: Value) -> Value {
     // A parameter is an object.
     parameter["required"] = json!(true);
     parameter
 }
 
-/// A number from one on.
+/// A number of at least one.
 pub(super) fn number(name: &str, max: usize, description: &str) -> Value {
     in_query(name, json!({ "type": "integer", "minimum": 1, "maximum": max }), description)
 }
 
-/// Where an earlier page ended.
+/// The cursor of an earlier page.
 pub(super) fn cursor() -> Value {
     let about = "`next` or `previous` of an earlier page of the same question";
     in_query("cursor", json!({ "type": "string" }), about)
 }
 
-/// A switch.
+/// A boolean parameter.
 pub(super) fn flag(name: &str, description: &str) -> Value {
     in_query(name, json!({ "type": "boolean" }), description)
 }
 
-/// One of several words; nothing where there are none.
+/// One of several words; no parameter if there are none.
 pub(super) fn choice(
     name: &str,
     words: impl IntoIterator<Item = impl Into<Value>>,

@@ -1,4 +1,4 @@
-//! What is asked of many records: pages, counts, groups, places.
+//! Queries of many records: pages, counts, groups, places.
 
 use keyloom::{CollectionDeclaration, FieldType};
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ pub(super) fn count(name: &str, collection: &CollectionDeclaration) -> Value {
         .build()
 }
 
-/// What can be asked of the declared fields.
+/// The conditions on declared fields.
 fn conditions(collection: &CollectionDeclaration) -> Vec<Value> {
     let mut parameters = Vec::new();
     for (path, kind) in comparable(collection) {
@@ -124,7 +124,7 @@ fn conditions(collection: &CollectionDeclaration) -> Vec<Value> {
     parameters
 }
 
-/// What records can be left out by.
+/// The filters on declared fields.
 fn filters(collection: &CollectionDeclaration) -> Vec<Value> {
     let about = "leaves records out after they were read; also `.gt`, `.gte`, `.lt`, `.lte` and \
                  `.present`";

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::object;
 use super::parts::{Operation, answer, json_answer};
 
-/// What monitors and programs ask before anything else.
+/// The paths that monitors and programs ask first.
 pub(super) fn paths() -> Map<String, Value> {
     let text = |about: &str| answer(about, "text/plain", json!({ "type": "string" }));
     let health =

@@ -1,7 +1,8 @@
-//! What many operations share: free JSON, problems, records of pages, headers.
+//! The parts that many operations share: free JSON, problems, records of pages, headers.
 //!
-//! JSON within JSON is a schema that has itself as a part. The makers of clients take none in a
-//! union, and look past `if`: they see any JSON there, which is the type that a client can use.
+//! The schema of JSON within JSON refers to itself. Client generators do not accept such a schema
+//! in a union, and ignore `if`. So they see any JSON there, which is the type that a client can
+//! use.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,7 @@ use super::fields::name_in_patch;
 use super::parts::answer;
 use super::{object, schema_named};
 
-/// Schemas that do not depend on what is declared.
+/// Schemas that do not depend on the declared schema.
 pub(super) fn schemas() -> Map<String, Value> {
     object([
         ("Json", free_json()),
@@ -21,7 +22,7 @@ pub(super) fn schemas() -> Map<String, Value> {
     ])
 }
 
-/// Any JSON that Keyloom keeps as it came.
+/// Any JSON that Keyloom stores as it came.
 fn free_json() -> Value {
     json!({
         "description": "any JSON; whole numbers have at most 64 bits",
@@ -31,7 +32,7 @@ fn free_json() -> Value {
     })
 }
 
-/// Any JSON that is merged into what is there.
+/// Any JSON that is merged into the existing record.
 fn change() -> Value {
     json!({
         "description": "any JSON; names in objects have no dots",
@@ -115,7 +116,7 @@ fn owned_keys() -> Value {
     })
 }
 
-/// Problems that operations name.
+/// Problems that operations refer to.
 pub(super) fn responses() -> Map<String, Value> {
     let problem = |about: &str| answer(about, "application/problem+json", schema_named("Problem"));
     object([
@@ -131,8 +132,8 @@ pub(super) fn responses() -> Map<String, Value> {
 /// A list of entity tags (RFC 9110).
 const TAGS: &str = r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*"){0,19}$"#;
 
-/// Headers that go with many operations. Each operation names those that it takes, except for
-/// `Keyloom-Act-As`, which goes with all of them, and only for some callers.
+/// Headers of many operations. Each operation lists those that it accepts, except for
+/// `Keyloom-Act-As`, which every operation accepts, but only from some callers.
 pub(super) fn headers() -> Map<String, Value> {
     let header = |name: &str, schema: Value, about: &str| json!({ "name": name, "in": "header", "schema": schema, "description": about });
     let version = "\"0199c0e2a1b27f3c0000000000000000-3\"";

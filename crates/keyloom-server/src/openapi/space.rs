@@ -9,7 +9,7 @@ use super::parts::{
 };
 use super::{Scope, object, schema_named};
 
-/// Every path that does not belong to one collection.
+/// All paths that do not belong to one collection.
 pub(super) fn paths(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Value> {
     let mut paths = object([
         ("/v1/transaction", json!({ "post": transaction() })),
@@ -19,7 +19,8 @@ pub(super) fn paths(schema: &SchemaDeclaration, scope: &Scope) -> Map<String, Va
     if scope.reads_keys {
         let one = || vec![in_path("key", json!({ "type": "string", "minLength": 1 }), "the key")];
         let base64 = || {
-            // Two, three or four letters for one, two or three bytes; unused bits are zero.
+            // Groups of two, three or four letters for one, two or three bytes; unused bits are
+            // zero.
             let pattern = "^(?:(?:[A-Za-z0-9_-]{4})+\
                  |(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-][AQgw]|[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]))=*$";
             let schema = json!({ "type": "string", "pattern": pattern });

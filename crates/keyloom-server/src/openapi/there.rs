@@ -1,4 +1,4 @@
-//! The paths that tell what there is.
+//! The paths that list what exists.
 
 use keyloom::SchemaDeclaration;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! From the library's errors to problems: what the caller may know, and nothing else.
+//! Turns the library's errors into problems, with only the details that the caller may see.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use keyloom::{Document, Error, ErrorKind, Fate};
@@ -8,46 +8,47 @@ use super::kinds::{self, Kind};
 use super::{Problem, UNKNOWN_COLLECTION};
 use crate::repeats;
 
-/// What an error of the server's own may tell.
+/// The details of a server error that a caller may see.
 const TOLD_OF_SERVER_ERRORS: &[&str] = &["collection", "index", "aggregate", "advice"];
 
-/// What the log tells besides. No key, no value and no place is among them: a log is read by more
-/// people than the store, and kept for longer. `keyloom verify` finds the record.
+/// The further details that are logged. They never include keys, values or paths: more people read
+/// a log than the store, and logs are kept longer. `keyloom verify` finds the record.
 const LOGGED: &[&str] =
     &["space", "engine", "failed to", "format", "known", "understood", "attempts", "counter"];
 
-/// What no answer tells: where the store lies.
+/// Details that no answer has, since they show where the store is.
 const NEVER_TOLD: &[&str] = &["path", "file", "folder", "address"];
 
-/// What a caller who may not read a record is told of it: names, and no values.
+/// The details for a caller who may not read the record: names, and no values.
 const TOLD_OF_UNREAD: &[&str] = &["collection", "index", "aggregate", "field", "counter", "advice"];
 
-/// How much of a record a writer sent, and thus knows.
+/// How much of a record a writer sent, and therefore knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     Whole,
     Part,
 }
 
-/// After how long it is worth while to ask again where an operator has to do something first.
+/// The time after which a retry makes sense if an operator must act first.
 const OPERATOR_SECONDS: &str = "60";
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         if error.message() == UNKNOWN_COLLECTION {
-            // The names of other collections are not for everyone.
+            // Not everyone may learn the names of other collections.
             return Problem::unknown_collection();
         }
         let kind = kind_of(&error);
         let mut problem = Problem::of(kind, detail(&error, kind));
-        // What a space does not keep, it does not keep: nothing failed.
+        // If a space does not keep a history or a log, nothing has failed.
         let is_failure = problem.status() != StatusCode::NOT_IMPLEMENTED;
         if problem.status().is_server_error() && is_failure {
             repeats::error(&logged(&error));
         }
         problem.fate = error.fate();
         let is_read_only = error.kind() == ErrorKind::ReadOnly;
-        // A version that is over does not come back. A store does, when its operator opened it anew.
+        // An outdated version never becomes current again. A store does recover, once its operator
+        // has opened it anew.
         problem.retry = match error.kind() {
             ErrorKind::VersionConflict => false,
             _ => error.is_retryable() || is_read_only,
@@ -63,8 +64,8 @@ impl From<Error> for Problem {
     }
 }
 
-/// An error of a write by a caller who may not read what is written: without the record that is in
-/// the way, and without values that the caller did not send.
+/// An error of a write, for a caller who may not read the record. It leaves out the conflicting
+/// record, and values that the caller did not send.
 pub(crate) fn to_writer(error: Error, sent: Sent) -> Problem {
     let is_about_stored = match error.kind() {
         ErrorKind::VersionConflict
@@ -84,7 +85,7 @@ pub(crate) fn to_writer(error: Error, sent: Sent) -> Problem {
     names.fold(bare, |bare, (name, value)| bare.with(name, value)).into()
 }
 
-/// The type of an error. A write whose outcome is not known is told alike, whatever the cause.
+/// The type of an error. Writes with an unknown outcome have one type, whatever the cause.
 fn kind_of(error: &Error) -> &'static Kind {
     match error.fate() {
         Fate::MayHaveHappened => kinds::named("outcome-unknown"),
@@ -93,7 +94,7 @@ fn kind_of(error: &Error) -> &'static Kind {
     .unwrap_or_else(|| kinds::of_error(error.kind()))
 }
 
-/// An error as the log tells it.
+/// An error as it is logged.
 fn logged(error: &Error) -> String {
     let is_told = |name: &str, value: &str| match name {
         "reason" => is_of_system(error.kind()) && !could_name_file(value),
@@ -110,8 +111,8 @@ fn logged(error: &Error) -> String {
     text
 }
 
-/// Whether the reason of an error is one of the operating system, which an operator has to know
-/// of: a full disk, a file that cannot be opened. Others quote what is stored.
+/// Whether the reason of an error comes from the operating system, such as a full disk or a file
+/// that cannot be opened. The operator needs to know it. Other reasons may quote stored data.
 fn is_of_system(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
 }
@@ -120,7 +121,7 @@ fn could_name_file(text: &str) -> bool {
     text.contains(['/', '\\'])
 }
 
-/// A record beside a problem; without its text if that is no JSON.
+/// A record for a problem; without its text if that is not JSON.
 fn shown(document: &Document) -> Value {
     let version = document.version.to_string();
     match document.json() {
@@ -137,7 +138,7 @@ fn told<'e>(error: &'e Error, kind: &'e Kind) -> impl Iterator<Item = (&'static 
     error.context().filter(move |(name, _)| is_told(name))
 }
 
-/// The sentence of the error, and what belongs to it.
+/// The error's message with its details.
 fn detail(error: &Error, kind: &Kind) -> String {
     let mut detail = error.message().to_owned();
     for (name, value) in told(error, kind) {
@@ -149,7 +150,7 @@ fn detail(error: &Error, kind: &Kind) -> String {
     detail
 }
 
-/// What belongs to the error, by name. Several values of one name become an array.
+/// The error's details by name. Several values of one name become an array.
 fn context(error: &Error, kind: &Kind) -> Map<String, Value> {
     let mut context: Map<String, Value> = Map::new();
     for (name, text) in told(error, kind) {
@@ -165,13 +166,13 @@ fn context(error: &Error, kind: &Kind) -> Map<String, Value> {
     context
 }
 
-/// Values of fields are shown as JSON in sentences, and are themselves in members.
+/// Values of fields are JSON in sentences, and become JSON values in members.
 fn value_of(name: &str, text: &str) -> Value {
     let parsed = if name == "value" { serde_json::from_str(text).ok() } else { None };
     parsed.unwrap_or_else(|| text.into())
 }
 
-/// Whether an error says that there is no such record.
+/// Whether an error says that the record does not exist.
 pub(crate) fn is_missing(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound
 }

@@ -1,4 +1,4 @@
-//! Every type of problem: its status, its title, and what its page says.
+//! All types of problems: status, title, and the content of their pages.
 
 use keyloom::ErrorKind;
 
@@ -212,20 +212,20 @@ pub(crate) const OF_ERRORS: &[(ErrorKind, &str)] = &[
     (ErrorKind::Internal, "internal"),
 ];
 
-/// What is sent for a type that has no page, which a test rules out.
+/// Sent for a type without a page. A test makes sure that there is none.
 const INTERNAL: Kind = kind("internal", 500, "Keyloom has a defect", "", "");
 
-/// Every type of problem that a server tells.
+/// All types of problems that a server sends.
 pub fn problem_types() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter()
 }
 
-/// The type of that name.
+/// The type with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// The type of problem that a kind of error is told as.
+/// The type of problem for a kind of error.
 pub fn of_error(error: ErrorKind) -> &'static Kind {
     let name = OF_ERRORS.iter().find(|(known, _)| *known == error).map(|(_, name)| *name);
     name.and_then(named).unwrap_or(&INTERNAL)

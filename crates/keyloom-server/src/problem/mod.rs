@@ -1,4 +1,4 @@
-//! Errors as HTTP tells them: RFC 9457 problems.
+//! Problems (RFC 9457): errors in the form that HTTP sends.
 
 mod from_error;
 mod kinds;
@@ -16,10 +16,10 @@ use kinds::Kind;
 pub use kinds::{Kind as ProblemType, of_error as problem_type, problem_types};
 pub(crate) use pages::routes;
 
-/// How the library says that there is no such collection.
+/// The library's message for an unknown collection.
 const UNKNOWN_COLLECTION: &str = "the schema has no collection of that name";
 
-/// A refusal, as the caller sees it. What only the operator may see goes to the log.
+/// An error as the caller sees it. Details that only the operator may see go to the log.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -35,7 +35,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem that changed nothing and will not go away by itself.
+    /// A problem that changed nothing and cannot be solved by a retry.
     pub(crate) fn new(
         status: StatusCode,
         kind: &'static str,
@@ -82,13 +82,13 @@ impl Problem {
         self
     }
 
-    /// The same without the record that is in the way.
+    /// The same without the conflicting record.
     pub(crate) fn brief(mut self) -> Self {
         self.more.shift_remove("current");
         self
     }
 
-    /// Says what became of the write.
+    /// Sets what became of the write.
     pub(crate) fn with_fate(mut self, fate: Fate) -> Self {
         self.fate = fate;
         self
@@ -98,7 +98,7 @@ impl Problem {
         self.status
     }
 
-    /// What happened, for the caller.
+    /// What happened, in words for the caller.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -108,94 +108,94 @@ impl Problem {
         self.kind
     }
 
-    /// A request that cannot be understood.
+    /// An invalid request.
     pub(crate) fn invalid_request(detail: impl Into<String>) -> Self {
         let title = "The request cannot be understood";
         Problem::new(StatusCode::BAD_REQUEST, "invalid-request", title, detail)
     }
 
-    /// A well-formed query that the collection cannot answer in this form.
+    /// A valid query that the collection cannot answer in this form.
     pub(crate) fn invalid_query(detail: impl Into<String>) -> Self {
         let title = "The query cannot be asked in this form";
         Problem::new(StatusCode::CONFLICT, "invalid-query", title, detail)
     }
 
-    /// A record that breaks its schema, or the path that it was sent to.
+    /// A record that breaks its schema, or does not fit the path that it was sent to.
     pub(crate) fn invalid_record(detail: impl Into<String>) -> Self {
         let title = "The record breaks its schema";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-record", title, detail)
     }
 
-    /// A condition of the request that does not hold.
+    /// A failed condition of the request.
     pub(crate) fn precondition_failed(detail: impl Into<String>) -> Self {
         let title = "A condition of the request does not hold";
         Problem::new(StatusCode::PRECONDITION_FAILED, "precondition-failed", title, detail)
     }
 
-    /// A stored record that cannot be understood.
+    /// A stored record that cannot be decoded.
     pub(crate) fn corrupt(detail: impl Into<String>) -> Self {
         let title = "What is stored cannot be understood";
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "corrupt", title, detail)
     }
 
-    /// An answer that has no form which the caller accepts.
+    /// An answer in a form that the caller does not accept.
     pub(crate) fn not_acceptable() -> Self {
         let title = "The answer has no form that the caller accepts";
         let detail = "the answer is application/json; accept it, or leave Accept out";
         Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", title, detail)
     }
 
-    /// An idempotency key that came with something else before.
+    /// An idempotency key that was used for another request.
     pub(crate) fn idempotency_conflict() -> Self {
         let title = "The idempotency key belongs to another request";
         let detail = "the key was sent before, with something else; use a new one for each write";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-conflict", title, detail)
     }
 
-    /// A batch of an import that comes after one which is not known here.
+    /// A batch of an import whose predecessor this store does not know.
     pub(crate) fn unknown_batch(detail: impl Into<String>) -> Self {
         let title = "The store does not know the batch before this one";
         Problem::new(StatusCode::CONFLICT, "unknown-batch", title, detail)
     }
 
-    /// A path that leads nowhere.
+    /// A path without a handler.
     pub(crate) async fn unknown_path() -> Self {
         Problem::not_found(
             "there is nothing at this path; /v1 names what there is, and /openapi.json describes it",
         )
     }
 
-    /// A method that the path does not take. The router adds `Allow`.
+    /// A method that the path does not support. The router adds `Allow`.
     pub(crate) async fn method_not_allowed() -> Self {
         let title = "The path does not take this method";
         let detail = "use one of the methods in the header Allow";
         Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", title, detail)
     }
 
-    /// What is not there, and what the caller may not see.
+    /// Something that does not exist, or that the caller may not see.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here", detail)
     }
 
-    /// A collection that is not there, and one that the caller may not know of.
+    /// A collection that does not exist, or that the caller may not see.
     pub(crate) fn unknown_collection() -> Self {
         Problem::not_found(UNKNOWN_COLLECTION)
     }
 
-    /// What the caller may see and not do.
+    /// Something that the caller may see, but may not do.
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         let title = "The caller may not do this";
         Problem::new(StatusCode::FORBIDDEN, "forbidden", title, detail)
     }
 
-    /// A caller who did not say, or not convincingly, who they are.
+    /// A caller without valid credentials.
     pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
         let title = "A valid token is needed";
         Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", title, detail)
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    /// A body of a kind that is not taken here.
+    /// A body of an unsupported media type.
     pub(crate) fn unsupported_media_type(wanted: &str) -> Self {
         let title = "The body is of a kind that is not taken here";
         let detail = format!("send {wanted}");

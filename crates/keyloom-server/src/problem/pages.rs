@@ -1,4 +1,4 @@
-//! `/problems/{type}`: what a problem means and what to do.
+//! `/problems/{type}`: explains a problem and what to do about it.
 
 use axum::Router;
 use axum::http::{HeaderValue, header};
@@ -11,7 +11,7 @@ use super::kinds::{KINDS, named};
 use crate::app::App;
 use crate::path::PathParts;
 
-/// The pages have the console's style, and load nothing else.
+/// The pages use the console's style, and load nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! A clock that runs while something is waited for.
+//! Clocks that run only while the server waits for something.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,16 +8,16 @@ use tokio::time::{Instant, Sleep};
 
 use super::phase::Phase;
 
-/// A timer that is moved rarely.
+/// A timer that is rarely changed.
 ///
-/// A busy connection starts and stops its clocks with every request. The timer is therefore never
-/// moved when that happens: it rings at the end that was set when it was last looked at, and is
-/// then set to the true end if that is later.
+/// A busy connection starts and stops its clocks with every request. Resetting a timer each time
+/// would be expensive. So the timer keeps the end that was set when it was last polled. When it
+/// rings, it is set to the true end if that is later.
 #[derive(Default)]
 pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Ready at this moment.
+    /// Ready at this time.
     pub(super) fn poll(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
         if timer.deadline() > end {
@@ -33,17 +33,17 @@ impl Alarm {
     }
 }
 
-/// How long a phase lasts.
+/// Measures how long a phase lasts.
 #[derive(Default)]
 pub(super) struct Clock {
     alarm: Alarm,
-    /// What is waited for, and until when.
+    /// The current phase, and when its limit is reached.
     running: Option<(Phase, Instant)>,
 }
 
 impl Clock {
-    /// Starts the clock for a phase, unless it runs for that phase already; ready when the limit
-    /// is over.
+    /// Starts the clock for a phase, unless it already runs for that phase. Ready when the limit
+    /// has passed.
     pub(super) fn poll(
         &mut self,
         phase: Phase,

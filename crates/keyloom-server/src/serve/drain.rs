@@ -1,9 +1,9 @@
-//! Bodies that were answered before they were read.
+//! Reads the rest of bodies whose requests are already answered.
 //!
-//! A refusal often comes before the body: of an unknown token, of a path that leads nowhere. If
-//! the rest of the body were left in the socket, closing the connection would reset it, and the
-//! caller might never see the answer; nor could the connection be used again. So what is left is
-//! read and thrown away, within bounds, while the answer is being sent.
+//! A request is often refused before its body is read: because of an unknown token, or a path that
+//! leads nowhere. If the rest of the body stayed in the socket, closing the connection would reset
+//! it. The caller might then never see the answer, and the connection could not be used again. So
+//! the rest is read and thrown away, within bounds, while the answer is being sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 const BYTES_MAX: usize = 1 << 20;
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A body that is read to its end even if nobody wants it.
+/// A body that is read to its end even if nobody needs it.
 pub(super) struct Drained(Option<Incoming>);
 
 impl Drained {
@@ -56,7 +56,7 @@ impl HttpBody for Drained {
 impl Drop for Drained {
     fn drop(&mut self) {
         let Some(body) = self.0.take().filter(|body| !body.is_end_stream()) else { return };
-        // A server that has stopped has no time for this.
+        // Without a runtime the server has stopped, and has no time for this.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(tokio::time::timeout(TIME_MAX, drain(body)));
         }

@@ -1,8 +1,8 @@
-//! How many connections the process has room for.
+//! Limits connections by the files that the process may open.
 
-/// The connections that are allowed: as many as are asked for, and at most half of the files that
-/// the process may open. A store that cannot open its files turns read-only, and connections are
-/// the part that strangers decide about.
+/// The number of allowed connections: the wanted number, but at most half of the files that the
+/// process may open. A store that cannot open its files turns read-only, and the number of
+/// connections is up to strangers.
 pub(super) fn connections(wanted: usize) -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let allowed = match open_files(&limits) {

@@ -1,13 +1,13 @@
-//! One connection, with a clock on what the other side does.
+//! One connection, with time limits on the other side.
 //!
 //! | phase | how long it may last |
 //! | --- | --- |
 //! | head | `head_timeout` |
-//! | busy, sending | as long as the answer takes; the body has a clock of its own, and the caller takes the answer at a rate of `send_rate_min` (`pace.rs`) |
+//! | busy, sending | as long as the answer takes; the body has a limit of its own, and the caller must receive the answer at a rate of `send_rate_min` (`pace.rs`) |
 //! | idle | `idle_timeout` |
 //!
-//! When a phase begins is in `phase.rs`. HTTP's own implementation has one clock for head and idle
-//! together, and none for writing.
+//! `phase.rs` says when each phase begins. The HTTP implementation has a single limit for head and
+//! idle together, and none for writing.
 
 use std::io;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use super::pace::Pace;
 use super::phase::{Phase, State};
 use crate::config::Limits;
 
-/// What is known of a connection by all who work on it.
+/// The shared state of a connection.
 #[derive(Clone)]
 pub(super) struct Line {
     state: Arc<State>,
@@ -49,18 +49,18 @@ impl Line {
         }
     }
 
-    /// The stream, with clocks.
+    /// The stream with time limits.
     pub(super) fn over<S>(&self, stream: S) -> Timed<S> {
         let sending = Pace::new(self.write_timeout, self.send_rate_min);
         Timed { stream, line: self.clone(), reading: Clock::default(), sending }
     }
 
-    /// A request is there. It is not answered any more on a connection that is being closed.
+    /// Starts answering a request. Gives nothing if the connection is being closed.
     pub(super) fn busy(&self) -> Option<Busy> {
         self.state.begin_request().then(|| Busy(self.state.clone()))
     }
 
-    /// Requests whose head is not there yet are not waited for any more.
+    /// From now on, a connection without the head of a request is closed.
     pub(super) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
@@ -71,11 +71,11 @@ impl Line {
     }
 }
 
-/// A request that is being answered; dropped, it is over.
+/// A request that is being answered, until this is dropped.
 pub(super) struct Busy(Arc<State>);
 
 impl Busy {
-    /// The body of the answer, which is over when it has been given.
+    /// The body of the answer. The request ends when the body was passed on.
     pub(super) fn until_end(self, body: Body) -> Answer {
         Answer { body, _busy: self }
     }
@@ -113,7 +113,7 @@ impl HttpBody for Answer {
     }
 }
 
-/// A stream with a clock for each direction.
+/// A stream with a clock in each direction.
 pub(super) struct Timed<S> {
     stream: S,
     line: Line,
@@ -206,9 +206,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called when all that there was to write has been written. After the last byte of an answer
-    /// nobody may read until there is something to be read, so that the clock of idleness is
-    /// started here.
+    /// Called when all data was written. After the last byte of an answer, nobody may read until
+    /// new data arrives, so the clock for the idle phase starts here.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         self.line.state.sent();
@@ -232,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection whose wire holds 400 bytes, and its other side.
+    /// A connection that buffers 400 bytes, and its other side.
     fn connection(limits: &Limits) -> (Timed<DuplexStream>, DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(400);
         let state = Arc::new(State::new(Instant::now()));
@@ -240,7 +239,7 @@ mod tests {
         (Line::new(state, limits).over(ours), theirs)
     }
 
-    /// Takes so many bytes each second, until the other side has no more.
+    /// Receives this many bytes each second, until the other side has no more.
     async fn take(mut stream: DuplexStream, bytes_a_second: usize) -> usize {
         let (begun, mut taken) = (Instant::now(), 0);
         let mut piece = vec![0; bytes_a_second];
@@ -258,7 +257,7 @@ mod tests {
         taken
     }
 
-    /// What becomes of an answer of so many bytes that is taken at this rate.
+    /// Sends an answer of this many bytes to a caller who receives it at this rate.
     async fn sent(limits: &Limits, bytes: usize, bytes_a_second: usize) -> io::Result<usize> {
         let (mut ours, theirs) = connection(limits);
         let taking = tokio::spawn(take(theirs, bytes_a_second));
@@ -278,7 +277,7 @@ mod tests {
         assert_eq!(sent(&limits, 1 << 20, enough).await.unwrap(), 1 << 20);
     }
 
-    /// Where no rate is asked for, whoever takes anything at all within the time goes on.
+    /// Without a least rate, a caller who receives anything at all within the time may continue.
     #[tokio::test(start_paused = true)]
     async fn the_rate_is_an_option() {
         let limits = Limits { send_rate_min: 0, ..Limits::default() };
@@ -289,7 +288,7 @@ mod tests {
         drop(theirs);
     }
 
-    /// A stream of changes says little, and its reader takes all of it: for days.
+    /// A stream of changes sends little, and its reader receives all of it: for days.
     #[tokio::test(start_paused = true)]
     async fn a_stream_without_news_costs_its_reader_nothing() {
         let (mut ours, mut theirs) = connection(&Limits::default());
@@ -305,20 +304,20 @@ mod tests {
             next += Duration::from_secs(15);
             sleep_until(next).await;
         }
-        // Nor is it held against the reader that much comes at once, and is taken in time.
+        // Nor does it count against the reader if much comes at once and is received in time.
         ours.write_all(&[b'x'; 100_000]).await.unwrap();
         drop(ours);
         assert_eq!(reading.await.unwrap(), 20_000 * 12 + 100_000);
     }
 
-    /// The time in which nothing was there to be sent is not held against who then waits a moment.
+    /// Time without data to send does not count against a reader who pauses briefly afterwards.
     #[tokio::test(start_paused = true)]
     async fn waiting_counts_only_while_there_is_something_to_send() {
         let limits = Limits::default();
         let (mut ours, mut theirs) = connection(&limits);
         let mut next = Instant::now();
         for _ in 0..100 {
-            // 400 bytes fit on the wire, and one waits until somebody reads.
+            // The connection buffers 400 bytes; one byte waits until somebody reads.
             let (written, read) = tokio::join!(ours.write_all(&[b'x'; 401]), async {
                 sleep_until(next + limits.write_timeout / 200).await;
                 theirs.read_exact(&mut [0; 401]).await

@@ -1,10 +1,11 @@
-//! How fast a caller takes an answer.
+//! Measures how fast a caller receives an answer.
 //!
-//! Only the time counts in which there was something to send and the caller took none of it: a
-//! stream without news, and an answer that takes long to be made, cost the caller nothing. A window
-//! begins when the caller is first waited for. Each time that such waiting adds up to the length of
-//! the window, what was taken since it began must come to the least rate. Whoever takes `b` bytes
-//! therefore keeps us waiting for at most `b` divided by that rate, and one window.
+//! Only time counts in which there was something to send and the caller received nothing. A stream
+//! without news, and an answer that takes long to compute, do not count against the caller. A
+//! window begins when the server first waits for the caller. Whenever the waiting adds up to the
+//! length of the window, the caller must have received enough bytes since the window began to match
+//! the least rate. So a caller who receives `b` bytes makes the server wait for at most `b` divided
+//! by that rate, plus one window.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,20 +14,21 @@ use tokio::time::Instant;
 
 use super::clock::Alarm;
 
-/// What a caller took within the window that runs.
+/// What a caller received in the current window.
 pub(super) struct Pace {
     window: Duration,
-    /// The least that must be taken within a window.
+    /// The least number of bytes within a window.
     bytes_min: u64,
     taken: u64,
-    /// For how long the caller was waited for, and since when it is again.
+    /// How long the server has waited for the caller, and since when it is waiting now.
     waited: Duration,
     waiting: Option<Instant>,
     alarm: Alarm,
 }
 
 impl Pace {
-    /// A rate, in bytes a second, over windows of this length. At the least one byte is taken.
+    /// A rate in bytes per second, over windows of this length. The caller must receive at least
+    /// one byte.
     pub(super) fn new(window: Duration, rate_min: usize) -> Self {
         let bytes_min = (rate_min as f64 * window.as_secs_f64()) as u64;
         Pace {
@@ -39,16 +41,16 @@ impl Pace {
         }
     }
 
-    /// The caller took so many bytes.
+    /// The caller received this many bytes.
     pub(super) fn took(&mut self, bytes: usize) {
         self.waited += self.waiting.take().map_or(Duration::ZERO, |since| since.elapsed());
-        // What fits into the buffers of the system at once says nothing of the caller.
+        // Bytes that fit into the system's buffers at once say nothing about the caller.
         if self.waited > Duration::ZERO {
             self.taken += bytes as u64;
         }
     }
 
-    /// The caller takes nothing now. Ready when it has been too slow.
+    /// The caller receives nothing now. Ready once it has been too slow.
     pub(super) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = Instant::now();

@@ -1,24 +1,24 @@
-//! What a connection is doing, and since when: one word, which its task writes and the register
-//! reads.
+//! The phase of a connection and when it began, in one word. The connection's task writes it, and
+//! the register reads it.
 //!
 //! | phase | begins |
 //! | --- | --- |
-//! | head | when the connection is made; with the first byte of a further request |
-//! | busy | when the head is there |
-//! | sending | when the answer has been made, of which a part may still be here |
-//! | idle | when its last byte has been given to the system |
-//! | gone | when somebody has decided that the connection ends |
+//! | head | when the connection is opened; with the first byte of a further request |
+//! | busy | when the head has arrived |
+//! | sending | when the answer is complete, although a part may still be in the server's memory |
+//! | idle | when the last byte of the answer was passed to the operating system |
+//! | gone | when it was decided to close the connection |
 //!
-//! A connection **waits** while it is in its head or idle: nothing is being done for it. Only such
-//! a connection may be closed for another one. Both sides change the word by comparing it first,
-//! so that a request which begins at that moment is either answered or never begun.
+//! A connection **waits** while it is in its head or idle: the server does nothing for it. Only a
+//! waiting connection may be closed for another one. Both sides change the word by
+//! compare-and-swap, so a request that begins at that moment is either answered or never begun.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The lowest bits of the word; above them are microseconds.
+/// The lowest bits of the word hold the phase; above them are microseconds.
 const BITS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ const PHASES: [Phase; 5] = [Phase::Head, Phase::Busy, Phase::Sending, Phase::Idl
 #[derive(Debug)]
 pub(super) struct State {
     word: AtomicU64,
-    /// From when the microseconds count.
+    /// The time from which the microseconds count.
     epoch: Instant,
     told: Notify,
 }
 
-/// A connection that waits, as it was seen.
+/// A waiting connection, as it was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
     since_us: u64,
@@ -49,7 +49,7 @@ pub(super) struct Waiting {
 }
 
 impl State {
-    /// A connection that has just been made. All whose waiting is compared have one epoch.
+    /// A new connection. All connections that are compared with each other must share one epoch.
     pub(super) fn new(epoch: Instant) -> Self {
         let state = State { word: AtomicU64::new(0), epoch, told: Notify::new() };
         state.word.store(state.word_of(Phase::Head), Ordering::Release);
@@ -60,33 +60,33 @@ impl State {
         phase_in(self.word.load(Ordering::Acquire))
     }
 
-    /// The first byte of a further request is there.
+    /// The first byte of a further request has arrived.
     pub(super) fn begin_head(&self) {
         self.change(Phase::Head, |phase| phase == Phase::Idle);
     }
 
-    /// The head of a request is there. Tells whether it may be answered.
+    /// The head of a request has arrived. Says whether the request may be answered.
     pub(super) fn begin_request(&self) -> bool {
         self.change(Phase::Busy, |phase| phase != Phase::Gone)
     }
 
-    /// The answer has been made.
+    /// The answer is complete.
     pub(super) fn end_request(&self) {
         self.change(Phase::Sending, |phase| phase == Phase::Busy);
     }
 
-    /// All that there was to send has been given to the system.
+    /// Everything was passed to the operating system.
     pub(super) fn sent(&self) {
         self.change(Phase::Idle, |phase| phase == Phase::Sending);
     }
 
-    /// The connection ends, whatever it does.
+    /// Ends the connection, whatever its phase is.
     pub(super) fn give_up(&self) {
         self.change(Phase::Gone, |_| true);
     }
 
-    /// The connection as one that may be closed, if nothing is being done for it. What is gone
-    /// waits longest.
+    /// The connection as one that may be closed, if it waits. A connection that is already gone
+    /// counts as the longest waiting.
     pub(super) fn waiting(&self) -> Option<Waiting> {
         let word = self.word.load(Ordering::Acquire);
         match phase_in(word) {
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// Closes the connection, if it still waits as it was seen to.
+    /// Closes the connection, if it is still waiting as observed.
     pub(super) fn close(&self, seen: Waiting) -> bool {
         let gone = self.word_of(Phase::Gone);
         let closed =
@@ -125,7 +125,7 @@ impl State {
 
 fn phase_in(word: u64) -> Phase {
     let place = word as usize & ((1 << BITS) - 1);
-    // Nothing else is ever written.
+    // No other values are ever written.
     PHASES.get(place).copied().unwrap_or(Phase::Gone)
 }
 

@@ -1,14 +1,15 @@
-//! Who is connected, and who makes room when too many are.
+//! The register of connections, which decides who makes room when there are too many.
 //!
 //! | when | who gets the place |
 //! | --- | --- |
 //! | more than a quarter of the places is free | everyone |
-//! | fewer are free, and the address has its share | who connects, if another connection of that address waits: the one that has waited longest is closed |
-//! | none is free | who connects: of the connections that wait the one that has waited longest is closed, first among those of addresses that have more than their share |
+//! | fewer are free, and the address has its share | the new connection, if another connection of that address waits: the one that has waited longest is closed |
+//! | none is free | the new connection: of the waiting connections, the one that has waited longest is closed, first among those of addresses that have more than their share |
 //!
-//! An address is one of IPv4, or a /64 of IPv6, which is what one customer gets. One address alone
-//! can therefore never have the last quarter, whatever its connections do. A proxy, behind which
-//! everyone has one address, gets the other three quarters, and what is idle of them goes first.
+//! An address is an IPv4 address, or a /64 of IPv6, which is what one customer gets. So one address
+//! alone can never take the last quarter, whatever its connections do. Behind a proxy everyone has
+//! the same address. It can still use the other three quarters, and its idle connections are closed
+//! first.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,7 +23,7 @@ use super::phase::State;
 #[derive(Debug)]
 pub(super) struct Register {
     places: usize,
-    /// How many of them one address may have when they run short.
+    /// How many places one address may have when they run short.
     share: usize,
     epoch: Instant,
     connected: Mutex<Connected>,
@@ -31,7 +32,7 @@ pub(super) struct Register {
 #[derive(Debug, Default)]
 struct Connected {
     next: u64,
-    /// By number, which rises with each connection.
+    /// By their numbers, which increase with each connection.
     all: HashMap<u64, Connection>,
     by_source: HashMap<Source, usize>,
 }
@@ -42,31 +43,32 @@ struct Connection {
     state: Arc<State>,
 }
 
-/// From where a connection comes, as far as one caller cannot choose it.
+/// The origin of a connection, reduced to the part that a caller cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Source(IpAddr);
 
-/// A place that is taken until it is dropped.
+/// A place, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Registration {
     register: Arc<Register>,
     number: u64,
-    /// What the connection is doing.
+    /// The phase of the connection.
     pub(super) state: Arc<State>,
-    /// Whether another connection was closed for this one.
+    /// Whether another connection was closed to make room.
     pub(super) is_exchanged: bool,
 }
 
 impl Register {
-    /// A register with so many places, of which one address may have so many percent when they
-    /// run short.
+    /// A register with this many places. When they run short, one address may have at most this
+    /// percentage.
     pub(super) fn new(places: usize, share_percent: usize) -> Arc<Self> {
         let share = places.saturating_mul(share_percent) / 100;
         let (epoch, connected) = (Instant::now(), Mutex::default());
         Arc::new(Register { places, share: share.max(1), epoch, connected })
     }
 
-    /// A place for a connection from this address, unless all that could make room are busy.
+    /// A place for a connection from this address, unless all connections that could make room are
+    /// busy.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Registration> {
         let source = Source::of(address);
         let mut connected = self.connected();
@@ -84,7 +86,7 @@ impl Register {
         Some(Registration { register: self.clone(), number, state, is_exchanged })
     }
 
-    /// Every change of it is whole before anything can panic.
+    /// Each change leaves the register consistent before anything can panic.
     fn connected(&self) -> MutexGuard<'_, Connected> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +105,7 @@ impl Connected {
     }
 
     fn remove(&mut self, number: u64) {
-        // Whoever was closed for another has no place any more.
+        // A connection that was closed for another one has no place any more.
         let Some(Connection { source, .. }) = self.all.remove(&number) else { return };
         if let Some(count) = self.by_source.get_mut(&source) {
             *count -= 1;
@@ -113,7 +115,7 @@ impl Connected {
         }
     }
 
-    /// Closes the connection that should go first, of those sources. Tells whether there was one.
+    /// Closes the connection of these sources that should go first. Says whether there was one.
     fn close_one(&mut self, share: usize, is_asked: impl Fn(Source) -> bool) -> bool {
         let has_more = |held: &&usize| **held > share;
         let greedy: Vec<Source> =
@@ -125,7 +127,8 @@ impl Connected {
                 Some((is_within_share, it.state.waiting()?, *number))
             });
             let Some((_, seen, number)) = waiting.min() else { return false };
-            // Its request may have begun since it was looked at; then the next one is asked.
+            // A request may have begun on it since it was checked; then the next candidate is
+            // tried.
             if self.all.get(&number).is_some_and(|it| it.state.close(seen)) {
                 self.remove(number);
                 return true;
@@ -172,7 +175,7 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
 
-    /// So many connections, each a little later than the one before.
+    /// Opens this many connections, each a little later than the one before.
     async fn enter(register: &Arc<Register>, address: IpAddr, count: usize) -> Vec<Registration> {
         let mut places = Vec::new();
         for _ in 0..count {
@@ -190,7 +193,7 @@ mod tests {
     async fn at_the_limit_the_one_that_waited_longest_goes() {
         let register = Register::new(3, 100);
         let places = enter(&register, A, 3).await;
-        // The first has been asked and answered since, so that the second has waited longest.
+        // The first connection has served a request since, so the second has waited longest.
         places[0].state.begin_request();
         places[0].state.end_request();
         places[0].state.sent();
@@ -217,10 +220,10 @@ mod tests {
         let register = Register::new(8, 25);
         let patient = enter(&register, B, 1).await;
         let greedy = enter(&register, A, 5).await;
-        // A free quarter is left, which is not for those who have their share.
+        // A quarter is still free, but not for an address that has its share.
         let sixth = register.enter(A).unwrap();
         assert!(sixth.is_exchanged && is_closed(&greedy[0]));
-        // Others fill the places, and one more of them comes.
+        // Other addresses fill the places, and one more connection comes from one of them.
         let others = [enter(&register, B, 1).await, enter(&register, C, 1).await];
         assert!(others.iter().flatten().all(|place| !place.is_exchanged));
         assert!(register.enter(C).unwrap().is_exchanged);
@@ -263,7 +266,7 @@ mod tests {
         assert_ne!(source("192.0.2.1"), source("192.0.2.2"));
     }
 
-    /// What a connection, or the world, does.
+    /// A step of a connection or of its environment.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Connect(u8),
@@ -284,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the places are never exceeded, nobody is closed who is being
-        /// answered, nobody is closed without need, and the counts are right.
+        /// In every case, the limit on places holds, no connection with a running request is
+        /// closed, none is closed without need, and the counts are right.
         #[test]
         fn no_step_breaks_a_promise(places in 1_usize..12, share in 1_usize..=100, steps in steps()) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,8 +1,9 @@
-//! The places for connections: the ordinary ones, and a reserve.
+//! The places for connections: ordinary ones, and a reserve.
 //!
-//! When everybody is busy, a new connection gets a place of the reserve. There it is told at once
-//! that the server is full; `/health` and `/ready` are answered, so that whoever watches over the
-//! server learns that it lives. Nothing else is done for it, so that such a place is soon free.
+//! If all ordinary places are busy, a new connection gets a place of the reserve. There it is told
+//! at once that the server is full. Only `/health` and `/ready` are answered, so that a monitor
+//! sees that the server is alive. The server does nothing else for such a connection, so its place
+//! is soon free again.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::repeats;
 /// How many connections may be in the reserve.
 const RESERVE: usize = 32;
 
-/// How many percent of the reserve one address may have when it runs short.
+/// The percentage of the reserve that one address may have when the reserve runs short.
 const RESERVE_SHARE_PERCENT: usize = 25;
 
 /// All places of a server.
@@ -38,12 +39,12 @@ impl Seats {
         }
     }
 
-    /// A place for a connection from this address.
+    /// Takes a place for a connection from this address.
     pub(super) fn take(&self, address: IpAddr) -> Option<Seat> {
         let ordinary = self.ordinary.enter(address);
         let is_reserved = ordinary.is_none();
         let place = ordinary.or_else(|| self.reserve.enter(address));
-        // What strangers bring about is not told as often as they do.
+        // Strangers can cause this as often as they like, so it is not logged each time.
         match &place {
             Some(_) if is_reserved => {
                 repeats::warn("callers are told to come back: no connection is free")
@@ -59,7 +60,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// What the connection is doing.
+    /// The phase of the connection.
     pub(super) fn state(&self) -> Arc<State> {
         self.place.state.clone()
     }

@@ -1,4 +1,4 @@
-//! Judges a backup without a store.
+//! Checks a backup without a store.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use super::info::BackupInfo;
 use super::reader::Reader;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How much is read from a file at once.
+/// How many bytes one read from a file asks for.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Reads the bytes of a backup as they come, in pieces of any size, and judges them.
+/// Reads the bytes of a backup as they come, in pieces of any size, and checks them.
 pub struct BackupCheck(Reader);
 
 impl Default for BackupCheck {
@@ -19,27 +19,26 @@ impl Default for BackupCheck {
 }
 
 impl BackupCheck {
-    /// Before the first byte.
+    /// A check that has read nothing yet.
     pub fn new() -> Self {
         BackupCheck::default()
     }
 
-    /// Takes the next bytes. Fails at the first part of the backup that is not as it was written.
+    /// Takes the next bytes. Fails at the first part of the backup that was damaged.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.push(bytes);
         while self.0.next()?.is_some() {}
         Ok(())
     }
 
-    /// What the backup is. Fails if not all of it came.
+    /// A summary of the backup. Fails if a part of it has not come.
     pub fn finish(self) -> Result<BackupInfo> {
         self.0.finish()
     }
 }
 
 impl BackupInfo {
-    /// Reads a backup to its end, and fails if a byte of it is wrong or missing. No store is
-    /// needed for it.
+    /// Reads a backup to its end, and fails if a byte of it is wrong or missing. It needs no store.
     pub fn read_from(source: &mut impl io::Read) -> Result<BackupInfo> {
         let mut check = BackupCheck::new();
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -52,7 +51,7 @@ impl BackupInfo {
     }
 }
 
-/// What it means that a file cannot be read.
+/// The error for a file that cannot be read.
 pub(crate) fn unread(source: io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "the backup cannot be read")
         .with("reason", &source)

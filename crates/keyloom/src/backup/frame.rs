@@ -7,7 +7,7 @@
 //! | payload | head and end: JSON; catalog and cells: each an address, 24 bytes of stamp, then `01` and a text, or `02` and integers; log: the position of the first entry as a number, then each entry as a text |
 //! | checksum | 8: the first of the SHA-256 of all bytes of the backup before it |
 //!
-//! Addresses, texts, numbers and integers are spelt as in `log/wire.rs`.
+//! Addresses, texts, numbers and integers are encoded as in `log/wire.rs`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Address, Cell, Content, LogBounds, LogEntry, Position};
 use crate::log::{In, Out};
 
-/// What every backup begins with, up to the number of its format.
+/// The beginning of every backup, up to the number of its format.
 pub(super) const MAGIC: &[u8] = b"keyloom backup ";
 
 /// The only format so far, and the end of its line.
@@ -26,13 +26,13 @@ pub(super) const CHECKSUM_BYTES: usize = 8;
 /// The kind and the length of a frame.
 pub(super) const HEADER_BYTES: usize = 5;
 
-/// No writer makes a larger payload: the largest entry of a log has 8 MiB.
+/// No writer makes a larger payload: the largest log entry has 8 MiB.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 
 const BYTES: u8 = 1;
 const INTEGERS: u8 = 2;
 
-/// A cell and where it lies.
+/// A cell with its address.
 pub(crate) type Taken = (Address, Cell);
 
 /// One part of a backup.
@@ -45,7 +45,7 @@ pub(crate) enum Frame {
     End(End),
 }
 
-/// What a backup is of.
+/// The origin of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// 32 hex digits that no other backup has.
@@ -55,7 +55,7 @@ pub(crate) struct Head {
     pub(crate) taken_at: u64,
     /// The release of Keyloom that took it.
     pub(crate) release: String,
-    /// Absent where the space has no log.
+    /// Absent if the space has no log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<Kept>,
 }
@@ -67,10 +67,10 @@ pub(crate) struct Kept {
     pub(crate) next: Position,
 }
 
-/// What a whole backup has.
+/// The totals of a whole backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
-    /// Those of the catalog included.
+    /// Includes the cells of the catalog.
     pub(crate) cells: u64,
     pub(crate) log_entries: u64,
 }
@@ -107,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// Reads a payload; `None` where it cannot be understood. Contents share its bytes.
+    /// Decodes a payload; `None` if it makes no sense. Contents share its bytes.
     pub(super) fn read(kind: u8, payload: Bytes) -> Option<Self> {
         match kind {
             b'h' => serde_json::from_slice(&payload).ok().map(Frame::Head),

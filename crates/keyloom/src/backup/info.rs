@@ -1,31 +1,31 @@
-//! What a backup says of itself.
+//! A backup's description of itself.
 
 use super::frame::{End, Head};
 use crate::engine::LogBounds;
 
-/// What a whole backup is of, and what it has.
+/// The origin and the content of a whole backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupInfo {
     /// 32 hex digits that no other backup has.
     pub id: String,
-    /// The space that it was taken of.
+    /// The space that was backed up.
     pub space: String,
-    /// When it was taken, in milliseconds since 1970. It has everything that was acknowledged
+    /// When it was taken, in milliseconds since 1970. It contains everything that was acknowledged
     /// before, and nothing that was written later.
     pub taken_at_ms: u64,
     /// The release of Keyloom that took it.
     pub release: String,
-    /// How many keys it has, Keyloom's own included.
+    /// How many keys it has, including Keyloom's own.
     pub cells: u64,
-    /// How many entries of the log it has.
+    /// How many log entries it has.
     pub log_entries: u64,
-    /// Which part of the log was kept at its moment: the log goes on at `next`. `None` where the
-    /// space had no log.
+    /// Which part of the log was kept when the backup was taken; the log continues at `next`.
+    /// `None` if the space had no log.
     pub log: Option<LogBounds>,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// The SHA-256 of all its bytes in hex, as `sha256sum` prints it.
+    /// The SHA-256 of all its bytes, in hex, as `sha256sum` prints it.
     pub sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! From the bytes of a backup to its frames, in pieces of any size.
+//! Turns the bytes of a backup into its frames, in pieces of any size.
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
@@ -10,21 +10,21 @@ use super::info::BackupInfo;
 use crate::engine::{LogEntry, Position};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Reads a backup, and judges it: every byte by the checksums, and whether all of it is there.
+/// Reads a backup and checks it: every byte by the checksums, and that nothing is missing.
 pub(crate) struct Reader {
     hash: Sha256,
-    /// What was given and not read yet.
+    /// Bytes that were given but not read yet.
     waiting: BytesMut,
     /// How many bytes were read.
     bytes: u64,
     stage: Stage,
     head: Option<Head>,
     counted: End,
-    /// Where the next entry of the log has to be.
+    /// The position that the next log entry must have.
     position: Option<Position>,
 }
 
-/// What comes next.
+/// What must come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Magic,
@@ -52,7 +52,7 @@ impl Reader {
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// The next frame; `None` where more bytes are needed for it, and after the end.
+    /// The next frame; `None` if it needs more bytes, and after the end.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>> {
         if self.stage == Stage::Magic && !self.magic()? {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Reader {
         Ok(Some(frame))
     }
 
-    /// What the whole was. Fails if the end has not come.
+    /// A summary of the whole backup. Fails if its end has not come.
     pub(crate) fn finish(self) -> Result<BackupInfo> {
         match self.head {
             Some(head) if self.stage == Stage::Over => {
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// Reads the first line, once it is there.
+    /// Reads the first line, as soon as all of it has come.
     fn magic(&mut self) -> Result<bool> {
         let begun = self.waiting.len().min(MAGIC.len());
         if self.waiting[..begun] != MAGIC[..begun] {
@@ -106,7 +106,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// The kind and the payload of the next frame, once all of it is there and its checksum holds.
+    /// The kind and the payload of the next frame, once all of it has come and its checksum is
+    /// right.
     fn framed(&mut self) -> Result<Option<(u8, Bytes)>> {
         let Some(header) = self.waiting.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let [kind, length @ ..] = *header;
@@ -133,7 +134,7 @@ impl Reader {
         taken
     }
 
-    /// Whether the frame is one that may come now. What is wrong with it otherwise.
+    /// Checks that the frame may come now. The error says what is wrong.
     fn judge(&mut self, frame: &Frame) -> Result<(), &'static str> {
         self.stage = match (self.stage, frame) {
             (Stage::Head, Frame::Head(head)) => {

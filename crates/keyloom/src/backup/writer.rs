@@ -1,4 +1,4 @@
-//! From frames to the bytes of a backup.
+//! Turns frames into the bytes of a backup.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a backup, and gives its first bytes.
+    /// Starts a backup, and gives its first bytes.
     pub(crate) fn begin(head: Head) -> (Self, Bytes) {
         let mut writer =
             Writer { head: head.clone(), hash: Sha256::new(), bytes: 0, counted: End::default() };
@@ -35,7 +35,7 @@ impl Writer {
         let payload = frame.payload();
         let mut out = Vec::with_capacity(HEADER_BYTES + payload.len() + CHECKSUM_BYTES);
         out.push(frame.kind());
-        // Chunks are far below 4 GiB; a reader refuses lengths that no writer gives.
+        // Payloads are far below 4 GiB, and a reader refuses lengths that no writer produces.
         out.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes());
         out.extend_from_slice(&payload);
         self.note(&out);
@@ -46,7 +46,7 @@ impl Writer {
         out.into()
     }
 
-    /// The last bytes, and what the whole is.
+    /// The last bytes, and a summary of the whole backup.
     pub(crate) fn end(mut self) -> (Bytes, BackupInfo) {
         let end = self.counted;
         let bytes = self.frame(&Frame::End(end));

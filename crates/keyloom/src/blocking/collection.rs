@@ -1,4 +1,4 @@
-//! A collection that waits.
+//! Collections for programs without an async runtime.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::space::Retry;
 use crate::store::{KeyFields, Leased, Load, OwnedKey, Stored, Written};
 use crate::write::Counters;
 
-/// Writes methods whose pages wait.
+/// Defines methods that return blocking pages.
 macro_rules! pages {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $pages:ty;)*) => {$(
         #[doc = concat!(
@@ -58,7 +58,7 @@ impl<T> Collection<T> {
         Ok(Collection::new(self.inner.acting_as(user)?, self.runtime.clone()))
     }
 
-    /// The same collection, to be awaited.
+    /// The same collection, for async code.
     pub fn as_async(&self) -> &crate::Collection<T> {
         &self.inner
     }

@@ -1,19 +1,19 @@
-//! The same stores, collections and transactions for programs without an async runtime.
+//! Stores, collections and transactions for programs without an async runtime.
 //!
-//! Every method is the one of the async type, and waits for its answer. Typed queries end in
-//! `wait()` where they would end in `.await`; streams are iterators. The types can be used from
+//! Every method does the same as the async method of that name, and waits for the answer. Typed
+//! queries end in `wait()` instead of `.await`; streams are iterators. The types can be used from
 //! several threads at once.
 //!
 //! They may also wait on the threads of `tokio::task::spawn_blocking`. Inside an async task they
-//! refuse to wait, with an error: there the thread that would wait is the one that has to bring
-//! the answer.
+//! refuse to wait, with an error: there, the thread that would wait is the one that must make
+//! progress.
 //!
-//! What pages and leases give is the same here and there. Its async methods are those of the
-//! [`Store`]: `store.holds(&freshness)`, `store.extend(&mut lease, duration)`,
-//! `store.release(lease)`.
+//! Pages and leases are the same types here as in async code. For their async methods, the
+//! [`Store`] has methods that wait: `store.holds(&freshness)`, `store.extend(&mut lease,
+//! duration)`, `store.release(lease)`.
 //!
-//! `maintain_every` has no twin: a blocking store has no threads of its own. A thread of the program
-//! that calls [`maintain`](Store::maintain) does the same.
+//! `maintain_every` is missing here, since a blocking store has no threads of its own. Call
+//! [`maintain`](Store::maintain) from a thread of the program instead.
 //!
 //! ```
 //! use keyloom::blocking::Store;
@@ -53,7 +53,7 @@ pub use transaction::{Transaction, TransactionCollection};
 pub use verifier::Verifier;
 pub use watch::Watch;
 
-/// Writes methods that wait for the async method of the same name on `self.inner`.
+/// Defines methods that wait for the async method of the same name on `self.inner`.
 macro_rules! waits {
     ($of:literal: $(
         fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;

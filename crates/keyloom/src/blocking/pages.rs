@@ -1,4 +1,4 @@
-//! Pages that wait.
+//! Pages for programs without an async runtime.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::runtime::Runtime;
 use crate::error::Result;
 use crate::query::Page;
 
-/// [`Pages`](crate::Pages) for programs without an async runtime: an iterator, each step of which
-/// waits for a page.
+/// [`Pages`](crate::Pages) for programs without an async runtime: an iterator that waits for a page
+/// at each step.
 #[must_use = "pages are read when they are asked for"]
 pub struct Pages<R> {
     inner: crate::Pages<R>,

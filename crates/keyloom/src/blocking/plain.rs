@@ -1,4 +1,4 @@
-//! Plain keys that wait.
+//! Plain keys for programs without an async runtime.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Raw keys that wait.
+//! Raw keys for programs without an async runtime.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What waits.
+//! The runtime of blocking stores.
 
 use std::fmt;
 use std::future::Future;
@@ -15,7 +15,7 @@ use tokio::task;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a blocking store waits with: a runtime of its own, without threads of its own.
+/// A runtime of the store's own, without threads of its own, with which a blocking store waits.
 pub struct Runtime(Option<Tokio>);
 
 impl Runtime {
@@ -56,13 +56,13 @@ fn unavailable(error: io::Error) -> Error {
         .with_source(error)
 }
 
-/// What the present thread is to the runtime that it belongs to, if it belongs to one.
+/// How the current thread relates to a runtime that may already run on it.
 enum CurrentThread {
-    /// It belongs to none.
+    /// No runtime runs here.
     Outside,
-    /// It runs `spawn_blocking`, and may wait.
+    /// It runs a closure of `spawn_blocking`, and may wait.
     LentThread,
-    /// It runs tasks.
+    /// It runs async tasks, and must not wait.
     Task,
 }
 
@@ -71,8 +71,8 @@ impl CurrentThread {
         if Handle::try_current().is_err() {
             return CurrentThread::Outside;
         }
-        // Both kinds of threads run what has an id, but only workers have an index. The thread of
-        // `Runtime::block_on` may have neither.
+        // Both kinds of threads run something with a task id, but only workers have an index. The
+        // thread of `Runtime::block_on` may have neither.
         match (worker_index(), task::try_id()) {
             (None, Some(_)) => CurrentThread::LentThread,
             _ => CurrentThread::Task,
@@ -82,9 +82,9 @@ impl CurrentThread {
 
 /// Waits on a thread of `spawn_blocking`.
 ///
-/// Tokio lets such a thread enter another runtime, and panics where a thread only looks like one:
-/// a task of a `LocalSet` has an id and no worker's index. So the runtime is not entered here. The
-/// future is polled on this thread, and another one keeps the runtime's clock going meanwhile.
+/// Tokio lets such a thread enter another runtime. But it panics if a thread only looks like one: a
+/// task of a `LocalSet` also has an id and no worker's index. So this thread does not enter the
+/// runtime. It polls the future itself, and another thread drives the runtime's timers meanwhile.
 fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::Output> {
     let _timers = runtime.enter();
     let mut future = pin!(future);
@@ -92,12 +92,12 @@ fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::O
         Arc::new(ParkedThread { waiting: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(parked.clone());
     let mut context = Context::from_waker(&waker);
-    // What is in memory answers at once, and needs no clock.
+    // An engine in memory answers at once, and needs no timers.
     if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
         return Ok(answer);
     }
     thread::scope(|scope| {
-        // Dropped when this thread has its answer, also if that is a panic.
+        // Dropped when this thread has its answer, or when it panics.
         let (_waiting, is_over) = oneshot::channel::<()>();
         thread::Builder::new().spawn_scoped(scope, || runtime.block_on(is_over))?;
         loop {
@@ -109,8 +109,8 @@ fn wait_on_lent_thread<F: Future>(runtime: &Tokio, future: F) -> io::Result<F::O
     })
 }
 
-/// Wakes the thread that waits. It remembers that it was woken: what is polled may wait too, on the
-/// same thread, and would take the waking for its own.
+/// Wakes the waiting thread. It remembers that it was woken, since the future may park the same
+/// thread itself and would consume the wake-up.
 struct ParkedThread {
     waiting: Thread,
     is_woken: AtomicBool,
@@ -132,8 +132,8 @@ impl Wake for ParkedThread {
 }
 
 impl Drop for Runtime {
-    /// The last handle may be dropped inside an async runtime, where waiting for the end of this
-    /// one would panic.
+    /// The last handle may be dropped inside an async runtime, where waiting for this runtime's end
+    /// would panic.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

@@ -1,4 +1,4 @@
-//! A store that waits.
+//! Stores for programs without an async runtime.
 
 use std::future::Future;
 use std::io;
@@ -107,12 +107,12 @@ impl Store {
         self.inner.space_name()
     }
 
-    /// The same store, to be awaited.
+    /// The same store, for async code.
     pub fn as_async(&self) -> &crate::Store {
         &self.inner
     }
 
-    /// Waits for whatever the async types give.
+    /// Waits for a future of the async types.
     pub fn run<A, E: From<Error>>(
         &self,
         future: impl Future<Output = Result<A, E>>,

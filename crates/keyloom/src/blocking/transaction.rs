@@ -1,9 +1,9 @@
-//! Transactions that wait.
+//! Transactions for programs without an async runtime.
 //!
-//! The closure waits for its own reads, so that it cannot run while something else waits for the
-//! transaction. The two take turns instead: the transaction runs until it wants the closure,
-//! hands it the attempt and stands still; the closure runs outside; its answer is put where the
-//! transaction finds it when it is polled next.
+//! The closure waits for its own reads, so it cannot run while another call is waiting for the
+//! transaction. The two therefore take turns. The transaction runs until it needs the closure,
+//! hands over the attempt and pauses. The closure runs outside, and the transaction finds its
+//! answer at the next poll.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -37,8 +37,8 @@ pub struct TransactionCollection<T> {
     runtime: Arc<Runtime>,
 }
 
-/// Where the transaction and the closure meet: the attempt that the closure shall run on, and
-/// what it answered.
+/// Where the transaction and the closure meet: the attempt for the closure to run on, and the
+/// closure's answer.
 pub(super) struct Turn<A> {
     attempt: Mutex<Option<crate::Transaction>>,
     answer: Mutex<Option<A>>,
@@ -50,16 +50,16 @@ impl<A> Default for Turn<A> {
     }
 }
 
-/// What the transaction stopped for.
+/// Why the transaction paused.
 enum Stop<R> {
-    /// The closure shall run on this attempt.
+    /// It needs the closure to run on this attempt.
     Attempt(crate::Transaction),
-    /// It is over.
+    /// It has ended.
     Over(R),
 }
 
 impl<A, E: From<Error>> Turn<Result<A, E>> {
-    /// Hands an attempt over, and waits until the closure has answered.
+    /// Hands an attempt over, and waits for the closure's answer.
     pub(super) fn hand_over(
         &self,
         attempt: crate::Transaction,
@@ -71,7 +71,7 @@ impl<A, E: From<Error>> Turn<Result<A, E>> {
         })
     }
 
-    /// Runs the transaction, and the closure whenever the transaction wants it.
+    /// Runs the transaction, and runs the closure whenever the transaction needs it.
     pub(super) fn take_turns(
         &self,
         runtime: &Arc<Runtime>,

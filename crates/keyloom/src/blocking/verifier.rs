@@ -1,4 +1,4 @@
-//! A verification that waits.
+//! Verification for programs without an async runtime.
 
 use std::sync::Arc;
 

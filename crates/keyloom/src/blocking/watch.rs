@@ -1,4 +1,4 @@
-//! A watch that waits.
+//! Watches for programs without an async runtime.
 
 use std::sync::Arc;
 

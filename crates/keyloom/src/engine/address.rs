@@ -1,4 +1,4 @@
-//! Where a cell is: a space, an area in it, and a key in that.
+//! Addresses of cells: a space, an area within it, and a key within that.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,21 +9,21 @@ use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The longest key in bytes, on every engine: DynamoDB's sort key holds 1,024, and a container
-/// around the key needs room.
+/// The longest key in bytes, on every engine. DynamoDB's sort key holds 1,024 bytes, some of which
+/// an engine needs for itself.
 pub const KEY_BYTES_MAX: usize = 900;
 
-/// The longest value in bytes, on every engine: a DynamoDB item holds 400 KB with its names.
+/// The longest value in bytes, on every engine. A DynamoDB item holds 400 KB, including its names.
 pub const VALUE_BYTES_MAX: usize = 380 * 1024;
 
 /// The longest name of a space or an area, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// The space that is used unless another is named.
+/// The space of a store, unless another is named.
 const MAIN: &str = "main";
 
-/// A name. Every address has two, and those that most have are copied without counting: a count that
-/// all threads change is not for nothing.
+/// A name. Every address has two of them. The most frequent names are fixed, so that copying them
+/// changes no reference count: a count that all threads change is expensive.
 #[derive(Clone)]
 enum Name {
     Fixed(&'static str),
@@ -31,7 +31,7 @@ enum Name {
 }
 
 impl Name {
-    /// A name as it was given, or the fixed one that is the same.
+    /// A name with this text; the fixed one if the text is the same.
     fn new(name: &str, fixed: &'static str) -> Self {
         if name == fixed { Name::Fixed(fixed) } else { Name::Shared(name.into()) }
     }
@@ -44,9 +44,9 @@ impl Name {
     }
 }
 
-/// Names are compared for every address, and mostly both are empty. A constant text without bytes lies
-/// nowhere, and where comparing begins with a look at what is there, the processor takes thirty times
-/// as long to find that it need not look.
+/// Names are compared for every address, and most of them are empty. A constant empty text has no
+/// real address in memory. A comparison that first reads from it takes the processor thirty times
+/// as long, so the lengths are compared first.
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
         let (one, other) = (self.text(), other.text());
@@ -95,7 +95,7 @@ impl Space {
         Ok(Space(Name::new(name, MAIN)))
     }
 
-    /// The space that is used unless another is named.
+    /// The space of a store, unless another is named.
     pub fn main() -> Self {
         Space(Name::Fixed(MAIN))
     }
@@ -112,12 +112,12 @@ impl fmt::Debug for Space {
     }
 }
 
-/// A part of a space with its own key texts.
+/// A part of a space with keys of its own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Area(Name);
 
 impl Area {
-    /// An area by its name: up to 64 of `A-Z a-z 0-9 . _ -`; the empty name is the default area.
+    /// An area by its name: up to 64 of `A-Z a-z 0-9 . _ -`. The empty name is the default area.
     pub fn new(name: &str) -> Result<Self> {
         if !is_plain_name(name) {
             return Err(Error::new(
@@ -129,7 +129,8 @@ impl Area {
         Ok(Area(Name::new(name, "")))
     }
 
-    /// An area by its name, Keyloom's own included: for names that were stored, or that only look.
+    /// An area by its name, including Keyloom's own: for stored names, and for callers that only
+    /// read.
     pub(crate) fn known(name: &str) -> Result<Self> {
         if name == Area::own().name() { Ok(Area::own()) } else { Area::new(name) }
     }
@@ -139,7 +140,7 @@ impl Area {
         Area(Name::Fixed(""))
     }
 
-    /// Keyloom's own area, whose name no user can declare.
+    /// Keyloom's own area, whose name users cannot declare.
     pub fn own() -> Self {
         Area(Name::Fixed("~"))
     }
@@ -161,12 +162,12 @@ fn is_plain_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// The place of one cell within a space.
+/// The address of one cell within a space.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The area.
     pub area: Area,
-    /// The key: 1 to 900 bytes, of any value.
+    /// The key: 1 to 900 bytes of any values.
     pub key: Bytes,
 }
 
@@ -176,8 +177,8 @@ impl Address {
         Address { area, key: key.into() }
     }
 
-    /// Refuses the empty key and keys over the portable limit. Every engine calls this on every
-    /// address that it is given, so that all refuse alike.
+    /// Refuses the empty key, and keys beyond the portable limit. Every engine calls this for every
+    /// address that it is given, so that all engines refuse the same keys.
     pub fn check(&self) -> Result<()> {
         check_key(&self.key)
     }
@@ -201,7 +202,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Shows a key as text, with bytes that are not printable as `\xNN`.
+/// Shows a key as text, with unprintable bytes as `\xNN`.
 pub struct ShowKey<'a>(pub &'a [u8]);
 
 impl fmt::Display for ShowKey<'_> {
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(Space::new("main").unwrap(), Space::main());
     }
 
-    /// Names are compared, ordered and hashed by their text, however they are kept.
+    /// Names are compared, ordered and hashed by their text, whichever variant they are.
     #[test]
     fn a_name_is_its_text() {
         let kept_apart = [Name::Fixed("b"), Name::Shared("b".into())];

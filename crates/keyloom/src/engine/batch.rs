@@ -1,4 +1,4 @@
-//! The one write primitive: conditions and effects, applied all or not at all.
+//! Batches, the only way to write: conditions and effects, applied completely or not at all.
 
 use std::collections::HashSet;
 
@@ -14,35 +14,35 @@ use crate::error::{Error, ErrorKind, Result};
 /// The longest name of a counter within a cell of integers, in bytes.
 pub const COUNTER_NAME_BYTES_MAX: usize = 255;
 
-/// What must hold at an address for the batch to be applied.
+/// A condition on an address. The batch is applied only if it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// There is no cell.
+    /// The cell is absent.
     Absent,
-    /// There is a cell of either kind.
+    /// There is a cell, of either kind.
     Present,
     /// There is a cell, and it still has this stamp.
     Unchanged(Stamp),
 }
 
-/// What a batch does at an address.
+/// The effect of a batch on an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Makes the cell hold these bytes, whatever was there.
+    /// Sets the cell to these bytes, whatever it was before.
     Put {
         /// The new stamp.
         stamp: Stamp,
         /// The new bytes, at most [`VALUE_BYTES_MAX`].
         bytes: Bytes,
     },
-    /// Removes the cell. Removing an absent cell succeeds.
+    /// Deletes the cell. Deleting an absent cell succeeds.
     Delete,
-    /// Adds to named integers. An absent cell, and an absent name, count as zero. Names that are
-    /// not mentioned keep their values. A cell of bytes rejects the batch.
+    /// Adds to named integers. An absent cell or name counts as zero. Names that are not mentioned
+    /// keep their values. If the cell holds bytes, the batch is rejected.
     Add {
         /// The new stamp.
         stamp: Stamp,
-        /// What to add: at least one, each name once.
+        /// The additions: at least one, each name once.
         additions: Vec<Addition>,
     },
 }
@@ -52,7 +52,7 @@ pub enum Effect {
 pub struct Addition {
     /// The counter, 1 to 255 bytes.
     pub name: String,
-    /// What is added; negative to subtract.
+    /// The number to add; negative to subtract.
     pub delta: i64,
     /// A sum below this rejects the batch.
     pub min: Option<i64>,
@@ -60,19 +60,19 @@ pub struct Addition {
     pub max: Option<i64>,
 }
 
-/// What a batch asks of one address: a condition, an effect, or both.
+/// A batch's part for one address: a condition, an effect, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where.
+    /// The address.
     pub address: Address,
-    /// What must hold, if anything.
+    /// The condition, if any.
     pub condition: Option<Condition>,
-    /// What is done, if anything.
+    /// The effect, if any.
     pub effect: Option<Effect>,
 }
 
 impl Entry {
-    /// The bytes of the key and of what is put or added.
+    /// The bytes of the key and of the data that is put or added.
     pub fn weight(&self) -> usize {
         let effect = match &self.effect {
             Some(Effect::Put { bytes, .. }) => bytes.len(),
@@ -85,8 +85,8 @@ impl Entry {
     }
 }
 
-/// A cell that must still have its stamp for any batch of the space to be applied: the catalog,
-/// whose stamp is the schema's epoch. It stands apart from the entries, since engines fence in
+/// A cell that must still have its stamp, or no batch of the space is applied. It is the catalog,
+/// whose stamp is the schema's epoch. It is separate from the entries, since engines fence in
 /// different ways (a condition, a shared lock, a lease).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
@@ -101,13 +101,13 @@ pub struct Fence {
 pub struct Batch {
     /// The space of all addresses.
     pub space: Space,
-    /// What fences the whole batch, if anything.
+    /// The fence of the whole batch, if any.
     pub fence: Option<Fence>,
-    /// What is asked, in the order in which a failed condition is reported.
+    /// The entries, in the order in which failed conditions are reported.
     pub entries: Vec<Entry>,
-    /// What is appended to the log of the space, if anything: at most
-    /// [`LOG_ENTRY_BYTES_MAX`](super::LOG_ENTRY_BYTES_MAX) bytes,
-    /// and only on an engine that keeps a log.
+    /// The bytes to append to the log of the space, if any: at most
+    /// [`LOG_ENTRY_BYTES_MAX`](super::LOG_ENTRY_BYTES_MAX) bytes, and only on an engine that keeps
+    /// a log.
     pub append: Option<Bytes>,
 }
 
@@ -122,15 +122,16 @@ impl Batch {
         self.entries.push(Entry { address, condition, effect });
     }
 
-    /// The bytes of all keys and values and of what is appended: what the limits of an engine
-    /// count.
+    /// The bytes of all keys and values and of the log entry, as the limits of an engine count
+    /// them.
     pub fn weight(&self) -> usize {
         let appended = self.append.as_ref().map_or(0, Bytes::len);
         self.entries.iter().map(Entry::weight).sum::<usize>() + appended
     }
 
-    /// Refuses what no engine accepts, and what exceeds the given engine. Every engine calls this
-    /// first in `commit`, so that all refuse alike and before anything is written.
+    /// Refuses a batch that is invalid on every engine, or exceeds the limits of this one. Every
+    /// engine calls this first in `commit`, so that all engines refuse the same batches, before
+    /// anything is written.
     pub fn check(&self, capabilities: &Capabilities) -> Result<()> {
         if self.entries.len() > capabilities.batch_entries_max {
             return Err(Error::new(
@@ -166,13 +167,13 @@ impl Batch {
         )
     }
 
-    /// All addresses, that of the fence first.
+    /// All addresses, the fence's first.
     fn addresses(&self) -> impl Iterator<Item = &Address> {
         let fence = self.fence.iter().map(|fence| &fence.address);
         fence.chain(self.entries.iter().map(|entry| &entry.address))
     }
 
-    /// An address that is named twice.
+    /// An address that occurs twice.
     fn repeated(&self) -> Option<&Address> {
         let mut places = Places::with_capacity(self.entries.len());
         for (place, Entry { address, .. }) in self.entries.iter().enumerate() {
@@ -192,7 +193,8 @@ fn check_effect(effect: &Effect) -> Result<()> {
             Err(Error::new(ErrorKind::LimitExceeded, "a value has at most 389120 bytes (380 KiB)")
                 .with("bytes", bytes.len()))
         }
-        // Not every store can hold a cell of no integers (a Redis hash without fields is absent).
+        // Not every store can have a cell without integers: in Redis, a hash without fields is
+        // absent.
         Effect::Add { additions, .. } if additions.is_empty() => {
             Err(Error::new(ErrorKind::Internal, "an addition names at least one counter"))
         }
@@ -220,37 +222,37 @@ fn check_effect(effect: &Effect) -> Result<()> {
     }
 }
 
-/// The answer to a commit that was carried out.
+/// The answer to a commit without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All conditions held and all effects are applied.
     Committed(Committed),
-    /// Something did not hold, and nothing was applied.
+    /// A condition did not hold, and nothing was applied.
     Rejected(Rejection),
 }
 
-/// What a batch that was committed tells.
+/// The results of a committed batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// For each `Add` in the order of the entries, every integer of the cell right after it.
+    /// For each `Add`, in the order of the entries, all integers of the cell right after it.
     pub integers: Vec<Integers>,
-    /// The position of what was appended to the log; `None` when nothing was.
+    /// The position of the log entry; `None` if the batch appended nothing.
     pub position: Option<Position>,
 }
 
-/// Why a batch was rejected: the fence first, then the first entry in order that failed.
+/// Why a batch was rejected. The fence is checked first, then the entries in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// What failed.
+    /// The check that failed.
     pub cause: Cause,
-    /// The cell that is there now, as the check saw it.
+    /// The current cell, as the check saw it.
     pub found: Option<Cell>,
 }
 
-/// What failed in a rejected batch. An entry is named by its place in [`Batch::entries`].
+/// The check that failed in a rejected batch. It names an entry by its place in [`Batch::entries`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The fence's cell does not have the stamp.
+    /// The fence's cell does not have the required stamp.
     Fence,
     /// The entry's condition does not hold.
     Condition {
@@ -264,19 +266,19 @@ pub enum Cause {
         /// The counter.
         name: String,
     },
-    /// A sum would leave its bounds.
+    /// A sum would exceed its bounds.
     Bound {
         /// The place of the entry.
         entry: usize,
         /// The counter.
         name: String,
     },
-    /// An addition met a cell of bytes.
+    /// The cell of an addition holds bytes.
     NotIntegers {
         /// The place of the entry.
         entry: usize,
     },
-    /// A cell of integers would grow beyond the limit of a value.
+    /// A cell of integers would exceed the limit of a value.
     TooLarge {
         /// The place of the entry.
         entry: usize,
@@ -284,7 +286,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The place of the entry that failed; `None` when it was the fence.
+    /// The place of the entry that failed; `None` if the fence failed.
     pub fn entry(&self) -> Option<usize> {
         match self {
             Cause::Fence => None,

@@ -1,12 +1,12 @@
-//! What an engine holds at an address.
+//! Cells: what an engine stores at an address.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
 
-/// Marks one state of a cell. The writer chooses it and never uses one twice for different
-/// states of a cell; the engine only stores and compares it.
+/// Marks one state of a cell. The writer chooses it, and never uses the same stamp for two
+/// different states of a cell. The engine only stores and compares it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub [u8; Stamp::BYTES]);
 
@@ -27,22 +27,22 @@ impl fmt::Debug for Stamp {
 /// Named integers, in the order of their names.
 pub type Integers = BTreeMap<String, i64>;
 
-/// What a cell holds. The kind never changes silently: adding to bytes is rejected, while a put
-/// replaces whatever was there.
+/// The content of a cell. Its kind never changes silently: adding to bytes is rejected, while a put
+/// replaces either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Bytes exactly as the layout says, with nothing around them.
+    /// Bytes exactly as the layout defines them, with nothing around them.
     Bytes(Bytes),
     /// Counters.
     Integers(Integers),
 }
 
-/// One cell: a stamp, which is the engine's metadata, and the content.
+/// One cell: its content, and a stamp as the engine's metadata.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// The stamp of the write that left the cell in this state.
+    /// The stamp of the write that gave the cell its current state.
     pub stamp: Stamp,
-    /// What the cell holds.
+    /// The content.
     pub content: Content,
 }
 

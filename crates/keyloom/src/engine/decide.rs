@@ -1,38 +1,38 @@
-//! What a batch comes to, given the cells that are there: the pure half of every commit.
+//! Decides a batch against the current cells: the pure half of every commit.
 //!
-//! Engines that check and write in this process share it, so that they cannot differ in what they
-//! reject, in what they report, or in what an addition leaves behind. An engine calls it while
-//! nothing can change the cells that it looks up, and then applies the writes all at once.
+//! All engines that check and write in this process share it. So they cannot differ in what they
+//! reject, in what they report, or in the result of an addition. An engine calls it while nothing
+//! can change the cells that it looks up, and then applies all writes at once.
 
 use super::address::{Address, VALUE_BYTES_MAX};
 use super::batch::{Addition, Batch, Cause, Condition, Effect, Entry, Rejection};
 use super::cell::{Cell, Content, Integers};
 use crate::error::Result;
 
-/// What a batch comes to.
+/// The decision about a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Everything holds. Has the integers after each `Add`, in the order of the entries: what
-    /// [`Outcome::Committed`](super::Outcome::Committed) carries.
+    /// Everything holds. The integers after each `Add`, in the order of the entries, as
+    /// [`Outcome::Committed`](super::Outcome::Committed) has them.
     Apply(Vec<Integers>),
     /// Something does not hold, and nothing may be written.
     Reject(Rejection),
 }
 
-/// Where a batch asks for a cell.
+/// The part of a batch that needs a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spot {
-    /// At its fence.
+    /// Its fence.
     Fence,
-    /// At the entry of that place.
+    /// The entry at this place.
     Entry(usize),
 }
 
 /// Decides a batch that [`Batch::check`] accepted.
 ///
-/// `look_up` is called once for the fence and once for each address with a condition or an
-/// addition, in the order in which failures are reported, and stops at the first failure. Plain
-/// puts and deletes look nothing up. An error of `look_up` is passed on: nothing is decided.
+/// `look_up` is called once for the fence, and once for each address with a condition or an
+/// addition, in the order in which failures are reported. It is not called after the first failure,
+/// nor for plain puts and deletes. If `look_up` fails, so does the decision.
 pub(crate) fn decide(
     batch: &Batch,
     mut look_up: impl FnMut(Spot, &Address) -> Result<Option<Cell>>,
@@ -63,13 +63,13 @@ pub(crate) fn decide(
     Ok(Decision::Apply(sums))
 }
 
-/// Whether deciding an entry takes a look at its cell.
+/// Whether deciding an entry needs its cell.
 pub(crate) fn is_looked_up(entry: &Entry) -> bool {
     entry.condition.is_some() || matches!(entry.effect, Some(Effect::Add { .. }))
 }
 
-/// What a batch writes once it is decided, in the order of its entries and each address once;
-/// `None` to remove what is there, if anything is. `sums` are those of the decision.
+/// The writes of a decided batch, in the order of its entries and each address once; `None` removes
+/// the cell, if there is one. `sums` are those of the decision.
 pub(crate) fn writes(
     batch: Batch,
     sums: &[Integers],
@@ -85,7 +85,7 @@ pub(crate) fn writes(
     })
 }
 
-/// Whether a condition holds on what is there.
+/// Whether a condition holds for the current cell.
 fn holds(condition: Condition, found: Option<&Cell>) -> bool {
     match condition {
         Condition::Absent => found.is_none(),
@@ -94,7 +94,7 @@ fn holds(condition: Condition, found: Option<&Cell>) -> bool {
     }
 }
 
-/// The integers after all additions to one cell, or why they cannot be made.
+/// The integers after all additions to one cell, or the reason why they are impossible.
 fn add(entry: usize, found: Option<&Cell>, additions: &[Addition]) -> Result<Integers, Cause> {
     let mut sums = match found.map(|cell| &cell.content) {
         None => Integers::new(),
@@ -120,8 +120,8 @@ fn add(entry: usize, found: Option<&Cell>, additions: &[Addition]) -> Result<Int
     Ok(sums)
 }
 
-/// What a cell of integers weighs against [`VALUE_BYTES_MAX`], on every engine and however it
-/// stores them: its names, and 8 bytes for each value.
+/// The size of a cell of integers, as [`VALUE_BYTES_MAX`] counts it on every engine, however it
+/// stores them: the names, and 8 bytes for each value.
 pub(crate) fn integers_bytes(integers: &Integers) -> usize {
     integers.keys().map(|name| name.len() + size_of::<i64>()).sum()
 }
@@ -168,7 +168,7 @@ mod tests {
         Some(Effect::Add { stamp: stamp(9), additions })
     }
 
-    /// Decides against the given cells, and says which addresses were looked up.
+    /// Decides against the given cells, and gives the addresses that were looked up.
     fn decided(batch: Batch, cells: &[(&'static str, Cell)]) -> (Decision, Vec<Address>) {
         let cells: BTreeMap<Address, Cell> =
             cells.iter().map(|(key, cell)| (address(key), cell.clone())).collect();
@@ -277,7 +277,8 @@ mod tests {
         );
         assert_eq!(cause(decision), Cause::NotIntegers { entry: 0 });
 
-        // Names of 248 bytes weigh 256 with their values, of which 1,520 fill a value exactly.
+        // A name of 248 bytes and its value count as 256 bytes, so 1,520 of them fill a value
+        // exactly.
         let additions = |count| (0..count).map(|number| addition(&format!("{number:0248}"), 1));
         let full = VALUE_BYTES_MAX / 256;
         let (decision, _) =

@@ -1,4 +1,4 @@
-//! Conveniences on top of the contract, the same for every engine.
+//! Conveniences on top of the engine contract, the same for every engine.
 
 use async_trait::async_trait;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is often asked of an engine, put together from what every engine can do.
+/// Frequent calls, composed of the methods that every engine has.
 #[async_trait]
 pub trait EngineExt: Engine {
     /// Reads one cell.
@@ -16,7 +16,7 @@ pub trait EngineExt: Engine {
         only(self.get(space, std::slice::from_ref(address)).await?)
     }
 
-    /// Reads one range, as far as `limit` and the engine go.
+    /// Reads one range, up to `limit` or as far as the engine reads.
     async fn scan_one(
         &self,
         space: &Space,
@@ -27,7 +27,7 @@ pub trait EngineExt: Engine {
         only(self.scan(space, std::slice::from_ref(range), limit, direction).await?)
     }
 
-    /// Follows the entries of one range, as far as `limit` and the engine go.
+    /// Follows the entries of one range, up to `limit` or as far as the engine reads.
     async fn follow_one(
         &self,
         space: &Space,
@@ -40,12 +40,12 @@ pub trait EngineExt: Engine {
         only(self.follow(space, &[trail], limit, direction).await?)
     }
 
-    /// Which part of a space's log is kept.
+    /// The part of a space's log that is kept.
     async fn log_bounds(&self, space: &Space) -> Result<LogBounds> {
         Ok(self.read_log(space, Position::FIRST, 0, 0).await?.bounds)
     }
 
-    /// Reads one range to its end, `page` rows a round trip. Each page is of its own moment.
+    /// Reads one range completely, `page` rows per round trip. Each page is read at its own time.
     async fn scan_all(
         &self,
         space: &Space,
@@ -57,7 +57,7 @@ pub trait EngineExt: Engine {
         let mut rows = Vec::new();
         loop {
             let stretch = self.scan_one(space, &left, page.max(1), direction).await?;
-            // An engine that gives a row again would otherwise be asked for ever.
+            // An engine that gives a row again would cause an endless loop.
             if let Some(stray) = stretch.rows.iter().find(|row| !left.contains(&row.key)) {
                 return Err(Error::new(
                     ErrorKind::Internal,
@@ -77,7 +77,7 @@ pub trait EngineExt: Engine {
 
 impl<E: Engine + ?Sized> EngineExt for E {}
 
-/// The answer to the one question of a call.
+/// The only answer of a call with one question.
 fn only<T>(answers: Vec<T>) -> Result<T> {
     let count = answers.len();
     let mut answers = answers.into_iter();

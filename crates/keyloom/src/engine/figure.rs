@@ -1,27 +1,27 @@
-//! What an engine knows of itself, for people who run it.
+//! Figures about an engine, for people who operate it.
 
 use serde::Serialize;
 
-/// One figure that an engine knows of itself. Figures are for people: which there are differs
-/// between engines and versions.
+/// A figure about an engine. Figures are for people: which ones exist differs between engines and
+/// versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Figure {
-    /// What it is, such as `disk bytes`.
+    /// Its name, such as `disk bytes`.
     pub name: &'static str,
-    /// How much.
+    /// Its value.
     pub value: u64,
-    /// Of what.
+    /// Its unit.
     pub unit: Unit,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Anything else, one by one.
+    /// A number of things.
     Count,
 }
 
@@ -31,7 +31,7 @@ impl Figure {
         Figure { name, value, unit: Unit::Bytes }
     }
 
-    /// A figure that counts.
+    /// A figure that is a number of things.
     pub fn count(name: &'static str, value: u64) -> Self {
         Figure { name, value, unit: Unit::Count }
     }

@@ -1,7 +1,7 @@
-//! The log of a space: what batches append, in the order in which they were committed.
+//! The log of a space: the entries that batches append, in the order of their commits.
 //!
-//! Positions begin at 1 and go up by one with each batch that appends. A rejected batch takes
-//! none, and a position is never given twice, also when everything before it was trimmed.
+//! Positions begin at 1 and grow by one with each batch that appends. A rejected batch takes no
+//! position. No position is ever given twice, even if everything before it was trimmed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +13,14 @@ use super::address::Space;
 use super::capabilities::Capabilities;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The largest entry of a log, in bytes. An entry tells of all that its batch wrote, and a batch
-/// holds both, so that this is half of what the smallest engine with a log takes.
+/// The largest log entry, in bytes. An entry describes everything that its batch wrote, and a batch
+/// contains both. So this is half of what the smallest engine with a log accepts.
 pub const LOG_ENTRY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A place in the log of a space. Later entries have greater positions.
+/// A position in the log of a space. Later entries have greater positions.
 ///
-/// Its text is for programs to keep and to hand back, such as the `Last-Event-ID` of a browser.
-/// It is serialized as that text, too: programs whose numbers are all doubles would round it.
+/// Programs can store its text and pass it back, for instance as a browser's `Last-Event-ID`. It is
+/// also serialized as that text, since programs whose numbers are all doubles would round it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Position(u64);
@@ -29,23 +29,24 @@ impl Position {
     /// The position of the first entry that a space ever logs.
     pub const FIRST: Position = Position(1);
 
-    /// The position with this number; there is none for 0.
+    /// The position with this number; `None` for 0.
     pub fn from_number(number: u64) -> Option<Self> {
         (number > 0).then_some(Position(number))
     }
 
-    /// How many entries the space had logged with the one at this position.
+    /// The number of entries that the space had logged, up to and including this position.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// The position right after this one: where to go on when this one was dealt with.
+    /// The position right after this one: where to continue after handling this one.
     #[must_use]
     pub fn next(self) -> Self {
         self.plus(1)
     }
 
-    /// A space would have to log a million entries a second for 500,000 years to get to the end.
+    /// Overflow is no concern: a space would have to log a million entries a second for 500,000
+    /// years.
     pub(crate) fn plus(self, count: u64) -> Self {
         Position(self.0.saturating_add(count))
     }
@@ -60,7 +61,7 @@ impl fmt::Display for Position {
 impl FromStr for Position {
     type Err = Error;
 
-    /// Reads what `Display` writes, and nothing else: no sign, no spaces, no leading zero.
+    /// Parses exactly what `Display` writes: no sign, no spaces, no leading zero.
     fn from_str(text: &str) -> Result<Self> {
         let number = text.parse().ok().and_then(Position::from_number);
         number.filter(|position| position.to_string() == text).ok_or_else(|| {
@@ -87,19 +88,19 @@ impl From<Position> for String {
 /// Which part of a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBounds {
-    /// The oldest position that is kept; equal to `next` when nothing is.
+    /// The oldest position that is kept; equal to `next` if no entry is.
     pub oldest: Position,
     /// The position that the next entry will get.
     pub next: Position,
 }
 
 impl LogBounds {
-    /// The bounds of a log that nothing was ever appended to.
+    /// The bounds of a log that never had an entry.
     pub(crate) const EMPTY: LogBounds =
         LogBounds { oldest: Position::FIRST, next: Position::FIRST };
 
-    /// Refuses a position that entries cannot be added at: any but the next one or, in a log without
-    /// entries, one beyond it.
+    /// Refuses a position at which entries cannot be added. Allowed are the next position and, in a
+    /// log without entries, positions beyond it.
     pub(crate) fn check_extension(&self, space: &Space, at: Position) -> Result<()> {
         let is_bare = self.oldest == self.next;
         if at == self.next || (is_bare && at > self.next) {
@@ -115,7 +116,7 @@ impl LogBounds {
         .with("next position", self.next))
     }
 
-    /// Refuses a position before the oldest that is kept.
+    /// Refuses a position that is no longer kept.
     pub(crate) fn check(&self, space: &Space, from: Position) -> Result<()> {
         if from >= self.oldest {
             return Ok(());
@@ -134,22 +135,22 @@ impl LogBounds {
 /// One entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
-    /// What the batch appended.
+    /// The bytes that the batch appended.
     pub bytes: Bytes,
 }
 
-/// Entries of a log, one after the other and without a gap, all of one moment.
+/// Entries of a log, in order and without a gap, all read at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSlice {
-    /// What was kept at that moment.
+    /// The part of the log that was kept at that moment.
     pub bounds: LogBounds,
     /// The entries, in order.
     pub entries: Vec<LogEntry>,
 }
 
-/// How much of a log one answer gives: it ends at the entry with which either is reached.
+/// A limit on one answer of the log: the answer ends with the entry that reaches either number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     entries_left: usize,
@@ -161,7 +162,7 @@ impl Allowance {
         Allowance { entries_left: entries_max, bytes_left: bytes_max.max(1) }
     }
 
-    /// Whether there is room for another entry, however large.
+    /// Whether there is room for another entry, of any size.
     pub(crate) fn is_left(&self) -> bool {
         self.entries_left > 0 && self.bytes_left > 0
     }
@@ -172,7 +173,7 @@ impl Allowance {
     }
 }
 
-/// Refuses entries that no log takes, alone or together. Engines call it first in
+/// Refuses entries that are too large for any log, alone or together. Engines call it first in
 /// [`extend_log`](super::Engine::extend_log).
 pub(crate) fn check_entries(capabilities: &Capabilities, entries: &[Bytes]) -> Result<()> {
     entries.iter().try_for_each(|entry| check_entry(capabilities, entry))?;
@@ -201,7 +202,7 @@ pub(crate) fn check_entry(capabilities: &Capabilities, entry: &Bytes) -> Result<
     Ok(())
 }
 
-/// The error for whatever has to do with a log, on an engine without one.
+/// The error for every use of a log on an engine without one.
 pub(crate) fn no_log(engine: &'static str) -> Error {
     Error::new(ErrorKind::Unsupported, "this engine keeps no log")
         .with("engine", engine)

@@ -1,7 +1,7 @@
-//! A store of ordered bytes, and the small contract that all of Keyloom is built from.
+//! Engines: stores of ordered bytes, with a small contract that all of Keyloom builds on.
 //!
-//! An engine knows nothing of records and schemas. Adding one means writing one folder and
-//! calling one suite.
+//! An engine knows nothing about records and schemas. To add one, write one folder and run one test
+//! suite.
 
 mod address;
 mod batch;
@@ -58,28 +58,28 @@ use crate::error::Result;
 
 /// The contract of every engine. The conformance suite states it as tests.
 ///
-/// All methods may be called from many tasks at once. Dropping the future of a read has no
-/// effect; dropping the future of a commit leaves it undecided.
+/// All methods may be called from many tasks at once. Dropping the future of a read has no effect.
+/// Dropping the future of a commit leaves it open whether the commit happens.
 ///
-/// No call holds up the other tasks on its thread for long, however much it reads: an engine that
-/// answers on that thread gives way between two parts of its answer, or before it.
+/// No call blocks the other tasks on its thread for long, however much it reads: an engine that
+/// answers on that thread yields between two parts of its answer, or before it.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// What this engine can do; the same answer each time.
+    /// The capabilities of this engine, which never change.
     fn capabilities(&self) -> &Capabilities;
 
     /// Reads many cells in one round trip.
     ///
-    /// The answer has one place per address, in order; `None` for an absent cell. An address may
-    /// be asked for twice. No address gives an empty answer. The empty key, and a key over the
-    /// limit, are errors.
+    /// The answer has one place for each address, in order; `None` for an absent cell. The same
+    /// address may occur twice. Without addresses, the answer is empty. The empty key, and a key
+    /// over the limit, are errors.
     async fn get(&self, space: &Space, addresses: &[Address]) -> Result<Vec<Option<Cell>>>;
 
-    /// Reads several ranges in one round trip, each by itself and in the order of bytes.
+    /// Reads several ranges in one round trip, each separately and in byte order.
     ///
-    /// The answer has one stretch per range, in order, with at most `limit` rows each. Ranges may
-    /// overlap. An empty range gives no row. A limit of 0 gives no row and says whether there
-    /// would be one only as far as it is certain (`more` is then `false`).
+    /// The answer has one stretch for each range, in order, with at most `limit` rows each. Ranges
+    /// may overlap. An empty range gives no rows. A limit of 0 gives no rows and sets `more` to
+    /// `false`.
     async fn scan(
         &self,
         space: &Space,
@@ -88,12 +88,11 @@ pub trait Engine: Send + Sync + 'static {
         direction: Direction,
     ) -> Result<Vec<Stretch<Row>>>;
 
-    /// Scans index entries and fetches the records that they name, in one round trip where the
-    /// engine can.
+    /// Scans index entries and fetches their records, in one round trip if the engine can.
     ///
-    /// As `scan`, with for each entry the record at the address that the recipe gives. An entry
-    /// that does not fit the recipe, or whose record is absent, is a row all the same. On an
-    /// engine that reads [`Reading::Snapshot`], entries and records are of one moment.
+    /// As `scan`, but each entry comes with the record at the address that the recipe gives. An
+    /// entry that does not fit the recipe, or whose record is absent, is still a row. If the engine
+    /// reads [`Reading::Snapshot`], entries and records come from one snapshot.
     async fn follow(
         &self,
         space: &Space,
@@ -104,53 +103,53 @@ pub trait Engine: Send + Sync + 'static {
         follow_in_two_steps(self, space, trails, limit, direction).await
     }
 
-    /// The areas of a space that hold a cell, in the order of their names; Keyloom's own is one of
-    /// them. A space that nothing was written to has none.
+    /// The areas of a space that have a cell, in the order of their names, including Keyloom's own.
+    /// A space without any writes has none.
     ///
-    /// On an engine that reads [`Reading::Validated`], an area whose only cells are being written or
-    /// removed meanwhile may be among them or not.
+    /// On an engine that reads [`Reading::Validated`], the answer may or may not have an area whose
+    /// only cells are being written or removed meanwhile.
     async fn areas(&self, _space: &Space) -> Result<Vec<Area>> {
         Err(pin::no_areas(self.capabilities().engine))
     }
 
-    /// The store as it is at this moment, in all spaces: an engine whose every answer, now and
-    /// later, is of the same moment, while writers of the store go on.
+    /// Pins the store as it is at this moment, in all spaces. The answer is an engine that always
+    /// reads this moment, while writers of the store go on.
     ///
-    /// It holds every batch that was acknowledged before the call, whole, and of each log what was
-    /// appended by then. It refuses to change anything with
-    /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly); nothing of such a call has happened. A
-    /// wait for its log to grow is refused likewise, since it never does. Pinned again, it gives
-    /// another handle to its own moment.
+    /// It has every batch that was acknowledged before the call, complete, and of each log the
+    /// entries until then. It refuses every change with
+    /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly), and the change did not happen. It also
+    /// refuses to wait for its log to grow, since the log never does. Pinning it again gives
+    /// another handle to the same moment.
     ///
-    /// The moment is released when the last handle is dropped or when it is closed, which leaves
-    /// the store open. Closing the store ends all its moments: their later calls fail with
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A moment costs room for what writers replace
-    /// while it is held, so that it is held no longer than needed.
+    /// The moment is released when its last handle is dropped, or when it is closed, which leaves
+    /// the store open. Closing the store ends all its pinned moments: their later calls fail with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A pinned moment keeps data that writers
+    /// replace, and the space for it, so release it soon.
     ///
-    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that cannot
-    /// ([`Capabilities::pins`]).
+    /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the engine cannot
+    /// pin ([`Capabilities::pins`]).
     async fn pin(&self) -> Result<Arc<dyn Engine>> {
         Err(pin::no_pin(self.capabilities().engine))
     }
 
-    /// Applies a batch: all conditions hold and all effects are applied, or nothing is.
+    /// Commits a batch: if all conditions hold, all effects are applied; otherwise none is.
     ///
     /// Conditions see every batch that was acknowledged before, and no effect of their own batch.
     /// An empty batch is committed. An error says whether the batch did not happen or may have
     /// happened.
     ///
-    /// What the batch appends to the log of its space shows together with its effects, and gets
-    /// the next position of that space. Positions follow the order in which batches see each
-    /// other: a batch that sees another has the greater one.
+    /// The log entry of a batch becomes visible together with its effects, and gets the next
+    /// position of the space. Positions follow the order in which batches see each other: a batch
+    /// that sees another one has the greater position.
     async fn commit(&self, batch: Batch) -> Result<Outcome>;
 
     /// Reads the log of a space from a position on, in order and without a gap.
     ///
-    /// The answer ends with the entry that makes it `entries_max` entries or `bytes_max` bytes;
-    /// it has at least one entry if there is one at the position. From the next position on, and
-    /// beyond it, there is none. A position before the oldest that is kept is refused with
-    /// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed). With an `entries_max` of 0
-    /// nothing is read, and any position is good to learn the bounds.
+    /// The answer ends with the entry that reaches `entries_max` entries or `bytes_max` bytes. It
+    /// has at least one entry, if there is one at the position. From the next position on there are
+    /// no entries. A position that is no longer kept is refused with
+    /// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed). With an `entries_max` of 0 nothing
+    /// is read: any position is accepted, and the answer has only the bounds.
     ///
     /// This method and the three that follow fail with
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that keeps no log.
@@ -164,11 +163,11 @@ pub trait Engine: Send + Sync + 'static {
         Err(log::no_log(self.capabilities().engine))
     }
 
-    /// Removes what is before a position from the log of a space, the oldest first and at most
-    /// `entries_max` entries, and says what is kept then.
+    /// Removes the entries before a position from the log of a space, oldest first and at most
+    /// `entries_max`. Gives the bounds of what is kept then.
     ///
-    /// A position beyond the next one removes everything, and the next position stays what it is.
-    /// Repeating it, and a position that is not kept any more, change nothing.
+    /// A position beyond the next one removes everything, and the next position stays the same.
+    /// Repeating a call changes nothing, nor does a position that is no longer kept.
     async fn trim_log(
         &self,
         _space: &Space,
@@ -178,14 +177,15 @@ pub trait Engine: Send + Sync + 'static {
         Err(log::no_log(self.capabilities().engine))
     }
 
-    /// Adds entries to the log of a space by themselves, one after the other from a position on, and
-    /// says what is kept then: how a log is made again from a copy of it.
+    /// Adds entries without a batch to the log of a space, from a position on, and gives the bounds
+    /// of what is kept then. It serves to restore a log from a copy.
     ///
-    /// The position is the next one of the log. Where the log keeps no entry it may also be beyond
-    /// that, and the log begins there; without entries, that is all that happens. Any other position
-    /// is refused with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), since none
-    /// is given twice. Together the entries have at most [`Capabilities::batch_bytes_max`] bytes, and
-    /// all are added or none is.
+    /// The position must be the next one of the log. If the log has no entries, it may also be a
+    /// later one, and the log begins there; without entries to add, that is all that happens. Any
+    /// other position is refused with
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), since no position is
+    /// given twice. Together the entries have at most [`Capabilities::batch_bytes_max`] bytes.
+    /// Either all are added or none.
     async fn extend_log(
         &self,
         _space: &Space,
@@ -195,22 +195,23 @@ pub trait Engine: Send + Sync + 'static {
         Err(log::no_log(self.capabilities().engine))
     }
 
-    /// Waits until the next position of a space's log is beyond the given one, and gives it.
+    /// Waits until the next position of a space's log is greater than the given one, and gives it.
     ///
-    /// Comes back at once when it is already. Dropping the future has no effect. Fails with
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when the store is closed meanwhile.
+    /// Returns at once if it already is. Dropping the future has no effect. Fails with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the store is closed meanwhile.
     async fn wait_log(&self, _space: &Space, _beyond: Position) -> Result<Position> {
         Err(log::no_log(self.capabilities().engine))
     }
 
-    /// What the engine knows of itself, for people; nothing unless it says otherwise. It is about
-    /// all spaces, is no part of what commits and reads promise, and succeeds on a closed store.
+    /// Figures about the engine, for people; none by default. They cover all spaces, are not part
+    /// of the promises about commits and reads, and can be read even when the store is closed.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// Tells whoever finds the store locked where this process can be asked instead, such as the
-    /// URL of a server. Does nothing unless the engine belongs to one process at a time.
+    /// Publishes where other processes can reach this one, such as the URL of a server. A process
+    /// that finds the store locked can then say so. Does nothing unless only one process at a time
+    /// can open the store.
     fn announce(&self, _address: &str) {}
 
     /// Makes everything durable and releases the store. Later calls fail with
@@ -218,8 +219,8 @@ pub trait Engine: Send + Sync + 'static {
     async fn close(&self) -> Result<()>;
 }
 
-/// `follow` by one `scan` and one `get`, for engines that cannot do better. Entries and records
-/// are of different moments.
+/// `follow` by one `scan` and one `get`, for engines that cannot do better. Entries and records are
+/// then read at different times.
 pub async fn follow_in_two_steps<E: Engine + ?Sized>(
     engine: &E,
     space: &Space,
@@ -259,7 +260,7 @@ pub async fn follow_in_two_steps<E: Engine + ?Sized>(
         .collect())
 }
 
-/// The address that an entry names, if it fits the recipe and the limits of a key.
+/// The address that an entry leads to, if it fits the recipe and the limits of a key.
 pub(crate) fn target_of(recipe: &Recipe, row: &Row) -> Option<Address> {
     let value = row.cell.bytes()?;
     recipe.target(&row.key, value).filter(|address| address.check().is_ok())

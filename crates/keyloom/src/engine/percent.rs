@@ -7,7 +7,7 @@
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Whether `byte` is written as `%XX` in front of `separator`.
+/// Whether `byte` is written as `%XX` before `separator`.
 pub(crate) fn is_escaped(byte: u8, separator: Option<u8>) -> bool {
     byte == b'%' || byte < 0x20 || byte == 0x7f || Some(byte) == separator
 }
@@ -17,7 +17,7 @@ pub(crate) fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
-/// Appends `bytes`, escaped so that `separator` does not occur in them.
+/// Appends `bytes`, escaped so that they do not contain `separator`.
 pub(crate) fn escape(bytes: &[u8], separator: Option<u8>, out: &mut Vec<u8>) {
     for &byte in bytes {
         if is_escaped(byte, separator) {
@@ -87,7 +87,7 @@ mod tests {
             prop_assert_eq!(unescape(&escaped(&bytes, separator)), Some(bytes));
         }
 
-        /// A separator that escapes are written with would occur in them.
+        /// Leaves out separators that escapes themselves contain.
         #[test]
         fn the_separator_does_not_occur(bytes: Vec<u8>, separator: u8) {
             prop_assume!(separator != b'%' && !HEX.contains(&separator));

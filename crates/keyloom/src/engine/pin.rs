@@ -1,4 +1,4 @@
-//! What engines say of pinned moments.
+//! Shared errors about pinned moments.
 
 use super::log::LogBounds;
 use super::{Position, Space};
@@ -17,7 +17,7 @@ pub(super) fn no_areas(engine: &'static str) -> Error {
         .with("engine", engine)
 }
 
-/// The refusal of whatever would change a pinned moment.
+/// The error for every change to a pinned moment.
 pub(super) fn is_pinned() -> Error {
     Error::new(
         ErrorKind::ReadOnly,
@@ -25,7 +25,7 @@ pub(super) fn is_pinned() -> Error {
     )
 }
 
-/// What a wait for the log of a pinned moment comes to.
+/// The result of waiting for the log of a pinned moment.
 pub(super) fn wait_pinned(space: &Space, bounds: LogBounds, beyond: Position) -> Result<Position> {
     if bounds.next > beyond {
         return Ok(bounds.next);

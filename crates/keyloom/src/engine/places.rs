@@ -1,4 +1,4 @@
-//! Where each address is among the entries of a batch.
+//! Finds the place of each address among the entries of a batch.
 
 use std::hash::BuildHasher;
 
@@ -7,9 +7,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::address::Address;
 use super::batch::Entry;
 
-/// See the [module's](self) description. It holds places alone, so that no address is copied.
+/// See the [module's](self) description. It stores only places, so that no address is copied.
 ///
-/// Writes of single records have few addresses, and comparing them is faster than hashing them.
+/// Writes of single records have few addresses; comparing these is faster than hashing them.
 #[derive(Default)]
 pub(crate) struct Places {
     hasher: DefaultHashBuilder,
@@ -19,13 +19,13 @@ pub(crate) struct Places {
 impl Places {
     const FEW: usize = 16;
 
-    /// With room for so many entries.
+    /// A table with room for this many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         let room = if entries > Places::FEW { entries } else { 0 };
         Places { table: HashTable::with_capacity(room), ..Places::default() }
     }
 
-    /// The place of the entry at this address, among those that were noted.
+    /// The place of the entry with this address, among the noted entries.
     pub(crate) fn find(&self, entries: &[Entry], address: &Address) -> Option<usize> {
         match entries.len() {
             0..=Places::FEW => entries.iter().position(|entry| entry.address == *address),
@@ -36,7 +36,7 @@ impl Places {
         }
     }
 
-    /// Notes the last of the entries; those before it are noted.
+    /// Notes the last entry. All entries before it must be noted already.
     pub(crate) fn note_last(&mut self, entries: &[Entry]) {
         let unnoted = match entries.len() {
             0..=Places::FEW => return,

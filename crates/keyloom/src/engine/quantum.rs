@@ -1,14 +1,14 @@
-//! Long reads give way to other tasks on their thread.
+//! Makes long reads yield to other tasks on their thread.
 //!
-//! An engine that answers on its caller's thread never waits, so that a task which reads a whole
-//! store would hold up every other task of its runtime. Engines therefore count what they read
-//! against tokio's own budget for a task, and stop for a turn when it is used up.
+//! An engine that answers on its caller's thread never waits. So a task that reads a whole store
+//! would block every other task of its runtime. Such engines therefore charge what they read to
+//! tokio's own budget for a task, and yield when it is used up.
 
 use tokio::task::coop::consume_budget;
 
 use super::{LogSlice, Stretch};
 
-/// What one unit of tokio's budget buys. A task has 128 of them until others have their turn.
+/// How much one unit of tokio's budget pays for. A task has 128 units before others get their turn.
 const UNIT_ROWS: usize = 8;
 const UNIT_BYTES: usize = 8 << 10;
 
@@ -19,7 +19,7 @@ const QUANTUM_ROWS: usize = 256;
 #[cfg(feature = "embedded")]
 const QUANTUM_BYTES: usize = 256 << 10;
 
-/// What was read since the budget was last asked.
+/// How much was read since the budget was last charged.
 #[derive(Debug, Default)]
 pub(super) struct Quantum {
     rows: usize,
@@ -27,7 +27,7 @@ pub(super) struct Quantum {
 }
 
 impl Quantum {
-    /// Notes a row, and how large it was.
+    /// Counts a row of this size.
     pub(super) fn note(&mut self, bytes: usize) {
         self.rows += 1;
         self.bytes += bytes;
@@ -39,8 +39,9 @@ impl Quantum {
         self.rows >= QUANTUM_ROWS || self.bytes >= QUANTUM_BYTES
     }
 
-    /// Pays for what was read, and begins anew. Others have their turn if the budget is used up.
-    /// Also a call that read nothing costs a unit: whoever repeats it for ever gives way.
+    /// Charges the budget for what was read, and counts from zero again. Yields if the budget is
+    /// used up. Even a call that read nothing costs one unit, so an endless loop of such calls
+    /// yields too.
     pub(super) async fn pay(&mut self) {
         let Quantum { rows, bytes } = std::mem::take(self);
         let units = 1 + (rows / UNIT_ROWS).max(bytes / UNIT_BYTES);
@@ -50,12 +51,12 @@ impl Quantum {
     }
 }
 
-/// Pays for a call that read, or wrote, so many rows in one go.
+/// Charges the budget for a call that read or wrote this many rows at once.
 pub(super) async fn pay_for(rows: usize) {
     Quantum { rows, bytes: 0 }.pay().await;
 }
 
-/// Pays for a part of a log.
+/// Charges the budget for a part of a log.
 pub(super) async fn pay_for_log(slice: &LogSlice) {
     let mut quantum = Quantum::default();
     slice.entries.iter().for_each(|entry| quantum.note(entry.bytes.len()));

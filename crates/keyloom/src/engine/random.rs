@@ -1,5 +1,5 @@
-//! Numbers that look random and repeat from a seed (splitmix64), so that what an injected fault
-//! or a random check did can be done again.
+//! Pseudo-random numbers that a seed determines (splitmix64), so that injected faults and random
+//! checks can be repeated.
 
 /// A sequence of numbers that a seed determines.
 #[derive(Clone, Debug)]
@@ -20,15 +20,15 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 when there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        // The remainder favours low numbers by less than anyone can notice at these sizes.
+        // The remainder favours low numbers, but not noticeably at these sizes.
         (self.number() % end.max(1) as u64) as usize
     }
 
-    /// `true` with that probability.
+    /// `true` with this probability.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        // 53 bits are what a float holds exactly.
+        // A double holds 53 bits exactly.
         let unit = (self.number() >> 11) as f64 / (1_u64 << 53) as f64;
         unit < probability
     }
@@ -38,7 +38,7 @@ impl Random {
         &items[self.below(items.len())]
     }
 
-    /// Brings the items into another order.
+    /// Shuffles the items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for place in (1..items.len()).rev() {
             items.swap(place, self.below(place + 1));

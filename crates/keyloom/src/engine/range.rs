@@ -1,4 +1,4 @@
-//! Ranges of keys within an area, and what a scan of one gives back.
+//! Ranges of keys within an area, and the results of scanning them.
 
 use std::fmt;
 
@@ -29,15 +29,15 @@ impl Direction {
     }
 }
 
-/// The keys of an area from `start` on and below `end`, by bytes.
+/// The keys of an area from `start` up to, but without, `end`, in byte order.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Range {
     /// The area.
     pub area: Area,
-    /// The lowest key that belongs to the range; empty for the area's first.
+    /// The lowest key in the range; empty for the area's first key.
     pub start: Bytes,
-    /// The lowest key that no longer belongs to it; `None` for none. A range whose end is not
-    /// above its start is empty.
+    /// The lowest key after the range; `None` if it is unbounded. A range whose end is not above
+    /// its start is empty.
     pub end: Option<Bytes>,
 }
 
@@ -58,7 +58,7 @@ impl Range {
         key >= &self.start[..] && self.end.as_ref().is_none_or(|end| key < &end[..])
     }
 
-    /// The one key that can belong to the range, if there is only one.
+    /// The only key that can belong to the range, if there is just one.
     pub fn only_key(&self) -> Option<&Bytes> {
         let (last, rest) = self.end.as_ref()?.split_last()?;
         (*last == 0 && rest == &self.start[..]).then_some(&self.start)
@@ -69,7 +69,7 @@ impl Range {
         self.end.as_ref().is_some_and(|end| end <= &self.start)
     }
 
-    /// What is left of the range once `key` was given in that direction.
+    /// The rest of the range after `key`, in this direction.
     #[must_use]
     pub fn after(&self, key: &[u8], direction: Direction) -> Self {
         match direction {
@@ -94,8 +94,8 @@ pub fn successor(key: &[u8]) -> Bytes {
     next.into()
 }
 
-/// The lowest key above every key that begins with `prefix`; `None` when there is none, as for
-/// a prefix of 0xff bytes only.
+/// The lowest key above every key that begins with `prefix`; `None` if there is none, as for a
+/// prefix of only 0xff bytes.
 pub fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|&byte| byte < 0xff)?;
     let mut end = prefix[..=last].to_vec();
@@ -103,16 +103,16 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
     Some(end.into())
 }
 
-/// What a call gives back for one of its ranges.
+/// The result of a call for one of its ranges.
 #[derive(Clone, Debug)]
 pub struct Stretch<R> {
-    /// In the order that was asked for, at most as many as the limit. An engine may stop earlier.
+    /// The rows in the requested order, at most as many as the limit. An engine may stop earlier.
     pub rows: Vec<R>,
-    /// Whether the range may hold more after the last row. `false` is certain. When it is `true`
-    /// there is at least one row to continue from.
+    /// Whether the range may have more rows. `false` is certain. If it is `true`, there is at least
+    /// one row to continue from.
     pub more: bool,
-    /// Evidence that a later call would give the same, if the engine has any: the same rows, and
-    /// for a `follow` the same records.
+    /// A witness that a later call would give the same rows (and, for `follow`, the same records),
+    /// if the engine has one.
     pub witness: Option<Witness>,
 }
 
@@ -123,7 +123,7 @@ impl<R> Stretch<R> {
     }
 }
 
-/// By what was read; how it was come by does not matter.
+/// Compares the rows, and not the witness.
 impl<R: PartialEq> PartialEq for Stretch<R> {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows && self.more == other.more
@@ -137,27 +137,27 @@ impl<R: Eq> Eq for Stretch<R> {}
 pub struct Row {
     /// The key.
     pub key: Bytes,
-    /// What is there.
+    /// The cell at the key.
     pub cell: Cell,
 }
 
-/// A range of index entries, and how each of them names its record.
+/// A range of index entries, and the recipe that leads from each of them to its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail<'r> {
     /// The entries.
     pub range: Range,
-    /// From an entry to its record. A union of indexes has one for each of its ranges.
+    /// The recipe. In a union of indexes, each range has its own.
     pub recipe: &'r Recipe,
 }
 
-/// One index entry of a `follow`, with the record that it names.
+/// One index entry of a `follow`, with the record that it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The index entry.
     pub entry: Row,
-    /// The key that the recipe gave; `None` when the entry does not fit the recipe.
+    /// The key that the recipe gave; `None` if the entry does not fit the recipe.
     pub target: Option<Bytes>,
-    /// What is at that key; `None` when nothing is.
+    /// The cell at that key; `None` if it is absent.
     pub record: Option<Cell>,
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Few different bytes, so that keys are often equal, or prefixes of one another.
+    /// Keys of few different bytes, so that they are often equal, or prefixes of one another.
     fn key() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(
             proptest::sample::select(vec![0x00, 0x01, b'a', 0xfe, 0xff]),
@@ -201,7 +201,7 @@ mod tests {
         fn after_a_key_comes_what_is_beyond_it(range in range(), given in key(), other in key()) {
             let forward = range.after(&given, Direction::Forward);
             let backward = range.after(&given, Direction::Backward);
-            // Continuing is only asked for from a key of the range itself.
+            // A range is continued only from one of its own keys.
             if range.contains(&given) {
                 let within = range.contains(&other);
                 prop_assert_eq!(forward.contains(&other), within && other > given);

@@ -1,8 +1,8 @@
-//! How an index entry names its record, in terms of bytes only, so that a script inside a
-//! server can follow it without knowing anything of records.
+//! Recipes: how to get from an index entry to its record by bytes only, so that even a script
+//! inside a server can do it without knowing anything about records.
 //!
-//! A recipe first cuts the entry's key into fields, then puts the record's key together from
-//! literals, fields, and members of the entry's JSON value.
+//! A recipe first cuts the entry's key into fields. Then it builds the record's key from literals,
+//! fields, and members of the entry's JSON value.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::address::{Address, Area};
 use super::percent;
 
-/// With up to so many cuts nothing is allocated for the fields: a list follows many entries.
+/// With at most this many cuts, no memory is allocated for the fields: a list follows many entries.
 const CUTS_FEW: usize = 16;
 
 /// How to get from an index entry to the key of its record.
@@ -20,18 +20,18 @@ pub struct Recipe {
     pub area: Area,
     /// How to cut the entry's key, from its start. Bytes after the last cut are ignored.
     pub cuts: Vec<Cut>,
-    /// What the record's key is put together from.
+    /// The parts that the record's key is built from.
     pub parts: Vec<Part>,
 }
 
-/// One cut of the entry's key. Each makes one field.
+/// One cut of the entry's key. Each cut makes one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// So many bytes.
+    /// This many bytes.
     Fixed(usize),
-    /// Up to the next occurrence of this byte, which stays for the next cut.
+    /// Everything before the next occurrence of this byte, which is left for the next cut.
     Until(u8),
-    /// All that is left.
+    /// The rest of the key.
     Rest,
 }
 
@@ -40,28 +40,28 @@ pub enum Cut {
 pub enum Part {
     /// These bytes.
     Literal(Bytes),
-    /// A field of the entry's key as it is.
+    /// A field of the entry's key, unchanged.
     Field(usize),
-    /// A field of the entry's key, `%XX` undone, then escaped for the separator that follows in
-    /// the record's key.
+    /// A field of the entry's key. Its `%XX` are undone; then it is escaped for the separator that
+    /// follows in the record's key.
     Recoded {
-        /// Which cut made the field.
+        /// The number of the cut that made the field.
         field: usize,
-        /// What follows in the record's key.
+        /// The byte that follows in the record's key.
         separator: Option<u8>,
     },
-    /// A string in the entry's JSON value, escaped for the separator that follows in the
-    /// record's key.
+    /// A string in the entry's JSON value, escaped for the separator that follows in the record's
+    /// key.
     Member {
-        /// The names to walk down; none for the value itself.
+        /// The names that lead to the string; none if the value itself is the string.
         path: Vec<String>,
-        /// `None`: not escaped at all. `Some(separator)`: escaped, with what follows.
+        /// `None`: not escaped at all. `Some(separator)`: escaped for the byte that follows.
         escape: Option<Option<u8>>,
     },
 }
 
 impl Recipe {
-    /// The address that the entry names; `None` when the entry does not fit.
+    /// The address that the entry leads to; `None` if the entry does not fit.
     pub fn target(&self, key: &[u8], value: &[u8]) -> Option<Address> {
         let (mut few, mut many) = ([&[][..]; CUTS_FEW], Vec::new());
         let fields = match few.get_mut(..self.cuts.len()) {
@@ -103,8 +103,8 @@ impl Recipe {
         Some(Address::new(self.area.clone(), target))
     }
 
-    /// The length of the target, unless something in it is escaped. A guess that holds saves an
-    /// allocation for each entry of a list.
+    /// The length of the target, unless it has escapes. A correct guess saves an allocation for
+    /// each entry of a list.
     fn target_bytes(&self, fields: &[&[u8]], value: &[u8]) -> usize {
         let of_part = |part: &Part| match part {
             Part::Literal(bytes) => bytes.len(),
@@ -132,7 +132,7 @@ impl Recipe {
     }
 }
 
-/// The JSON value of an entry. Most are one string without escapes, which needs no tree.
+/// The JSON value of an entry. Most values are one string without escapes, which needs no tree.
 enum Members<'v> {
     Text(&'v str),
     Tree(Value),
@@ -154,8 +154,8 @@ impl<'v> Members<'v> {
     }
 }
 
-/// The text of a JSON string that is written without escapes and without space around it; `None`
-/// for everything else, whether it is JSON or not.
+/// The text of a JSON string without escapes or surrounding space; `None` for everything else,
+/// whether or not it is JSON.
 fn plain_string(value: &[u8]) -> Option<&str> {
     let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let is_plain = text.iter().all(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
@@ -251,7 +251,7 @@ mod tests {
             }
         }
 
-        /// The short way through a plain string gives what the long way gives.
+        /// The fast path for plain strings gives the same result as the JSON parser.
         #[test]
         fn plain_strings_are_read_as_json_reads_them(
             text in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\')], 0..6),
@@ -264,7 +264,7 @@ mod tests {
             }
         }
 
-        /// However a key is cut, the fields in order are what it began with.
+        /// However a key is cut, its fields joined in order are a prefix of it.
         #[test]
         fn fields_join_to_the_key(
             cuts in proptest::collection::vec(any_cut(), 0..4),

@@ -1,33 +1,33 @@
-//! Evidence that what was read is still what is there.
+//! Witnesses: evidence that data which was read is still current.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Tells, far cheaper than reading again, whether what a call gave would be the same now.
+/// Tells, at far less cost than a new read, whether a call would still give the same result.
 ///
-/// An engine that has nothing of the kind gives none. Evidence may be lost at any time, and once
-/// lost it does not come back. While it lasts, everything that was read is as it was; a batch
-/// that changes some of it makes it fall before the batch is acknowledged.
+/// An engine without such evidence gives no witness. A witness may fall at any time, and never
+/// stands again. While it stands, everything that was read is unchanged: a batch that changes some
+/// of it makes the witness fall before the batch is acknowledged.
 #[derive(Clone)]
 pub struct Witness {
     evidence: Arc<dyn Evidence>,
     moment: u64,
 }
 
-/// What an engine knows of the changes to something that it gave to readers.
+/// An engine's record of the changes to data that it gave to readers.
 pub trait Evidence: Send + Sync {
-    /// Whether what was read at a moment, by the engine's own count of them, is certainly
-    /// unchanged. After it said no for a moment once, it must not say yes again.
+    /// Whether data that was read at a moment, by the engine's own count, is certainly unchanged.
+    /// Once it has answered `false` for a moment, it must not answer `true` for it again.
     fn stands(&self, moment: u64) -> bool;
 }
 
 impl Witness {
-    /// A witness of what was read at a moment.
+    /// A witness for data that was read at a moment.
     pub fn new(evidence: Arc<dyn Evidence>, moment: u64) -> Self {
         Witness { evidence, moment }
     }
 
-    /// Whether what was read is certainly unchanged.
+    /// Whether the data is certainly unchanged.
     pub fn stands(&self) -> bool {
         self.evidence.stands(self.moment)
     }

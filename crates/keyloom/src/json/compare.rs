@@ -1,15 +1,15 @@
-//! JSON values by what they are worth.
+//! Compares JSON values exactly.
 //!
-//! A number is written as a whole number of 64 bits or as a double, and neither holds all of the
-//! other: above 2^53 a double has no room for every whole number. So no number is ever turned into
-//! the other kind to be compared, unless it stays exactly what it is.
+//! A number is a whole number of 64 bits or a double, and neither type holds all values of the
+//! other: above 2^53 a double cannot represent every whole number. So a number is converted to the
+//! other type for a comparison only if that keeps its exact value.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Whether two JSON values are the same, in which 3 and 3.0 are one number, also inside of arrays
-/// and objects. Numbers are compared exactly.
+/// Whether two JSON values are the same. Numbers are compared exactly, and 3 and 3.0 are one
+/// number, also inside arrays and objects.
 ///
 /// ```
 /// use keyloom::same_value;
@@ -31,8 +31,8 @@ pub fn same_value(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The order of two numbers, strings or booleans; `None` for anything else, so that a comparison
-/// across types never holds.
+/// The order of two numbers, strings or booleans; `None` for anything else, so no comparison across
+/// types ever holds.
 pub(crate) fn compare_values(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
@@ -55,10 +55,10 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// The order of a whole number of 64 bits and a double; `None` for NaN, which JSON does not have.
+/// The order of a 64-bit whole number and a double; `None` for NaN, which JSON does not have.
 fn compare_with_double(whole: i128, double: f64) -> Option<Ordering> {
-    // What is before the point fits exactly, or is cut to the outermost number of 128 bits, which
-    // lies beyond all of 64.
+    // The part before the point either fits exactly or is cut to the limit of 128 bits, which lies
+    // beyond every 64-bit number.
     match whole.cmp(&(double as i128)) {
         Ordering::Equal => 0.0.partial_cmp(&double.fract()),
         unequal => Some(unequal),
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// The order of a whole number and a double by the double's own bits: it is a mantissa times a
-    /// power of two, and both sides are multiplied until they are whole.
+    /// The order of a whole number and a double, computed from the double's own bits. A double is a
+    /// mantissa times a power of two; both sides are multiplied until they are whole.
     fn exact(whole: i128, double: f64) -> Ordering {
         let bits = double.to_bits();
         let raw = i128::from(bits & ((1 << 52) - 1));
@@ -83,7 +83,7 @@ mod tests {
         };
         let mantissa = if double.is_sign_negative() { -magnitude } else { magnitude };
         match power {
-            // Beyond 64 bits, however the whole number is signed.
+            // Beyond 64 bits; only the sign matters.
             12.. => 0.cmp(&mantissa),
             0..12 => whole.cmp(&(mantissa << power)),
             -60..0 => (whole << -power).cmp(&mantissa),
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Whole numbers of both signs, those at the ends and around powers of two among them.
+    /// Whole numbers of both signs, including the limits and the numbers around powers of two.
     fn wholes() -> impl Strategy<Value = Number> {
         let near = |(power, step): (u32, i128)| {
             let near = (1_i128 << power) + step;
@@ -115,7 +115,7 @@ mod tests {
         ]
     }
 
-    /// Doubles of all sizes, and those that lie next to a whole number.
+    /// Doubles of all sizes, including those next to a whole number.
     fn doubles_near(whole: i128) -> impl Strategy<Value = f64> {
         let anywhere =
             any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |d| d.is_finite());

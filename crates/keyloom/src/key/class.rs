@@ -63,13 +63,13 @@ impl Class {
         })
     }
 
-    /// The class of what these bytes become.
+    /// The class of the bytes that `change` gives for these.
     pub(super) fn map(self, change: impl Fn(u8) -> u8) -> Class {
         self.bytes().fold(Class::EMPTY, |class, byte| class.with(change(byte)))
     }
 }
 
-/// The bits of a word that stand for the bytes from 0 to `last`.
+/// The bits of a word for the bytes from 0 to `last`.
 const fn up_to(last: u8, word: usize) -> u64 {
     let (last_word, last_bit) = ((last >> 6) as usize, last & 63);
     if word < last_word {

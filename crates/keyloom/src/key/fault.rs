@@ -1,23 +1,22 @@
-//! Why a text is no key of a template, for the person who sent it.
+//! Explains why a text is not a key of a template, for the person who sent it.
 
 use super::codec::Codec;
 use super::template::{Segment, Template, TemplatePart};
 use crate::engine::{KEY_BYTES_MAX, ShowKey};
 
-/// How many bytes of what was found are shown.
+/// The most bytes of a wrong part that are shown.
 const SHOWN_BYTES_MAX: usize = 60;
 
-/// What is wrong with a text that should be a key.
+/// The fault of a text that should be a key.
 pub(crate) struct KeyFault {
-    /// The field whose place holds something else, where it is one.
+    /// The field at whose place something else was found, if it is a field.
     pub(crate) field: Option<String>,
     /// A sentence without a final stop.
     pub(crate) reason: String,
 }
 
 impl Template {
-    /// What keeps these bytes from being a key of the template: the first part of it that they do
-    /// not have. `None` when they are one.
+    /// The first part of the template that these bytes do not have; `None` if they are a key.
     pub(crate) fn fault(&self, key: &[u8]) -> Option<KeyFault> {
         if self.decode(key).is_some() {
             return None;

@@ -1,19 +1,19 @@
-//! Geohashes: a place as text in which a longer common beginning means a smaller common cell.
+//! Geohashes: places as text, in which a longer common prefix means a smaller common cell.
 //!
 //! | latitude, longitude | characters | geohash |
 //! | --- | --- | --- |
 //! | 57.64911, 10.40744 | 11 | `u4pruydqqvj` |
 //! | 42.6, -5.6 | 5 | `ezs42` |
 //!
-//! Each character holds five bits; bits alternate between longitude (first) and latitude, and
-//! each says whether the place lies in the upper half of what the bits before it left over.
+//! Each character holds five bits. Bits alternate between longitude (first) and latitude. Each bit
+//! says whether the place lies in the upper half of the range that the bits before it leave.
 
 /// The 32 characters in the order of their values, which is also the order of their bytes.
 pub(crate) const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
 /// The geohash of a place in degrees. A place on the border of two cells belongs to the northern
 /// and the eastern one; latitude 90 and longitude 180 belong to the last cell. Values beyond the
-/// ends are treated as the ends.
+/// limits count as the limits.
 pub(crate) fn geohash_encode(lat: f64, lon: f64, chars: u8) -> String {
     let mut cell = Cell::WORLD;
     (0..chars)
@@ -26,8 +26,8 @@ pub(crate) fn geohash_encode(lat: f64, lon: f64, chars: u8) -> String {
         .collect()
 }
 
-/// The cell of a geohash: lowest and highest latitude, lowest and highest longitude. From the
-/// first character on that no geohash contains, nothing counts.
+/// The cell of a geohash: lowest and highest latitude, lowest and highest longitude. The first
+/// character that no geohash contains, and everything after it, are ignored.
 pub(crate) fn geohash_bounds(geohash: &str) -> (f64, f64, f64, f64) {
     let mut cell = Cell::WORLD;
     let values = geohash.bytes().map_while(|byte| LETTERS.iter().position(|&found| found == byte));
@@ -39,7 +39,7 @@ pub(crate) fn geohash_bounds(geohash: &str) -> (f64, f64, f64, f64) {
     (cell.lat.0, cell.lat.1, cell.lon.0, cell.lon.1)
 }
 
-/// Whether the `bit`-th bit of the `place`-th character is one of longitude.
+/// Whether the `bit`-th bit of the `place`-th character belongs to the longitude.
 fn is_lon(place: u8, bit: u8) -> bool {
     (place + bit).is_multiple_of(2)
 }
@@ -52,7 +52,7 @@ struct Cell {
 impl Cell {
     const WORLD: Cell = Cell { lat: (-90.0, 90.0), lon: (-180.0, 180.0) };
 
-    /// Keeps the half with the place in it; whether that is the upper one.
+    /// Keeps the half that contains the place, and says whether that is the upper one.
     fn halve_towards(&mut self, lat: f64, lon: f64, by_lon: bool) -> bool {
         let (place, (low, high)) = if by_lon { (lon, self.lon) } else { (lat, self.lat) };
         let upper = place >= middle(low, high);
@@ -67,7 +67,7 @@ impl Cell {
     }
 }
 
-/// Exact for every cell of up to 12 characters: 30 halvings of 360 need fewer bits than a float
+/// Exact for every cell of up to 12 characters: 30 halvings of 360 need fewer bits than a double
 /// has.
 fn middle(low: f64, high: f64) -> f64 {
     (low + high) / 2.0

@@ -14,7 +14,7 @@ use super::refusal::KeyRefusal;
 pub(crate) enum Kind {
     /// Any string.
     Text,
-    /// A whole number of up to so many digits (1 to 19): from -10^digits to 10^digits - 1,
+    /// A whole number of at most this many digits (1 to 19): from -10^digits to 10^digits - 1,
     /// within 64 bits.
     Integer { digits: u8 },
     /// A number; NaN and infinities do not exist in JSON.
@@ -25,9 +25,10 @@ pub(crate) enum Kind {
     Enum { values: Vec<String> },
     /// Milliseconds since 1970 as a whole number, 0 to 9999999999999.
     Timestamp,
-    /// `2024-01-31T23:59:59.999Z`, exactly so.
+    /// Text in exactly this form: `2024-01-31T23:59:59.999Z`.
     DateTime,
-    /// 32 lower-case hex digits; with a version, the 13th digit is it and the 17th one of `89ab`.
+    /// 32 lower-case hex digits. With a version, the 13th digit is the version, and the 17th is one
+    /// of `89ab`.
     Uuid { version: Option<u8> },
     /// 26 letters and digits.
     Id,
@@ -38,9 +39,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether a value is of this type; the error is the reason why it is not.
+    /// Whether a value is of this type; the error says why it is not.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        // The commonest answers need no bytes.
+        // The most frequent cases need no encoding.
         match (self, value) {
             (Kind::Text, Value::String(_)) => return Ok(()),
             (Kind::Enum { values }, Value::String(text)) if values.contains(text) => return Ok(()),
@@ -48,7 +49,7 @@ impl Kind {
                 Kind::Id | Kind::Code(_) | Kind::Uuid { .. } | Kind::DateTime,
                 Value::String(text),
             ) => return self.plain_codec().check_text(text),
-            // A record has the place itself; a geohash stands for one in keys and questions only.
+            // A record has the place itself; only keys and queries have geohashes.
             (Kind::Point { lat, lon }, value) if !value.is_object() => {
                 return Err(describe_place(lat, lon));
             }
@@ -61,14 +62,14 @@ impl Kind {
         }
     }
 
-    /// Why a value at this path is not of this type; `None` when it is.
+    /// Why a value at this path is not of this type; `None` if it is.
     pub(crate) fn refusal(&self, path: &Path, value: &Value) -> Option<KeyRefusal> {
         let reason = self.check(value).err()?;
         let refusal = KeyRefusal::of_field(path, value, reason);
         Some(if *self == Kind::Float { refusal.of_float(value) } else { refusal })
     }
 
-    /// Whether a value of this type can begin so.
+    /// Checks that a value of this type can begin with this text.
     pub(crate) fn check_prefix(&self, path: &Path, text: &str) -> Result<(), KeyRefusal> {
         let written = self.plain_codec().write_prefix(text, false, None, &mut Vec::new());
         written.map_err(|reason| KeyRefusal::of_field(path, &text.into(), reason))
@@ -79,7 +80,7 @@ impl Kind {
         matches!(self, Kind::Point { .. })
     }
 
-    /// The whole numbers that it allows, if it is a type of whole numbers.
+    /// The whole numbers that it allows; `None` for other types.
     pub(crate) fn wholes(&self) -> Option<RangeInclusive<i64>> {
         match self {
             Kind::Integer { digits } => {
@@ -91,8 +92,8 @@ impl Kind {
         }
     }
 
-    /// The codec of a segment without modifiers. A place has none of its own; that of the
-    /// coarsest geohash tells whether a value is a place.
+    /// The codec of a segment without modifiers. A place has no such codec; that of the coarsest
+    /// geohash checks whether a value is a place.
     pub(super) fn plain_codec(&self) -> Codec {
         match self.clone() {
             Kind::Text => Codec::Text,
@@ -114,8 +115,8 @@ fn describe_place(lat: &str, lon: &str) -> String {
     format!("a place is an object with {lat} from -90 to 90 and {lon} from -180 to 180")
 }
 
-/// The pattern of short codes: every `*` stands for one character of the unambiguous alphabet
-/// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), everything else for itself.
+/// The pattern of short codes. Every `*` stands for one character of the unambiguous alphabet
+/// (`23456789ABCDEFGHJKLMNPQRSTUVWXYZ`), every other character for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodePattern(pub(crate) Arc<str>);
 

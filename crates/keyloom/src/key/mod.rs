@@ -1,9 +1,10 @@
-//! Bytes whose order is meaning: paths into records, codecs, templates and ranges.
+//! Keys as bytes that sort in the order of values: paths into records, codecs, templates and
+//! ranges.
 //!
-//! A [`Pattern`] is what a person wrote, a [`Template`] is that with types. A template turns
-//! values into a key and back ([`template`], [`codec`]), into ranges ([`span`]), knows which bytes
-//! begin none of its keys ([`automaton`]), whether it shares a key with another ([`overlap`]), and
-//! how an index entry's key becomes the record's ([`recipe`]).
+//! A [`Pattern`] is a template as a person wrote it; a [`Template`] adds the types. A template
+//! turns values into a key and back ([`template`], [`codec`]), and into ranges ([`span`]). It knows
+//! which prefixes none of its keys has ([`automaton`]), whether it shares a key with another
+//! template ([`overlap`]), and how an index entry's key becomes the record's ([`recipe`]).
 
 mod automaton;
 mod class;

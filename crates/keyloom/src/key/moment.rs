@@ -1,13 +1,13 @@
-//! Moments as text and as milliseconds since 1970.
+//! Converts points in time between text and milliseconds since 1970.
 
 const DAY_MS: i64 = 86_400_000;
 
-/// The first moment of the year 0, and the first of the year 10000, in milliseconds.
+/// The beginning of the year 0, and of the year 10000, in milliseconds.
 pub(crate) const YEAR_0_MS: i64 = -62_167_219_200_000;
 pub(crate) const YEAR_10000_MS: i64 = 253_402_300_800_000;
 
-/// `2024-01-31T23:59:59.999Z`. Moments before the year 0 and after 9999 are the first or the last
-/// that have four digits for the year.
+/// `2024-01-31T23:59:59.999Z`. Times before the year 0 or after 9999 become the first or the last
+/// time with a year of four digits.
 pub(crate) fn datetime_of(millis: i64) -> String {
     let millis = millis.clamp(YEAR_0_MS, YEAR_10000_MS - 1);
     let (days, of_day) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
@@ -17,7 +17,7 @@ pub(crate) fn datetime_of(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// The milliseconds of a date-time that is known to be one.
+/// The milliseconds of a valid date-time.
 pub(crate) fn millis_of(datetime: &str) -> i64 {
     let number = |start: usize, end: usize| {
         let digits = datetime.get(start..end).and_then(|digits| digits.parse().ok());
@@ -28,8 +28,8 @@ pub(crate) fn millis_of(datetime: &str) -> i64 {
     (minutes * 60 + number(17, 19)) * 1_000 + number(20, 23)
 }
 
-/// The days from 1970 to a date. Years begin in March here, so that the leap day is their last
-/// and the days before a month follow from its number alone.
+/// The days from 1970 to a date. Here years begin in March: the leap day is then the last day of
+/// the year, and the number of a month alone gives the days before it.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month < 3 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;
@@ -38,16 +38,16 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     year * 365 + leap_days + days_of_months + day - 1 - DAYS_TO_1970
 }
 
-/// From the first of March of the year 0 to the first of January 1970.
+/// From 1 March of the year 0 to 1 January 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// The calendar repeats after these.
+/// The calendar repeats after this many days.
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + DAYS_TO_1970;
     let (era, of_era) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
-    // Takes the leap days out, so that years have 365 days each.
+    // Removes the leap days, so that every year has 365 days.
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * of_year + 2) / 153;

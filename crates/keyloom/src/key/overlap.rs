@@ -1,8 +1,8 @@
-//! Whether some key could belong to two templates.
+//! Finds out whether two templates share a key.
 //!
-//! The automata of both walk together, always the most promising pair of states first: the bytes
-//! so far plus the least that either still needs. The first pair that ends both is a shortest
-//! common key, and among those one that is pleasant to read.
+//! The search walks through both automata together, always from the most promising pair of states:
+//! the one with the least sum of the bytes so far and the bytes still needed. The first pair in
+//! which both keys may end gives a shortest common key, and among those a readable one.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,11 +22,11 @@ type Pair = (StateId, StateId);
 struct Search<'t> {
     automata: (&'t Automaton, &'t Automaton),
     distances: (Vec<usize>, Vec<usize>),
-    /// Every way found so far; a way is the way before it and one more byte.
+    /// Every path found so far. A path is an earlier path and one more byte.
     ways: Vec<Way>,
-    /// The least cost at which each pair was reached.
+    /// The least cost of reaching each pair.
     reached: HashMap<Pair, (usize, usize)>,
-    /// By the length of the whole key at least, then by how hard it is to read.
+    /// Ordered by the least length of the whole key, then by how hard it is to read.
     open: BinaryHeap<Reverse<(usize, usize, usize)>>,
 }
 
@@ -50,7 +50,8 @@ impl<'t> Search<'t> {
     }
 
     fn run(mut self) -> Option<Vec<u8>> {
-        // The start is not marked as reached: the empty key is none, but a way may lead back here.
+        // The start does not count as reached: the empty key is not a key, but a path may lead back
+        // here.
         let pair = (self.automata.0.start, self.automata.1.start);
         self.ways.push(Way { pair, before: 0, byte: 0, length: 0, strangeness: 0 });
         self.expand(0);
@@ -76,7 +77,8 @@ impl<'t> Search<'t> {
             for &(class_b, next_b) in &b.state(pair.1).moves {
                 let Some((byte, strange)) = most_readable(class_a.and(class_b)) else { continue };
                 let next = (next_a, next_b);
-                // A character that both read as part of their texts leads back to this pair.
+                // Skips a character that both read as part of their texts, since it leads back to
+                // this pair.
                 if a.state(next_a).home == Some(pair.0) && b.state(next_b).home == Some(pair.1) {
                     continue;
                 }
@@ -106,7 +108,7 @@ impl<'t> Search<'t> {
     }
 }
 
-/// The byte of a class that is easiest to read, and how strange it is.
+/// The most readable byte of a class, and its penalty.
 fn most_readable(class: Class) -> Option<(u8, usize)> {
     const READABLE: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const PRINTABLE: Class = Class::between(0x21, 0x7e);

@@ -1,4 +1,4 @@
-//! Where a value stands in a record: `status`, `stats.running`, `tags.*`,
+//! The path of a value in a record: `status`, `stats.running`, `tags.*`,
 //! `awaitingSteps.*.timeoutAt`, `awaitingSteps.*key`.
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub(crate) enum Step {
 pub(crate) struct Path(pub(crate) Vec<Step>);
 
 impl Path {
-    /// Reads a path; the error is a sentence that says what is wrong with it.
+    /// Parses a path; the error is a sentence that says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("a path needs at least one name".into());
@@ -46,13 +46,13 @@ impl Path {
         Ok(Path(steps))
     }
 
-    /// The path up to `*` (exclusive), if it has one: the array or map that it walks over.
+    /// The path before `*`, if it has one: the array or map that it walks over.
     pub(crate) fn star(&self) -> Option<Path> {
         let place = self.0.iter().position(|step| !matches!(step, Step::Name(_)))?;
         Some(Path(self.0[..place].to_vec()))
     }
 
-    /// Whether a path names one of the values of this one: `steps.*.at` covers `steps.first.at`.
+    /// Whether another path names one of this path's values: `steps.*.at` covers `steps.first.at`.
     pub(crate) fn covers(&self, other: &Path) -> bool {
         let is_one = |(own, other): (&Step, &Step)| {
             own == other || matches!((own, other), (Step::Each, Step::Name(_)))
@@ -60,7 +60,7 @@ impl Path {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_one)
     }
 
-    /// Every value at the path: none when it is missing, several when it walks over an array or a
+    /// All values at the path: none if it is missing, several if the path walks over an array or a
     /// map. A present `null` is a value.
     pub(crate) fn all<'v>(&self, record: &'v Value) -> impl Iterator<Item = Cow<'v, Value>> {
         let star = self.0.iter().position(|step| !matches!(step, Step::Name(_)));
@@ -69,7 +69,7 @@ impl Path {
         one.into_iter().chain(several)
     }
 
-    /// The values at a path whose step at this place walks over an array or a map.
+    /// The values at a path that walks over an array or a map at step `place`.
     fn several<'v>(&self, place: usize, record: &'v Value) -> Vec<Cow<'v, Value>> {
         let of = |value| Path::get_steps(&self.0[place + 1..], value).map(Cow::Borrowed);
         match (Path::get_steps(&self.0[..place], record), &self.0[place]) {
@@ -82,8 +82,8 @@ impl Path {
         }
     }
 
-    /// The value at a path without `*`; `None` when it, or anything above it, is missing.
-    /// A present `null` is `Some(Null)`.
+    /// The value at a path without `*`; `None` if it, or anything above it, is missing. A present
+    /// `null` is `Some(Null)`.
     pub(crate) fn get<'v>(&self, record: &'v Value) -> Option<&'v Value> {
         Path::get_steps(&self.0, record)
     }
@@ -97,7 +97,8 @@ impl Path {
     }
 }
 
-/// A member of an object. Most have a few members, and comparing names is faster than hashing one.
+/// A member of an object. Most objects have few members; comparing their names is faster than
+/// hashing one.
 fn member<'v>(members: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     const FEW: usize = 12;
     match members.len() {

@@ -12,10 +12,10 @@ use std::fmt;
 
 use super::path::Path;
 
-/// `approval:index:requester:{requester_id}:{created_at desc}:{id}`, taken apart.
+/// A parsed template, such as `approval:index:requester:{requester_id}:{created_at desc}:{id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// As it was written.
+    /// The text as written.
     pub(crate) source: String,
     /// Literals (never empty, never two in a row) and placeholders.
     pub(crate) parts: Vec<PatternPart>,
@@ -33,7 +33,7 @@ pub(crate) enum PatternPart {
 /// `{path}`, `{path desc}`, `{path sorted}`, `{path raw}`, `{path geohash 6}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placeholder {
-    /// Which value of the record.
+    /// The path of the value in the record.
     pub(crate) path: Path,
     /// `desc`: highest first.
     pub(crate) desc: bool,
@@ -41,12 +41,12 @@ pub(crate) struct Placeholder {
     pub(crate) sorted: bool,
     /// `raw`: the rest of the key, never escaped.
     pub(crate) raw: bool,
-    /// `geohash n`: a place, in so many characters.
+    /// `geohash n`: a place as `n` characters.
     pub(crate) geohash: Option<u8>,
 }
 
 impl Pattern {
-    /// Reads a pattern; the error is a sentence that says what is wrong, and where.
+    /// Parses a pattern; the error is a sentence that says what is wrong, and where.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = source;

@@ -1,4 +1,4 @@
-//! From the key of an index entry to the key of its record, in terms of bytes only.
+//! Converts the key of an index entry to the key of its record, by bytes only.
 //!
 //! | segment of the index | segment of the record | part |
 //! | --- | --- | --- |
@@ -6,8 +6,8 @@
 //! | text, enum | text, enum with another separator | escaped anew |
 //! | sorted text, ascending | text | escaped anew |
 //!
-//! Everything else needs more than bytes can say (`raw` from `text`, a change of direction), and
-//! gives no recipe: the reader then decodes the entry's key itself.
+//! Every other conversion (`raw` from `text`, a change of direction) needs more than the bytes, and
+//! has no recipe: the reader then decodes the entry's key.
 
 use bytes::Bytes;
 
@@ -15,8 +15,8 @@ use super::codec::Codec;
 use super::template::{Segment, Template, TemplatePart};
 use crate::engine::{Area, Cut, Part, Recipe};
 
-/// The recipe from the keys of `index` to those of `record`, if every segment of the record's key
-/// stands in the index's in a form that bytes alone can carry over.
+/// The recipe from the keys of `index` to those of `record`. It exists if the index's key has every
+/// segment of the record's key, in a form that can be converted by bytes only.
 pub(crate) fn recipe(index: &Template, record: &Template, area: Area) -> Option<Recipe> {
     let mut cuts = Cuts::of(index);
     let mut parts = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn recipe(index: &Template, record: &Template, area: Area) -> Option<
     Some(Recipe { area, cuts: cuts.cuts, parts })
 }
 
-/// How the bytes of a field (without its terminator) become those of the record's segment.
+/// How the bytes of a field, without its terminator, become those of the record's segment.
 fn carry_over(source: &Segment, target: &Segment, field: usize) -> Option<Part> {
     let alike = source.codec == target.codec && source.desc == target.desc;
     let escapes = target.codec.needs_separator(target.desc);
@@ -59,7 +59,7 @@ fn push_literal(parts: &mut Vec<Part>, literal: &[u8]) {
     }
 }
 
-/// How to cut the keys of an index, as far as it can be said.
+/// How to cut the keys of an index, as far as bytes alone can tell.
 struct Cuts<'t> {
     cuts: Vec<Cut>,
     fields: Vec<(usize, &'t Segment)>,
@@ -89,7 +89,7 @@ impl<'t> Cuts<'t> {
     }
 }
 
-/// The cut that ends with the segment, if bytes alone can find its end.
+/// The cut that ends with the segment, if bytes alone show where it ends.
 fn cut_of(segment: &Segment, after: Option<&TemplatePart>) -> Option<Cut> {
     if let Some(terminator) = segment.codec.terminator(segment.desc) {
         return Some(Cut::Until(terminator));
@@ -99,7 +99,8 @@ fn cut_of(segment: &Segment, after: Option<&TemplatePart>) -> Option<Cut> {
     }
     match after {
         None => Some(Cut::Rest),
-        // The width of an integer depends on its sign, so its end is what no integer contains.
+        // The width of an integer depends on its sign, so it ends at a byte that no integer
+        // contains.
         Some(TemplatePart::Literal(literal)) if matches!(segment.codec, Codec::Integer { .. }) => {
             let next = literal.bytes().next();
             next.filter(|byte| !byte.is_ascii_digit() && *byte != b'-').map(Cut::Until)

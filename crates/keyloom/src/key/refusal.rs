@@ -7,31 +7,31 @@ use super::path::Path;
 use crate::engine::KEY_BYTES_MAX;
 use crate::error::{Error, ErrorKind};
 
-/// How many characters of a refused value are shown.
+/// The most characters of a refused value that are shown.
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// Why a value does not fit into a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRefusal {
-    /// The field; `None` when the key as a whole is at fault.
+    /// The field; `None` if the problem is the key as a whole.
     pub(crate) path: Option<Path>,
-    /// The value as JSON, shortened when very long.
+    /// The value as JSON, shortened if it is very long.
     pub(crate) value: String,
     /// A sentence without a final stop, e.g. "a boolean is true or false".
     pub(crate) reason: String,
-    /// Whether the key would be longer than any key may be.
+    /// Whether the key would exceed the maximal length.
     is_too_long: bool,
 }
 
 impl KeyRefusal {
-    /// The value of one field is at fault.
+    /// A refusal of the value of one field.
     pub(super) fn of_field(path: &Path, value: &Value, reason: String) -> Self {
         let (path, value) = (Some(path.clone()), shorten(&value.to_string()));
         KeyRefusal { path, value, reason, is_too_long: false }
     }
 
-    /// The same refusal, in a place for floats: of what JSON cannot write it tells the number, or
-    /// that there may have been one.
+    /// The same refusal, for a field of floats. If the value stands for NaN or an infinity, it
+    /// names the number; for `null` it says that JSON writes such numbers as `null`.
     pub(super) fn of_float(mut self, value: &Value) -> Self {
         let name = name_of_not_finite(value);
         if let Some(name) = name {
@@ -43,12 +43,12 @@ impl KeyRefusal {
         self
     }
 
-    /// The error of a record that cannot be written.
+    /// The error for a record that cannot be written.
     pub(crate) fn into_error(self) -> Error {
         self.into_error_of(ErrorKind::InvalidKey, "a value does not fit into a key")
     }
 
-    /// The error of a query that cannot be asked.
+    /// The error for a query that is not possible.
     pub(crate) fn into_query_error(self) -> Error {
         self.into_error_of(
             ErrorKind::InvalidQuery,
@@ -56,7 +56,7 @@ impl KeyRefusal {
         )
     }
 
-    /// A key that is too long is told in one way everywhere, as by an engine.
+    /// A key that is too long gets the same error everywhere, including in engines.
     fn into_error_of(self, kind: ErrorKind, message: &'static str) -> Error {
         let error = match self.is_too_long {
             true => Error::new(ErrorKind::LimitExceeded, "a key has at most 900 bytes"),
@@ -69,7 +69,7 @@ impl KeyRefusal {
         error.with("value", self.value).with("reason", self.reason)
     }
 
-    /// The key as a whole is at fault.
+    /// A refusal of the key as a whole.
     pub(super) fn of_key(values: &[&Value], reason: String) -> Self {
         let shown: Vec<String> = values.iter().map(|value| value.to_string()).collect();
         let value = shorten(&format!("[{}]", shown.join(",")));
@@ -77,7 +77,7 @@ impl KeyRefusal {
     }
 }
 
-/// Refuses a key of so many bytes if that is beyond the portable limits.
+/// Refuses a key of this length if it exceeds the portable limits.
 pub(super) fn check_length(
     bytes: usize,
     refuse: impl FnOnce(String) -> KeyRefusal,
@@ -93,7 +93,7 @@ pub(super) fn check_length(
     }
 }
 
-/// A value as JSON, shortened when it is very long.
+/// A value as JSON, shortened if it is very long.
 pub(crate) fn shortened(value: &Value) -> String {
     shorten(&value.to_string())
 }

@@ -1,4 +1,4 @@
-//! Ranges of keys: first segments fixed, the next one within a span.
+//! Ranges of keys: the first segments are fixed, and the next one lies within a span.
 //!
 //! | span of the segment after `p` | range |
 //! | --- | --- |
@@ -9,9 +9,9 @@
 //! | below `b` | to the first key that begins with `p b t` |
 //! | beginning with `x` | every key that begins with `p x` |
 //!
-//! `t` is the literal behind the segment: with it, no encoding is the beginning of another, so
-//! the keys of one value are one prefix. A segment at the end of the key has no `t`, and there the
-//! key itself stands for its value. Descending segments exchange the two ends.
+//! `t` is the literal after the segment. With it, no encoding is a prefix of another, so all keys
+//! with one value share a prefix. A segment at the end of the key has no `t`; there, each value has
+//! a single key. Descending segments exchange the two bounds.
 
 use std::ops::Bound;
 
@@ -22,16 +22,16 @@ use super::refusal::{KeyRefusal, check_length};
 use super::template::{Segment, Template, TemplatePart};
 use crate::engine::{Area, Range, after_prefix, successor};
 
-/// What is asked of the one segment that is not fixed by an equality.
+/// The condition on the first segment that is not fixed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Span {
     /// Values between two bounds, in the order of values (not of bytes).
     Between(Bound<Value>, Bound<Value>),
-    /// Text that begins with this; for texts, ids, codes, UUIDs, geohashes and date-times.
+    /// Texts with this prefix; for texts, ids, codes, UUIDs, geohashes and date-times.
     Prefix(String),
 }
 
-/// Keys from `start` on, below `end`.
+/// The keys from `start` up to, but without, `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRange {
     pub(crate) start: Bytes,
@@ -53,8 +53,8 @@ impl KeyRange {
 }
 
 impl Template {
-    /// The keys whose first segments equal `equal` and whose next one lies in `span`.
-    /// With as many values as segments, the one key.
+    /// The keys whose first segments equal `equal` and whose next segment lies in `span`. With as
+    /// many values as segments, the range has a single key.
     pub(crate) fn range(
         &self,
         equal: &[&Value],
@@ -104,8 +104,8 @@ impl Template {
         }
     }
 
-    /// The segment of that number and the literal behind it; `None` as literal when the key ends
-    /// with the segment, the empty one when another segment follows at once.
+    /// The segment with this number, and the literal after it: `None` if the key ends with the
+    /// segment, and empty if another segment follows directly.
     fn segment_with_literal(&self, number: usize) -> Option<(&Segment, Option<&str>)> {
         let (place, segment) = self
             .parts
@@ -124,7 +124,7 @@ impl Template {
     }
 }
 
-/// Where a bounded segment stands.
+/// A bounded segment with its surroundings.
 struct BoundedSegment<'t> {
     prefix: Bytes,
     segment: &'t Segment,
@@ -132,7 +132,7 @@ struct BoundedSegment<'t> {
 }
 
 impl BoundedSegment<'_> {
-    /// The lowest key that is within; `None` when there is none at all.
+    /// The lowest key within the range; `None` if there is none.
     fn start(&self, bound: &Bound<Value>) -> Result<Option<Bytes>, KeyRefusal> {
         Ok(match bound {
             Bound::Unbounded => Some(self.prefix.clone()),
@@ -141,7 +141,7 @@ impl BoundedSegment<'_> {
         })
     }
 
-    /// The lowest key that is beyond; `None` when there is none.
+    /// The lowest key beyond the range; `None` if there is none.
     fn end(&self, bound: &Bound<Value>) -> Result<Option<Bytes>, KeyRefusal> {
         Ok(match bound {
             Bound::Unbounded => after_prefix(&self.prefix),
@@ -150,7 +150,7 @@ impl BoundedSegment<'_> {
         })
     }
 
-    /// The first bytes that belong to a value.
+    /// The lowest bytes that belong to a value.
     fn at(&self, value: &Value) -> Result<Bytes, KeyRefusal> {
         let mut key = self.prefix.to_vec();
         self.segment.write(value, &mut key)?;
@@ -159,7 +159,7 @@ impl BoundedSegment<'_> {
         Ok(key.into())
     }
 
-    /// The first bytes behind those that belong to a value.
+    /// The lowest bytes after all those that belong to a value.
     fn behind(&self, value: &Value) -> Result<Option<Bytes>, KeyRefusal> {
         let key = self.at(value)?;
         Ok(if self.literal.is_some() { after_prefix(&key) } else { Some(successor(&key)) })

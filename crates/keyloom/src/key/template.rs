@@ -1,4 +1,4 @@
-//! A typed key template: values to bytes and back.
+//! Typed key templates: turn values into keys, and keys into values.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub(crate) struct Segment {
     pub(crate) path: Path,
     pub(crate) codec: Codec,
     pub(crate) desc: bool,
-    /// The byte that ends the segment, which its text therefore escapes: the first byte of the
-    /// literal that follows; for a trailing segment the last byte of the literal before it. Only
-    /// ASCII punctuation is a separator.
+    /// The byte that ends the segment, and that its text therefore escapes. It is the first byte of
+    /// the literal that follows, or, for a trailing segment, the last byte of the literal before
+    /// it. Only ASCII punctuation can be a separator.
     pub(crate) separator: Option<u8>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) enum TemplatePart {
 pub(crate) struct Template {
     pub(crate) source: String,
     pub(crate) parts: Vec<TemplatePart>,
-    /// Recognises the keys of the template, and tells which bytes no key begins with.
+    /// Recognises the keys of the template, and finds prefixes that no key has.
     pub(super) automaton: Arc<Automaton>,
 }
 
-/// The automaton follows from the parts.
+/// The automaton is not compared, since it follows from the parts.
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source && self.parts == other.parts
@@ -52,7 +52,7 @@ impl PartialEq for Template {
 impl Eq for Template {}
 
 impl Template {
-    /// Types a pattern. All problems are given, each a sentence.
+    /// Adds types to a pattern. The error lists all problems, each as a sentence.
     pub(crate) fn new(
         pattern: &Pattern,
         kind_of: impl Fn(&Path) -> Option<Kind>,
@@ -62,7 +62,7 @@ impl Template {
         Ok(Template { source: pattern.source.clone(), parts, automaton })
     }
 
-    /// What every key begins with.
+    /// The literal that every key begins with.
     pub(crate) fn first_literal(&self) -> &str {
         match self.parts.first() {
             Some(TemplatePart::Literal(text)) => text,
@@ -87,11 +87,11 @@ impl Template {
         }
         let key = self.write_up_to(values)?;
         check_length(key.len(), |reason| self.refuse_length(values, reason))?;
-        // What is as long as its room needs no count of its users before it has a second one.
+        // Memory of exactly the needed size can be shared later without allocating a counter now.
         Ok(key.into_boxed_slice().into())
     }
 
-    /// The refusal of a key that is too long, or empty: its longest text is to blame.
+    /// The refusal of a key that is too long, or empty. It blames the longest text.
     fn refuse_length(&self, values: &[&Value], reason: String) -> KeyRefusal {
         let texts = self
             .segments()
@@ -103,7 +103,7 @@ impl Template {
         }
     }
 
-    /// The values that made the key; `None` when it is not a key of this template.
+    /// The values in a key; `None` if it is not a key of this template.
     pub(crate) fn decode(&self, key: &[u8]) -> Option<Vec<Value>> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return None;
@@ -125,7 +125,7 @@ impl Template {
         rest.is_empty().then_some(values)
     }
 
-    /// The prefix that every key with these first values has, with the literal after them.
+    /// The common prefix of all keys with these first values, including the literal after them.
     pub(crate) fn prefix(&self, equal: &[&Value]) -> Result<Bytes, KeyRefusal> {
         let segments = self.segments().count();
         if equal.len() > segments {
@@ -133,12 +133,12 @@ impl Template {
             return Err(KeyRefusal::of_key(equal, reason));
         }
         let prefix = self.write_up_to(equal)?;
-        // An empty prefix is one: that of every key.
+        // The empty prefix is valid: every key has it.
         check_length(prefix.len().max(1), |reason| self.refuse_length(equal, reason))?;
         Ok(prefix.into())
     }
 
-    /// Everything up to the first segment for which there is no value.
+    /// Everything before the first segment without a value.
     fn write_up_to(&self, values: &[&Value]) -> Result<Vec<u8>, KeyRefusal> {
         let mut key = Vec::with_capacity(self.source.len().max(64));
         let mut values = values.iter();
@@ -154,8 +154,8 @@ impl Template {
         Ok(key)
     }
 
-    /// What is left of `range` after a key in it that belongs to another template: jumps over
-    /// every key that shares the shortest prefix that no key of this template begins with.
+    /// The rest of `range` after a key that belongs to another template. It finds the shortest
+    /// prefix of that key that no key of this template has, and skips all keys with that prefix.
     pub(crate) fn skip(&self, range: &Range, foreign: &[u8], direction: Direction) -> Range {
         let Some(dead) = self.automaton.shortest_dead_prefix(foreign) else {
             return range.after(foreign, direction);
@@ -183,8 +183,8 @@ impl Segment {
             .map_err(|reason| self.refuse(value, reason))
     }
 
-    /// Appends one of the values of an enum, which is not looked up first: for long enums that
-    /// would take as many comparisons for each of them.
+    /// Appends a value of an enum without looking it up: for a long enum, looking up each of its
+    /// values would take as many comparisons again.
     pub(super) fn write_name(&self, name: &str, out: &mut Vec<u8>) {
         self.codec.write_whole_text(name, self.desc, self.separator, out);
     }

@@ -1,4 +1,5 @@
-//! A pattern and the types of its fields become the parts of a template, or a list of problems.
+//! Combines a pattern with the types of its fields into the parts of a template, or lists all
+//! problems.
 
 use std::collections::HashSet;
 
@@ -83,7 +84,7 @@ fn type_segment(
     if problems.is_empty() { Ok(segment) } else { Err(problems) }
 }
 
-/// The codec for a type with these modifiers, or why there is none.
+/// The codec for a type with these modifiers, or the reason why there is none.
 fn codec_of(placeholder: &Placeholder, kind: Kind) -> Result<Codec, String> {
     let Placeholder { sorted, raw, desc, geohash, .. } = *placeholder;
     if (sorted || raw) && kind != Kind::Text {
@@ -130,7 +131,7 @@ fn name_of(kind: &Kind) -> &'static str {
     }
 }
 
-/// Types that no key can hold.
+/// Why no key can hold this type; `None` if keys can.
 fn check_codec(codec: &Codec) -> Option<String> {
     match codec {
         Codec::Integer { digits } if !(1..=19).contains(digits) => {
@@ -147,7 +148,7 @@ fn check_codec(codec: &Codec) -> Option<String> {
     }
 }
 
-/// The byte that the text of a segment escapes.
+/// The byte that the texts of a segment escape.
 fn separator(before: Option<&PatternPart>, after: Option<&PatternPart>) -> Option<u8> {
     let byte = match (before, after) {
         (_, Some(PatternPart::Literal(after))) => after.bytes().next(),
@@ -157,8 +158,8 @@ fn separator(before: Option<&PatternPart>, after: Option<&PatternPart>) -> Optio
     byte.filter(u8::is_ascii_punctuation)
 }
 
-/// A text ends where the literal behind it begins, so that must be a byte that the text can
-/// escape and that no escape contains.
+/// Checks the literal after a text. It marks the text's end, so it must begin with a byte that the
+/// text can escape and that no escape contains.
 fn check_separator(after: Option<&PatternPart>, separator: Option<u8>) -> Option<String> {
     match (after, separator) {
         (Some(PatternPart::Placeholder(next)), _) => Some(format!(
@@ -172,8 +173,8 @@ fn check_separator(after: Option<&PatternPart>, separator: Option<u8>) -> Option
     }
 }
 
-/// The order of an enum is that of its names. Escaping, and a separator above other characters,
-/// can break it; such an enum is refused rather than sorted wrongly.
+/// Checks that an enum sorts in the order of its names. Escaping, or a separator above other
+/// characters, can break that order; such an enum is refused rather than sorted wrongly.
 fn check_enum_order(segment: &Segment, after: Option<&PatternPart>) -> Option<String> {
     let Codec::Enum { values } = &segment.codec else { return None };
     let following = match after {

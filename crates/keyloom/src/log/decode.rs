@@ -1,4 +1,4 @@
-//! From the bytes of an entry to what it tells.
+//! Decodes log entries.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::Version;
 
 impl Entry {
-    /// Reads an entry. Contents are shared with the bytes that are given, not copied.
+    /// Decodes an entry. Contents share the given bytes, without a copy.
     pub(crate) fn decode(bytes: &Bytes) -> Result<Self> {
         if bytes.first().is_some_and(|format| *format > FORMAT) {
             return Err(Error::new(
@@ -28,7 +28,7 @@ impl Entry {
         })
     }
 
-    /// When the batch was made, read alone.
+    /// The time of the batch, read alone.
     pub(crate) fn time(bytes: &Bytes) -> Result<u64> {
         let mut rest = In(bytes.clone());
         let time = rest.byte().filter(|format| *format == FORMAT).and_then(|_| rest.number());

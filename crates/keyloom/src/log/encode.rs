@@ -1,4 +1,4 @@
-//! From a batch to the bytes of its entry.
+//! Encodes a batch as a log entry.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ pub(crate) fn encode(note: &Note, batch: &Batch) -> Bytes {
     out.0.into()
 }
 
-/// Every stamp of an entry once. Most entries have one or two.
+/// Every stamp of an entry, each once. Most entries have one or two.
 struct Stamps {
     all: Vec<Stamp>,
     places: HashMap<Stamp, usize>,
@@ -72,7 +72,7 @@ impl Stamps {
     }
 
     fn place(&self, stamp: Stamp) -> usize {
-        // Every stamp that is asked for was gathered above.
+        // Every stamp that is looked up was collected above.
         self.places.get(&stamp).copied().unwrap_or_default()
     }
 }

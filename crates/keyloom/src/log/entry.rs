@@ -9,7 +9,8 @@
 //! | cells | count, then each: area (text), key (text), `00` for a deletion, or `01`, stamp and content (text) for a put, or `02`, stamp and integers for an addition |
 //! | changes | count, then each: collection (text); the place of its record among the cells, plus 1, or 0 and area and key where the batch did not write the record; the stamp before, plus 1, or 0; integers that were added to the record's counters |
 //!
-//! Numbers, texts and integers are spelt as in `wire.rs`. A stamp is its place among the stamps.
+//! Numbers, texts and integers are encoded as in `wire.rs`. A stamp is encoded as its place among
+//! the stamps.
 
 use bytes::Bytes;
 
@@ -36,7 +37,7 @@ impl Author {
     }
 }
 
-/// What is told of a batch besides its cells.
+/// The part of a log entry that is not in the batch's cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) author: Author,
@@ -44,24 +45,24 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// What the program itself does to a space, without changing a record.
+    /// The note for a change that the program itself makes to a space, without changing a record.
     pub(crate) fn of_program() -> Self {
         Note { author: Author::program(), changes: Vec::new() }
     }
 }
 
-/// A record that a batch changes. What it becomes is among the cells of the batch.
+/// A record that a batch changes. Its new value is among the batch's cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) collection: String,
     pub(crate) address: Address,
-    /// The version before; `None` when the record was not there.
+    /// The version before; `None` if the record did not exist.
     pub(crate) before: Option<Version>,
-    /// What is added to the record's counters.
+    /// The increments of the record's counters.
     pub(crate) increments: Integers,
 }
 
-/// What a record became.
+/// The state of a record after the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Became {
     Written {
@@ -77,7 +78,8 @@ pub(crate) enum Became {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) author: Author,
-    /// What the batch wrote. Additions have no bounds: they were kept when it was committed.
+    /// The cells that the batch wrote. Additions have no bounds, since these were checked at the
+    /// commit.
     pub(crate) cells: Vec<(Address, Effect)>,
     pub(crate) changes: Vec<(Told, Became)>,
 }

@@ -1,4 +1,4 @@
-//! How much of a log is kept: bounded steps that remove what the schema does not ask to keep.
+//! Trims a log: removes, in bounded steps, what the schema does not ask to keep.
 
 use crate::engine::{Engine, EngineExt, LogBounds, Position, Space};
 use crate::error::{ErrorKind, Result};
@@ -6,22 +6,22 @@ use crate::schema::LogDeclaration;
 
 use super::entry::Entry;
 
-/// One step reads and removes at most so many entries.
+/// The most entries that one step reads and removes.
 const STEP_ENTRIES: usize = 512;
 
-/// One step reads at most about so many bytes.
+/// The approximate limit of bytes that one step reads.
 const STEP_BYTES: usize = 1 << 20;
 
-/// A writer trims a step after so many entries: fewer than a step removes, so that a log that is
-/// written to keeps its size by itself.
+/// After so many entries a writer trims one step. They are fewer than a step removes, so a log that
+/// is written to keeps its size by itself.
 const ENTRIES_BETWEEN_STEPS: u64 = 256;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What one step did.
+/// The result of one step.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// What is kept now.
+    /// The part that is kept now.
     bounds: LogBounds,
     /// How many entries were removed.
     removed: u64,
@@ -29,19 +29,19 @@ struct Step {
     has_more: bool,
 }
 
-/// What a trim of the log did.
+/// The result of trimming the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {
     /// How many entries were removed.
     pub removed: u64,
-    /// What is kept now.
+    /// The part that is kept now.
     pub bounds: LogBounds,
-    /// Whether there may be more to remove: a bound ended the trim.
+    /// Whether there may be more to remove, because a bound ended the trim.
     pub has_more: bool,
 }
 
-/// Removes what need not be kept at this time, step by step, until nothing is left to remove or so
-/// many entries are gone.
+/// Removes what the schema no longer asks to keep, step by step, until nothing is left to remove or
+/// the given number of entries is gone.
 pub(crate) async fn trim(
     engine: &dyn Engine,
     space: &Space,
@@ -59,7 +59,7 @@ pub(crate) async fn trim(
     }
 }
 
-/// Removes some of what need not be kept at this time, the oldest first.
+/// Removes some of the oldest entries that the schema no longer asks to keep.
 async fn trim_step(
     engine: &dyn Engine,
     space: &Space,
@@ -70,7 +70,7 @@ async fn trim_step(
     let before = match first_within_count(bounds, keep) {
         Some(before) => before,
         None => match first_within_age(engine, space, bounds, keep, now).await {
-            // Somebody else has trimmed meanwhile, and is not done either.
+            // Somebody else has trimmed meanwhile, and there may be more to trim.
             Err(error) if error.kind() == ErrorKind::LogTrimmed => bounds.oldest,
             before => before?,
         },
@@ -84,8 +84,8 @@ async fn trim_step(
     Ok(Step { bounds: kept, removed, has_more: removed > 0 })
 }
 
-/// A step now and then, by the writer that got this position. It comes after the write, which is
-/// not undone by a failure to trim; the next step tries again.
+/// Trims a step now and then, in the writer that got this position. It runs after the write, which
+/// stays valid if the trim fails; the next step tries again.
 pub(crate) async fn trim_now_and_then(
     engine: &dyn Engine,
     space: &Space,
@@ -99,14 +99,15 @@ pub(crate) async fn trim_now_and_then(
     }
 }
 
-/// Where the log may begin by the number of entries, if it begins earlier.
+/// The position where the log should begin according to the number of entries, if it begins
+/// earlier.
 fn first_within_count(bounds: LogBounds, keep: LogDeclaration) -> Option<Position> {
     let first = bounds.next.number().checked_sub(keep.entries? as u64)?;
     Position::from_number(first).filter(|first| *first > bounds.oldest)
 }
 
-/// The first of the oldest entries that is young enough, as far as one step looks. Clocks of
-/// several writers need not agree, so that an old entry behind a young one stays as long as it.
+/// The first of the oldest entries that is young enough, as far as one step reads. The clocks of
+/// several writers may differ, so an old entry after a young one stays as long as the young one.
 async fn first_within_age(
     engine: &dyn Engine,
     space: &Space,

@@ -1,9 +1,9 @@
-//! The change log of a space: what an entry tells, and how long entries are kept.
+//! The change log of a space: its entries, and how long they are kept.
 //!
-//! An entry tells two things of one batch. For those who watch, which records changed, in which
-//! versions and through whom. For those who replay, every cell that the batch wrote, byte for
-//! byte: records, index entries, the catalog and whatever else was in it. So a replay needs to
-//! know nothing of what the cells are for.
+//! An entry describes one batch in two ways. For watchers it lists which records changed, in which
+//! versions and by whom. For a replay it has every cell that the batch wrote, byte for byte:
+//! records, index entries, the catalog and everything else. So a replay need not know what the
+//! cells mean.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Numbers, texts and integers as bytes, for entries of the log and for backups.
+//! Encodes numbers, texts and integers, for log entries and backups.
 //!
 //! | what | bytes | example |
 //! | --- | --- | --- |
@@ -11,10 +11,10 @@ use bytes::{Buf, Bytes};
 
 use crate::engine::{Address, Area, Stamp};
 
-/// 64 bits, seven a byte.
+/// The most bytes of a number: 64 bits, seven in each byte.
 const NUMBER_BYTES_MAX: usize = 10;
 
-/// Writes, one part after the other.
+/// Writes values one after another.
 pub(crate) struct Out(pub(crate) Vec<u8>);
 
 impl Out {
@@ -53,8 +53,8 @@ impl Out {
     }
 }
 
-/// What is left to read. Every method is `None` where the bytes end too early or mean nothing.
-/// Texts share the bytes that are read, and are not copied.
+/// The bytes that are left to read. Every method gives `None` if the bytes end too early or make no
+/// sense. Texts share the input's bytes, without a copy.
 pub(crate) struct In(pub(crate) Bytes);
 
 impl In {
@@ -81,8 +81,8 @@ impl In {
         Some(stamp)
     }
 
-    /// A count and that many items. Each has a byte at least, so that a wrong count cannot ask for
-    /// more memory than there are bytes.
+    /// A count and that many items. Each item has at least one byte, so a wrong count cannot
+    /// reserve more memory than there are bytes.
     pub(crate) fn many<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Option<T>,

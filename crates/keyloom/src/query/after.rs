@@ -1,4 +1,4 @@
-//! Begins an answer after a key, without reading what comes before it.
+//! Starts an answer after a key, without reading what comes before it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::plan::Plan;
 use crate::engine::{Direction, successor};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Cuts off what a plan would read up to a key, which need not be that of a record.
+/// Removes everything up to a key from the ranges of a plan. The key need not have a record.
 pub(super) fn begin_after(plan: &mut Plan, values: &[Value]) -> Result<()> {
     let collection = plan.collection.clone();
     let refused = |error: Error| error.with("collection", &collection.name);

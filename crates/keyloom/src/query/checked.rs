@@ -1,4 +1,4 @@
-//! A question that was read: its paths, its values, and what both say of a record.
+//! A query after parsing: its paths, its values, and what they say about a record.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -15,22 +15,22 @@ use crate::key::{Kind, Path, Span};
 use crate::schema::{Collection, Condition, FieldKind, Test};
 use crate::space::Session;
 
-/// A question that stands for one branch. Its names are names that records can have, and its
-/// values fit the declared types of their fields.
+/// One branch of a query. Its names are names that records can have, and its values fit the
+/// declared types of their fields.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedQuery {
     pub(super) equal: Vec<(Path, Value)>,
     pub(super) range: Option<(Path, Span)>,
     pub(super) order: Option<(Path, Order)>,
-    /// What is tested after reading, whatever answers.
+    /// Tests that apply after reading, whichever index answers.
     pub(super) filters: Vec<Filter>,
     /// The index that must answer.
     pub(super) index: Option<String>,
-    /// It asks for what the caller may not see, and is answered as if nothing were there.
+    /// The query asks for what the caller may not see, and finds nothing.
     pub(super) is_void: bool,
 }
 
-/// One question per branch of the union; one in all where there is no union.
+/// One query per branch of the union, or a single one without a union.
 pub(super) fn checked(
     session: &Session,
     collection: &Collection,
@@ -79,11 +79,11 @@ pub(super) fn checked(
     query.any.iter().map(branch).collect()
 }
 
-/// Whatever has an order can be asked for in it.
+/// The range of a field that the query only orders by.
 const EVERYTHING: Span = Span::Between(Bound::Unbounded, Bound::Unbounded);
 
 impl CheckedQuery {
-    /// A question of nothing but equalities.
+    /// A query with only equalities.
     pub(super) fn equalities(
         session: &Session,
         collection: &Collection,
@@ -97,7 +97,7 @@ impl CheckedQuery {
         self.equal.iter().find(|(asked, _)| asked == path).map(|(_, value)| value)
     }
 
-    /// Adds an equality that the question implies.
+    /// Adds an equality that follows from the query.
     pub(super) fn imply(&mut self, path: &Path, value: &Value) {
         let mut asked = self.equal.iter().filter(|(asked, _)| asked == path).peekable();
         if asked.peek().is_none() {
@@ -107,36 +107,36 @@ impl CheckedQuery {
         }
     }
 
-    /// Whether it is about no field at all, filters apart.
+    /// Whether it has no conditions and no order, apart from filters.
     pub(super) fn is_empty(&self) -> bool {
         self.paths().next().is_none()
     }
 
-    /// The field whose order the question runs along, by its range or its order.
+    /// The field that the answer is ordered by: that of the range or of the order.
     pub(super) fn along(&self) -> Option<&Path> {
         let ranged = self.range.as_ref().map(|(path, _)| path);
         ranged.or(self.order.as_ref().map(|(path, _)| path))
     }
 
-    /// Whether a scan of all records would answer it. Scans have one order, and do not look at
-    /// how texts begin.
+    /// Whether a scan of all records can answer it. A scan has only one order, and does not test
+    /// text prefixes.
     pub(super) fn can_be_scanned_for(&self) -> bool {
         self.order.is_none() && !matches!(self.range, Some((_, Span::Prefix(_))))
     }
 
-    /// Every field that the question is about, filters apart.
+    /// Every field that the query names, apart from filters.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         let fixed = self.equal.iter().map(|(path, _)| path);
         let ranged = self.range.iter().map(|(path, _)| path);
         fixed.chain(ranged).chain(self.order.iter().map(|(path, _)| path))
     }
 
-    /// Whether it is about elements of an array or a map.
+    /// Whether it names elements of an array or a map.
     pub(super) fn is_about_elements(&self) -> bool {
         self.paths().any(|path| path.star().is_some())
     }
 
-    /// All that it asks as tests of records; `None` where no test says it.
+    /// All its conditions as tests of records; `None` if no test expresses one of them.
     pub(super) fn filters_all(&self) -> Option<Vec<Filter>> {
         let equal = self.equal.iter().map(|(path, value)| Filter::equal(path, value));
         let mut all: Vec<Filter> = equal.chain(self.filters.iter().cloned()).collect();
@@ -150,8 +150,8 @@ impl CheckedQuery {
         Some(all)
     }
 
-    /// Whether every record that is asked for meets a condition, as far as the question and the
-    /// declared types of its fields tell.
+    /// Whether every record that the query selects meets a condition, judged by the query and the
+    /// declared types of its fields.
     pub(super) fn implies(&self, collection: &Collection, condition: &Condition) -> bool {
         condition.tests.iter().all(|(path, test)| {
             let known = self.known(collection, path);
@@ -160,18 +160,18 @@ impl CheckedQuery {
         })
     }
 
-    /// Whether every record that is asked for has a value at a path without `*`.
+    /// Whether every record that the query selects has a value at a path without `*`.
     pub(super) fn demands(&self, collection: &Collection, path: &Path) -> bool {
         self.known(collection, path).iter().any(|test| **test != Test::Missing)
     }
 
-    /// Whether the question is for records without a value at a path.
+    /// Whether the query selects records without a value at a path.
     pub(super) fn is_without(&self, path: &Path) -> bool {
         let is_missing = |filter: &Filter| filter.path == *path && filter.tests == [Test::Missing];
         self.filters.iter().any(is_missing)
     }
 
-    /// What every record that is asked for passes at a path without `*`.
+    /// Tests that every record of the query passes at a path without `*`.
     fn known(&self, collection: &Collection, path: &Path) -> Vec<Cow<'_, Test>> {
         let fixed = self.equal.iter().filter(|(asked, _)| asked == path);
         let fixed = fixed.map(|(_, value)| Cow::Owned(Test::Equals(value.clone())));
@@ -179,8 +179,8 @@ impl CheckedQuery {
         let range = range.flat_map(|(_, span)| tests_of(span)).map(Cow::Owned);
         let filters = self.filters.iter().filter(|filter| filter.path == *path);
         let filters = filters.flat_map(|filter| &filter.tests).map(Cow::Borrowed);
-        // An answer in the order of a field has the records that have it. A key has all its
-        // fields. That a field is required says nothing of records from before it was.
+        // An answer in the order of a field has only records with that field, and a key has all its
+        // fields. A required field proves nothing: older records may lack it.
         let is_ordered = self.order.as_ref().is_some_and(|(ordered, _)| ordered == path);
         let is_present = is_ordered || collection.key_paths.contains(path);
         let present = is_present.then_some(Cow::Owned(Test::Present));

@@ -1,7 +1,7 @@
-//! What a question may ask: names that records can have, and values that their fields can have.
+//! Checks that a query names fields that records can have, and values that these fields can have.
 //!
-//! Every question passes here before anything is planned, so that a slip is told alike by an
-//! index, a filter, a scan and a count, and is never answered with nothing.
+//! Every query is checked before it is planned. So an index, a filter, a scan and a count report a
+//! slip in the same way, and a slip never looks like an empty answer.
 //!
 //! | asked | where there is | answer |
 //! | --- | --- | --- |
@@ -23,16 +23,16 @@ use crate::key::{Codec, Kind, Path, Span};
 use crate::schema::{Collection, Field, FieldKind, Index, Test, nearest};
 use crate::space::Session;
 
-/// Checks one question.
+/// Checks one query.
 pub(super) struct Checks<'c> {
     pub(super) session: &'c Session,
     pub(super) collection: &'c Collection,
-    /// The index that the question names.
+    /// The index that the query names.
     pub(super) index: Option<&'c Index>,
 }
 
 impl Checks<'_> {
-    /// The path of a field that is asked for.
+    /// Parses the name of a field in the query.
     pub(super) fn path(&self, field: &str) -> Result<Path> {
         let path = Path::parse(field).map_err(|reason| {
             self.refused(field, "a field's name cannot be read").with("reason", reason)
@@ -65,7 +65,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Refuses a value that no record can have there.
+    /// Refuses a value that no record can have in this field.
     pub(super) fn value(&self, path: &Path, value: &Value) -> Result<()> {
         let Some(field) = self.declared(path) else {
             return match value {
@@ -73,7 +73,7 @@ impl Checks<'_> {
                     let message = "a null counts as missing, so that nothing is equal to it";
                     Err(self.refused(path, message).with("instead", without(path)))
                 }
-                // The whole of an array may be asked for as such.
+                // A whole array or object may be compared as such.
                 Value::Array(_) | Value::Object(_) => Ok(()),
                 _ => self.one(path),
             };
@@ -96,7 +96,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Refuses a range that nothing can lie in.
+    /// Refuses a range that no value lies in.
     pub(super) fn span(&self, path: &Path, span: &Span) -> Result<()> {
         if self.goes_by_cells(path) {
             return Ok(());
@@ -177,7 +177,7 @@ impl Checks<'_> {
         })
     }
 
-    /// Refuses to ask for a single value where an array is declared.
+    /// Refuses a single value if the schema declares an array there.
     fn one(&self, path: &Path) -> Result<()> {
         match with_star(self.collection, path) {
             None => Ok(()),
@@ -202,14 +202,14 @@ impl Checks<'_> {
         })
     }
 
-    /// The declared field of a path. A member of a map, or an element, has the type that is
-    /// declared for all of them.
+    /// The declared field of a path. For an element or a member of a map, it is the declaration
+    /// that all of them share.
     fn declared(&self, path: &Path) -> Option<&Field> {
         let fields = &self.collection.fields;
         fields.get(path).or_else(|| fields.values().find(|field| field.path.covers(path)))
     }
 
-    /// Whether the question names a geo index, whose cells may be asked for by their names.
+    /// Whether the query names a geo index. Its cells can be selected by their names.
     fn goes_by_cells(&self, path: &Path) -> bool {
         self.index.is_some_and(|index| {
             index.key.segments().any(|segment| {
@@ -231,7 +231,7 @@ impl Checks<'_> {
     }
 }
 
-/// How to ask for what is not there.
+/// How to ask for records without a value there.
 fn without(path: &Path) -> String {
     format!("a filter for records without it: Test::Missing, or {path}.present=false")
 }

@@ -1,4 +1,4 @@
-//! How many records answer a query.
+//! Counts the records that answer a query.
 
 use super::counted::CountedBy;
 use super::page::{counting, planned};
@@ -11,20 +11,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Collection;
 use crate::space::Session;
 
-/// The most entries that are read at once.
+/// The most entries that one read asks for.
 const CHUNK: usize = 1_000;
 
-/// How many records answer a query, as far as the entries of an index tell.
+/// The number of records that answer a query, judged by the entries of an index alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// How many.
+    /// The number of records.
     pub records: usize,
-    /// For a collection whose records expire: those that expired before this moment, in
-    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    /// Up to when the collection was swept, in milliseconds since 1970, if its records expire.
+    /// Records that expired before this time are not counted. Records that expired later may be,
+    /// until they are swept.
     pub swept_until: Option<u64>,
 }
 
-/// How many records answer the query; an error if its limit does not allow to count them all.
+/// How many records answer the query. It is an error if the limit is too low to count them all.
 pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Result<usize> {
     let mut attempts = session.live.reads();
     loop {
@@ -34,11 +35,11 @@ pub(crate) async fn count(session: &Session, name: &str, query: &Query) -> Resul
     }
 }
 
-/// How records are counted.
+/// The ways to count records.
 enum Way {
-    /// A declared group has exactly them.
+    /// A declared aggregate keeps the number.
     Group(CountedBy),
-    /// They are read.
+    /// The entries, or records, are read.
     Read(Plan),
 }
 
@@ -65,8 +66,8 @@ async fn count_once(session: &Session, name: &str, query: &Query) -> Result<usiz
     count_as(session, &plan, query, want).await
 }
 
-/// As [`count`], from the entries alone, so that records which have expired and are not yet swept
-/// count too.
+/// As [`count`], from the entries alone: records that have expired but were not swept yet count
+/// too.
 pub(crate) async fn count_entries(session: &Session, name: &str, query: &Query) -> Result<Counted> {
     let mut attempts = session.live.reads();
     loop {
@@ -87,8 +88,8 @@ async fn count_entries_once(session: &Session, name: &str, query: &Query) -> Res
     Ok(Counted { records, swept_until })
 }
 
-/// Refuses to count a whole collection by reading it, unless the caller said so or set a bound. A
-/// page of everything ends where it is full; a count would not.
+/// Refuses to count a whole collection by reading it, unless the caller asked for a scan or set a
+/// limit. A page stops when it is full; a count would read on.
 fn check_bounded(session: &Session, collection: &Collection, query: &Query) -> Result<()> {
     let is_bounded = query.limit.is_some() || query.scan || session.forced(collection).is_some();
     if is_bounded || !query.is_of_everything() {
@@ -125,7 +126,7 @@ async fn count_as(session: &Session, plan: &Plan, query: &Query, want: Want) -> 
     Ok(counted)
 }
 
-/// Whether an entry, or one of its twins, leads to a record that passes.
+/// Whether an entry, or one of its twins, leads to a record that passes the filters.
 async fn is_counted(reader: &Reader<'_>, mut found: Found<'_>) -> Result<bool> {
     let twins = std::mem::take(&mut found.twins);
     for found in std::iter::once(found).chain(twins) {

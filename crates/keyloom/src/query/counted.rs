@@ -1,4 +1,4 @@
-//! Which declared count answers a query exactly, so that nothing needs to be read to count.
+//! Finds the declared count that answers a query exactly, so that counting reads no entries.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ pub(crate) struct CountedBy {
     pub(crate) group: Vec<Value>,
 }
 
-/// The ready count or sum that has a group of exactly these records, if one has. A union, a key to
-/// begin after or a named index is counted by reading. A limit does not matter: a count that is
-/// kept needs no reads.
+/// A ready count or sum that has exactly these records as a group, if there is one. A query with a
+/// union, a starting key or a named index is counted by reading. The query's limit does not matter,
+/// since the kept count needs no reads.
 pub(crate) fn counted_by(
     session: &Session,
     loaded: &Loaded,
@@ -41,7 +41,7 @@ pub(crate) fn counted_by(
     }))
 }
 
-/// The group of exactly the records that are asked for; `None` when there is no such group.
+/// The group with exactly the records of the query; `None` if there is no such group.
 fn group_of(
     collection: &Collection,
     aggregate: &Aggregate,
@@ -49,13 +49,13 @@ fn group_of(
 ) -> Option<Vec<Value>> {
     let group: Vec<Value> =
         aggregate.group.iter().map(|path| asked.value(path).cloned()).collect::<Option<_>>()?;
-    // Every record of the group is asked for.
+    // The query selects every record of the group.
     let fixed = aggregate.group.iter().zip(&group);
     let fixed = fixed.map(|(path, value)| (path.clone(), Test::Equals(value.clone())));
     let tests = aggregate.condition.iter().flat_map(|condition| condition.tests.iter().cloned());
     let of_group = Condition { tests: fixed.chain(tests).collect() };
     let is_whole = asked.filters_all()?.iter().all(|it| ensures(collection, &of_group, it));
-    // Every record that is asked for is of the group.
+    // Every record that the query selects is in the group.
     let is_exact =
         aggregate.condition.as_ref().is_none_or(|condition| asked.implies(collection, condition));
     (is_whole && is_exact).then_some(group)

@@ -32,8 +32,8 @@ const SEAL_BYTES: usize = 16;
 const TOWARDS_START: u8 = 1;
 const INCLUSIVE: u8 = 2;
 
-/// What a cursor is bound to. Shared by the cursors of a page, and hashed only when one of them
-/// is written out.
+/// What a cursor is bound to. The cursors of a page share it, and it is hashed only when one of
+/// them is turned into text.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) secret: Vec<u8>,
@@ -44,13 +44,12 @@ pub(crate) struct Binding {
     pub(crate) query: Question,
 }
 
-/// What was asked. Most cursors are never written out, so that most queries need not be put into
-/// words.
+/// The query of a cursor. Most cursors never become text, so most queries need no text either.
 #[derive(Debug)]
 pub(crate) enum Question {
     /// A query as it is.
     Query(Box<Query>),
-    /// A question of another kind: the same text for the same question.
+    /// A query of another kind: the same text for the same query.
     Words(String),
 }
 
@@ -98,11 +97,11 @@ pub(crate) struct Position {
     pub(crate) inclusive: bool,
 }
 
-/// Where to go on. Its text can be stored or sent to a browser; it tells nothing, cannot be
-/// altered, and fits only the query and the space that it came from.
+/// Where to continue. Its text can be stored or sent to a browser. The text reveals nothing, cannot
+/// be altered, and is valid only for the query and the space that it came from.
 ///
-/// A cursor is its text wherever that is handy: it is shown, parsed and serialized as such.
-/// Parsing refuses what cannot be a cursor; whether it fits, the query tells.
+/// A cursor can be displayed, parsed and serialized as its text. Parsing refuses a text that cannot
+/// be a cursor; only the query can tell whether the cursor belongs to it.
 ///
 /// ```
 /// use keyloom::{Cursor, ErrorKind};
@@ -116,10 +115,9 @@ pub struct Cursor(Form);
 
 #[derive(Clone)]
 enum Form {
-    /// As a page gave it. Most cursors are never asked for their text, so that it is not made
-    /// before.
+    /// From a page. The text is made only on demand, since most cursors never need it.
     Given { position: Position, binding: Arc<Binding> },
-    /// As it was parsed. Only its space can open it.
+    /// From a text. Only its space can open it.
     Parsed(Arc<str>),
 }
 
@@ -128,7 +126,7 @@ impl Cursor {
         Cursor(Form::Given { position, binding })
     }
 
-    /// Reads the text of a cursor that is bound so.
+    /// Opens the text of a cursor with this binding.
     pub(crate) fn open(text: &str, binding: &Binding) -> Result<Position> {
         let invalid = |message| Error::new(ErrorKind::InvalidCursor, message);
         let altered = "the cursor is not one of this space, or was altered";
@@ -143,8 +141,8 @@ impl Cursor {
         Ok(unsealed.1)
     }
 
-    /// Whether pages go from this position towards the start, as far as its text says. Only the
-    /// page that opens it knows whether the text was altered.
+    /// Whether pages go from this position towards the start, judged by the text alone. Only the
+    /// page that opens the cursor finds out whether the text was altered.
     pub(crate) fn is_towards_start(text: &str) -> bool {
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         bytes.get(1).is_some_and(|flags| flags & TOWARDS_START != 0)
@@ -238,7 +236,7 @@ impl PartialEq for Cursor {
 
 impl Eq for Cursor {}
 
-/// A cursor, its text, or none of them.
+/// A cursor, its text, or neither.
 pub trait IntoCursor {
     /// The cursor's text; `None` for the first page.
     fn into_cursor(self) -> Option<String>;

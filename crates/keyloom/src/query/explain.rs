@@ -1,4 +1,4 @@
-//! Plans and refusals in words.
+//! Explains plans and refusals in words.
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// The filters of all branches, if they have the same.
+    /// The filters of all branches, if every branch has the same.
     fn shared_filters(&self) -> Option<&[Filter]> {
         let (first, others) = self.branches.split_first()?;
         let is_same = |branch: &Branch| branch.filters == first.filters;
@@ -87,7 +87,8 @@ fn access(index: Option<&Arc<Index>>) -> &'static str {
     }
 }
 
-/// The refusal of a query that no index serves, with what there is and what would serve.
+/// The error for a query that no index serves: it lists the existing indexes and one that would
+/// serve.
 pub(super) fn no_index(
     loaded: &Loaded,
     collection: &Collection,
@@ -136,7 +137,7 @@ pub(super) fn no_index(
     }
 }
 
-/// What to do about a field that is not declared.
+/// How to declare a field that is not declared yet.
 fn declare(collection: &Collection, path: &Path) -> String {
     let known: Vec<String> = collection.fields.keys().map(Path::to_string).collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -146,7 +147,7 @@ fn declare(collection: &Collection, path: &Path) -> String {
     }
 }
 
-/// The partial indexes that would serve if their conditions were asked for, too.
+/// The partial indexes that would serve if the query implied their conditions.
 fn nearly(collection: &Collection, asked: &CheckedQuery) -> Vec<String> {
     if asked.is_empty() || asked.index.is_some() {
         return Vec::new();
@@ -183,8 +184,8 @@ fn order_word(order: Order) -> &'static str {
     }
 }
 
-/// A template that would serve: what is fixed, then what is ranged or ordered, then the rest of
-/// the record's key.
+/// A template that would serve the query: first the fixed fields, then the field of the range or
+/// the order, then the rest of the record's key.
 fn would_serve(collection: &Collection, asked: &CheckedQuery) -> String {
     let fixed = asked.equal.iter().map(|(path, _)| path);
     let along = asked.along();
@@ -199,8 +200,8 @@ fn would_serve(collection: &Collection, asked: &CheckedQuery) -> String {
     format!("{}:index:NAME:{}", collection.name, placeholders.join(":"))
 }
 
-/// The placeholder of what is ranged or ordered. Plain text has no order, but beginnings; what is
-/// descending has none.
+/// The placeholder of the field with the range or the order. Plain text can be searched by prefix,
+/// but has no order unless it is `sorted`. A `desc` segment has no prefixes.
 fn along_which(collection: &Collection, path: &Path, asked: &CheckedQuery) -> String {
     let kind = collection.fields.get(path).map(|field| &field.kind);
     let is_text = kind == Some(&FieldKind::Key(Kind::Text));

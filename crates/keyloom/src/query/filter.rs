@@ -1,4 +1,4 @@
-//! What is tested of records after they are read.
+//! Filters: tests that records must pass after they are read.
 
 use std::fmt;
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::key::{Path, Span};
 use crate::schema::Test;
 
-/// Tests of one field. All must hold for one value of it.
+/// Tests of one field. A single value of the field must pass all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Filter {
     pub(super) path: Path,
@@ -20,8 +20,8 @@ impl Filter {
         Filter { path: path.clone(), tests: vec![Test::Equals(value.clone())] }
     }
 
-    /// Without bounds there is a value, as in an index. `None` for how a text begins: no test looks
-    /// at that.
+    /// A range as a filter. Without bounds it tests that there is a value, as an index does. `None`
+    /// for a text prefix, since no test checks one.
     pub(super) fn within(path: &Path, span: &Span) -> Option<Self> {
         let Span::Between(low, high) = span else { return None };
         let mut tests: Vec<Test> = above(low).into_iter().chain(below(high)).collect();
@@ -65,7 +65,7 @@ fn below(bound: &Bound<Value>) -> Option<Test> {
     }
 }
 
-/// What is known of a value within a span.
+/// The tests that every value within a span passes.
 pub(super) fn tests_of(span: &Span) -> Vec<Test> {
     match span {
         Span::Between(low, high) => {
@@ -79,11 +79,11 @@ pub(super) fn tests_of(span: &Span) -> Vec<Test> {
     }
 }
 
-/// The first text behind all that begin so; `None` when there is none.
+/// The lowest text after all texts with this prefix; `None` if there is none.
 fn after_all_with(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
-        // Between these two lie the surrogates, which are no characters.
+        // The range between these two holds surrogates, which are not characters.
         let next =
             if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
         if let Some(next) = next {

@@ -1,4 +1,4 @@
-//! Which indexes answer a question, and how well.
+//! Finds the indexes that answer a query, and ranks them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::schema::{Collection, Holds, Index, IndexKind};
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// A way to answer one branch.
+/// One way to answer a branch of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The index; `None` for the records themselves.
@@ -23,9 +23,10 @@ pub(super) struct Fit {
     /// Whether the next segment serves the range.
     pub(super) is_ranged: bool,
     pub(super) direction: Direction,
-    /// Fields that nobody asked for, and without which a record has no entry in the index.
+    /// Fields that the query does not ask for, but without which a record has no entry in the
+    /// index.
     pub(super) presumed: Vec<Path>,
-    /// What neither segments nor the condition of the index guarantee.
+    /// Conditions that neither the segments nor the condition of the index guarantee.
     pub(super) filters: Vec<Filter>,
 }
 
@@ -34,8 +35,8 @@ impl Fit {
         self.index.as_ref().map_or(&collection.key, |index| &index.key)
     }
 
-    /// Better fits are less: those that have exactly what is asked for, the question's own filters
-    /// apart; then those that presume fewer fields, and so miss fewer records; then those with
+    /// Better fits come first. First come fits that need no filters besides the query's own. Among
+    /// these come first those that presume fewer fields, and so miss fewer records; then those with
     /// fewer reads per record.
     fn rank(&self, asked: &CheckedQuery) -> (usize, usize, u8) {
         let added = self.filters.iter().filter(|filter| !asked.filters.contains(filter)).count();
@@ -48,7 +49,7 @@ impl Fit {
     }
 }
 
-/// Every way to answer one branch, the best first.
+/// Every way to answer one branch, best first.
 pub(super) fn fits(
     session: &Session,
     loaded: &Loaded,
@@ -64,8 +65,8 @@ pub(super) fn fits(
         return Ok(fit(collection, Some(index), asked).into_iter().collect());
     }
     if asked.is_empty() {
-        // The records' own keys list all of them, in order, at the cost of what a page returns.
-        // With filters a page could read them all, which only a scan may.
+        // The record keys list all records in order, and a page reads no more of them than it
+        // returns. With a filter it might read all of them, which only a scan may do.
         let is_listed = asked.filters.is_empty();
         return Ok(fit(collection, None, asked).filter(|_| is_listed).into_iter().collect());
     }
@@ -94,16 +95,17 @@ pub(super) fn fits(
     }
 }
 
-/// As [`fit`], for an index that the question does not name.
+/// As [`fit`], for an index that the query does not name.
 pub(super) fn fit_unnamed(
     collection: &Collection,
     index: &Arc<Index>,
     asked: &CheckedQuery,
 ) -> Option<Fit> {
-    // It has a record once for each element, which is an answer to no other question.
+    // An index over elements lists a record once for each element, so it serves only queries about
+    // elements.
     let is_of_elements = index.star.is_some() && !asked.is_about_elements();
-    // It has no record that lacks the field. A question that wants the field as well has no answer,
-    // which any index gives.
+    // A sparse index has no records without the field, so it does not serve a query for them. If
+    // the query also asks for a value of the field, nothing matches, and any index may say so.
     let is_wanted = |path: &Path| asked.paths().any(|asked| asked == path);
     let is_unknown = |path: &Path| asked.is_without(path) && !is_wanted(path);
     let is_of_others =
@@ -114,7 +116,7 @@ pub(super) fn fit_unnamed(
     fit(collection, Some(index), asked)
 }
 
-/// Refuses to take the places of a cell for one place.
+/// Refuses a condition on places for a geo index: its keys have cells, which hold many places each.
 fn refuse_places(collection: &Collection, index: &Index, asked: &CheckedQuery) -> Result<()> {
     let is_place = |path: &Path| {
         let mut segments = index.key.segments().filter(|segment| segment.path == *path);
@@ -132,9 +134,9 @@ fn refuse_places(collection: &Collection, index: &Index, asked: &CheckedQuery) -
         .with("index", &index.name))
 }
 
-/// Whether keys of the index, or of the records themselves, answer what is asked by one
-/// contiguous range in its order. What the segments leave must be about fields that the condition
-/// of the index tests: it is guaranteed by the condition, or becomes a filter.
+/// How one contiguous range of an index, or of the records themselves, answers the query in its
+/// order; `None` if it cannot. Conditions that the segments do not serve must be on fields that the
+/// index's condition tests. Either that condition guarantees them, or they become filters.
 fn fit(collection: &Collection, index: Option<&Arc<Index>>, asked: &CheckedQuery) -> Option<Fit> {
     let template = index.map_or(&collection.key, |index| &index.key);
     let condition = index.and_then(|index| index.condition.as_ref());
@@ -188,7 +190,7 @@ fn serves(segment: &Segment, span: &Span) -> bool {
     }
 }
 
-/// Fields that nobody asked for, and without which a record has no entry in the index.
+/// Fields that the query does not ask for, but without which a record has no entry in the index.
 fn presumed(
     collection: &Collection,
     index: Option<&Arc<Index>>,
@@ -209,8 +211,8 @@ fn presumed(
         .collect()
 }
 
-/// One fit per branch such that all can be merged: what follows the fixed segments is the same
-/// everywhere and ends in the record's key.
+/// One fit per branch, so that the branches can be merged: after the fixed segments, the templates
+/// of all branches are the same and end in the record's key.
 pub(super) fn agreeing(collection: &Collection, fits_by_branch: &[Vec<Fit>]) -> Option<Vec<Fit>> {
     let (first, others) = fits_by_branch.split_first()?;
     first.iter().find_map(|candidate| {
@@ -249,8 +251,8 @@ fn names_record(collection: &Collection, tail: &[TemplatePart]) -> bool {
     })
 }
 
-/// Whether a record has one key at most with what precedes the tail. Otherwise it would come again
-/// at another position, where nothing tells that it was there before.
+/// Whether a record has at most one key before the tail. Otherwise a merge would find it again at
+/// another position, and could not tell that it had been there before.
 fn is_once(tail: &[TemplatePart]) -> bool {
     !tail
         .iter()

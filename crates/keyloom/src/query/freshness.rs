@@ -1,4 +1,4 @@
-//! Whether a page that was read would still be the same.
+//! Tells whether a page that was read is still current.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use crate::engine::Witness;
 use crate::error::Result;
 use crate::space::{Live, Loaded};
 
-/// Tells, far cheaper than asking again, whether the same question would get the same page. It is
-/// for those who keep what they made of a page.
+/// Tells whether the same query would still get the same page, at far less cost than the query. For
+/// programs that cache what they made of a page.
 #[derive(Clone)]
 pub struct Freshness {
     live: Arc<Live>,
@@ -21,10 +21,10 @@ impl Freshness {
         Freshness { live, loaded, witnesses }
     }
 
-    /// Whether the page is as fresh as one that is read now. Once it is not, it will not be again.
+    /// Whether the page is still what a new read would give. Once it is not, it never is again.
     pub async fn holds(&self) -> Result<bool> {
-        // The schema comes first: if nothing of the page has changed by the time after it, the
-        // page is right for the moment at which the schema was looked at.
+        // Checks the schema first. If nothing in the page has changed after that check, the page is
+        // correct for the time of the check.
         let is_schema_current = self.live.is_current(&self.loaded).await?;
         Ok(is_schema_current && self.witnesses.iter().all(Witness::stands))
     }

@@ -1,4 +1,4 @@
-//! Whether what is known of a field's value proves a test of it.
+//! Decides whether known tests of a field's value prove another test.
 //!
 //! | known | of a field that is | proves |
 //! | --- | --- | --- |
@@ -11,8 +11,8 @@
 //! | `is present` | a boolean | `in [true, false]` |
 //! | `is missing` | anything | `is missing` |
 //!
-//! Values are taken to have the declared type of their field. What is known never says less than
-//! that there is a value, or that there is none.
+//! Values are assumed to have the declared type of their field. Every known test says at least
+//! whether there is a value.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -23,8 +23,8 @@ use crate::json::compare_values;
 use crate::key::{Kind, whole_of};
 use crate::schema::Test;
 
-/// Whether every value that passes all known tests passes another one. Nothing known proves
-/// nothing.
+/// Whether every value that passes all known tests passes another one too. Without known tests,
+/// nothing is proved.
 pub(super) fn proves(known: &[&Test], kind: Option<&Kind>, wanted: &Test) -> bool {
     if known.is_empty() {
         return false;
@@ -43,8 +43,8 @@ pub(super) fn proves(known: &[&Test], kind: Option<&Kind>, wanted: &Test) -> boo
     }
 }
 
-/// All values that the field can have, where they are few: those that are asked for, those of its
-/// type, or the one between two equal bounds. Some may fail other tests.
+/// All values that the field can have, if they are few: those that the query names, those of the
+/// field's type, or the one between two equal bounds. Some may fail other tests.
 fn listed(known: &[&Test], kind: Option<&Kind>) -> Option<Vec<Value>> {
     let asked = known.iter().find_map(|test| match test {
         Test::Equals(value) => Some(vec![value.clone()]),
@@ -62,7 +62,7 @@ fn json(text: &str) -> Value {
     text.into()
 }
 
-/// The value that is both the least and the greatest.
+/// The value between two equal bounds.
 fn only_one(known: &[&Test]) -> Option<Vec<Value>> {
     known.iter().find_map(|test| {
         let Test::AtLeast(low) = test else { return None };
@@ -73,10 +73,10 @@ fn only_one(known: &[&Test]) -> Option<Vec<Value>> {
     })
 }
 
-/// The whole numbers of a range that pass bounds.
+/// The whole numbers of a range that lie within the known bounds.
 fn narrowed(all: RangeInclusive<i64>, known: &[&Test]) -> RangeInclusive<i64> {
     let (mut low, mut high) = all.into_inner();
-    // No number lies above the highest, and none below the lowest.
+    // A range without numbers: none lies above the highest, and none below the lowest.
     let nothing = RangeInclusive::new(1, 0);
     for test in known {
         match test {
@@ -98,27 +98,27 @@ fn narrowed(all: RangeInclusive<i64>, known: &[&Test]) -> RangeInclusive<i64> {
     low..=high
 }
 
-/// Whether all whole numbers of a range pass a test.
+/// Whether all whole numbers of a range pass the wanted test.
 fn holds_throughout(mut numbers: RangeInclusive<i64>, wanted: &Test) -> bool {
     let holds = |number: i64| wanted.holds(Some(&number.into()));
     let listed = match wanted {
         Test::Equals(_) => 1,
         Test::OneOf(values) => values.len(),
-        // What both ends pass, everything between them passes.
+        // Such a test is a bound: if both ends pass it, everything between them does too.
         _ => return numbers.is_empty() || holds(*numbers.start()) && holds(*numbers.end()),
     };
-    // No list is as long as a range with more numbers than it.
+    // More numbers than values in the list cannot all be in the list.
     numbers.clone().nth(listed).is_none() && numbers.all(holds)
 }
 
-/// Whether every value that passes one test passes the other, as far as bounds tell.
+/// Whether every value that passes the known test passes the wanted one, judged by their bounds.
 fn is_narrower(known: &Test, wanted: &Test) -> bool {
     use Ordering::{Equal, Greater, Less};
     let is = |bound: &Value, orders: &[Ordering], other: &Value| {
         compare_values(bound, other).is_some_and(|order| orders.contains(&order))
     };
     match (known, wanted) {
-        // Whatever is known of a value, there is one.
+        // Every known test of a value implies that there is one.
         (_, Test::Present) => true,
         (Test::AtLeast(known), Test::Greater(wanted)) => is(known, &[Greater], wanted),
         (Test::Greater(known), Test::Greater(wanted))
@@ -151,7 +151,7 @@ mod tests {
             Some(Kind::Boolean) => vec![json!(false), json!(true)],
             Some(Kind::Text) => ["a", "ab", "b", "c"].map(Value::from).to_vec(),
             Some(Kind::Float) => (-8..=8).map(|quarter| json!(f64::from(quarter) / 4.0)).collect(),
-            // Anything at all, also the same number in two forms.
+            // Values of any type, including the same number in two forms.
             _ => {
                 vec![json!(0), json!(0.0), json!(0.5), json!(1), json!("a"), json!("b"), json!([1])]
             }
@@ -189,11 +189,11 @@ mod tests {
         })
     }
 
-    /// Every value that a field of this type can have, as far as the tests of [`cases`] can tell
-    /// values apart, and its absence.
+    /// Every value that a field of this type can have, as far as the tests of [`cases`] can
+    /// distinguish values, and the missing value.
     fn every(kind: Option<&Kind>) -> Vec<Option<Value>> {
         let mut every: Vec<Option<Value>> = values_of(kind).into_iter().map(Some).collect();
-        // Between and beyond the values that tests name.
+        // Values between and beyond those that tests name.
         every.extend(match kind {
             Some(Kind::Timestamp) => vec![Some(json!(11)), Some(json!(9_999_999_999_999_i64))],
             Some(Kind::Text) => {
@@ -222,8 +222,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-        /// What is proved holds; and what holds for every value of the type is proved, unless
-        /// nothing passes what is known.
+        /// Every proved test holds. And every test that holds for all values is proved, unless no
+        /// value passes the known tests.
         #[test]
         fn a_proof_is_what_trying_every_value_tells((kind, known, wanted) in cases()) {
             let passing: Vec<Option<Value>> = every(kind.as_ref())

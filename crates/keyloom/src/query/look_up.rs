@@ -1,4 +1,4 @@
-//! A record by a unique value: the one entry of that value, followed like any other.
+//! Looks up a record by a unique value: follows the one entry of that value.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::schema::{Collection, Index};
 use crate::side::reveal;
 use crate::space::{Loaded, Session};
 
-/// The record that has the entry with this key; `None` also where the caller may not read it.
+/// The record of the entry with this key; `None` also if the caller may not read the record.
 pub(crate) async fn look_up(
     session: &Session,
     loaded: Arc<Loaded>,
@@ -35,8 +35,7 @@ pub(crate) async fn look_up(
     let plan = Plan { loaded, collection, branches: vec![branch], direction: Direction::Forward };
     let mut walk = Walk::to_entries(session, &plan);
     let Some(found) = walk.next(1).await? else { return Ok(None) };
-    // A unique index may name the records of others, so that its range says nothing of whose they
-    // are.
+    // A unique index may lead to records of others, so its range does not show who owns a record.
     let target = found.followed.as_ref().and_then(|followed| followed.target.as_ref());
     if target.is_some_and(|key| !session.may_read(&plan.collection, key)) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! One question becomes records.
+//! Answers queries with records.
 
 mod after;
 mod checked;

@@ -1,4 +1,4 @@
-//! Which names of fields a question can mean.
+//! Decides which fields the names in a query can mean.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::key::{Path, Step};
 use crate::schema::{Collection, FieldKind, Holds, is_slip};
 use crate::space::Session;
 
-/// Whether the schema, or the program's own type, knows of a path: as a field, inside of one, above
-/// one, or anywhere else. The error tells why nothing can lie there.
+/// Whether the schema, or the program's own type, mentions a path: as a field, inside or above a
+/// field, or anywhere else. The error says why nothing can lie at the path.
 pub(super) fn is_known(
     session: &Session,
     collection: &Collection,
@@ -27,7 +27,7 @@ pub(super) fn is_known(
         || collection.declaration.body.as_ref().is_some_and(|body| names(body, path)))
 }
 
-/// Whether a path leads into a declared field that has something inside.
+/// Whether a path leads into a declared field that can have members.
 fn is_inside(collection: &Collection, path: &Path) -> Result<bool, String> {
     for length in 1..path.0.len() {
         let above = Path(path.0[..length].to_vec());
@@ -49,7 +49,7 @@ fn is_inside(collection: &Collection, path: &Path) -> Result<bool, String> {
     Ok(false)
 }
 
-/// Whether something else in the schema names the path.
+/// Whether a condition or another part of the schema names the path.
 fn is_mentioned(collection: &Collection, path: &Path) -> bool {
     let indexes = collection.indexes.values();
     let in_conditions = indexes.clone().filter_map(|index| index.condition.as_ref());
@@ -73,7 +73,7 @@ fn is_mentioned(collection: &Collection, path: &Path) -> bool {
         })
 }
 
-/// Whether a JSON Schema has a property of the path's last name, wherever in it.
+/// Whether a JSON Schema has a property with the path's last name, at any depth.
 fn names(body: &Value, path: &Path) -> bool {
     let last = path.0.iter().rev().find_map(|step| match step {
         Step::Name(name) => Some(name),
@@ -93,13 +93,13 @@ fn has_property(schema: &Value, name: &str) -> bool {
     }
 }
 
-/// The declared path that was surely meant by one that is not declared.
+/// The declared path that a misspelt path probably means.
 pub(super) fn meant_by<'c>(collection: &'c Collection, path: &Path) -> Option<&'c Path> {
     let slips = |declared: &&Path| is_slip_of(path, declared) || is_slip_of(path, &plain(declared));
     collection.fields.values().map(|field| &field.path).find(slips)
 }
 
-/// Whether two paths differ in one name, which is a slip.
+/// Whether two paths differ in only one name, and that looks like a slip.
 fn is_slip_of(path: &Path, declared: &Path) -> bool {
     if path.0.len() != declared.0.len() {
         return false;
@@ -111,13 +111,13 @@ fn is_slip_of(path: &Path, declared: &Path) -> bool {
     }
 }
 
-/// The declared path over elements that one without its `*` stands for.
+/// The declared path over elements that a path without its `*` probably means.
 pub(super) fn with_star<'c>(collection: &'c Collection, path: &Path) -> Option<&'c Path> {
     starred(collection).find(|declared| plain(declared) == *path)
 }
 
-/// The declared path over elements that one with the number of an element stands for. The names of
-/// a map may be numbers.
+/// The declared path over elements that a path with the number of an element probably means.
+/// Members of a map may have numbers as names, so maps do not count.
 pub(super) fn numbered<'c>(collection: &'c Collection, path: &Path) -> Option<&'c Path> {
     let is_number = |step: &Step| matches!(step, Step::Name(name) if name.bytes().all(|byte| byte.is_ascii_digit()));
     let is_map =

@@ -1,4 +1,4 @@
-//! Pages of records: what was found, where to go on, and why it stopped.
+//! Pages of records: the records, where to continue, and why the page stopped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,54 +21,55 @@ use crate::side::reveal;
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// The most entries that are read ahead when a filter may drop them.
+/// The most entries that are read ahead when a filter may drop some of them.
 const CHUNK_FILTERED: usize = 128;
 
-/// The most entries that are read ahead, over all ranges, where bytes are counted: each may lead to
-/// a record of the largest size.
+/// The most entries that are read ahead, over all ranges, when the page has a limit of bytes: each
+/// entry may lead to a record of the largest size.
 const CHUNK_WEIGHED: usize = 32;
 
 /// One page of an answer.
 #[derive(Clone, Debug)]
 pub struct Page<R> {
-    /// What was found, in order.
+    /// The records, in order.
     pub records: Vec<R>,
-    /// Where the next page starts; `None` when this is the last.
+    /// Where the next page starts; `None` if this is the last.
     pub next: Option<Cursor>,
-    /// Where the page before ends; `None` when this is the first.
+    /// Where the previous page ends; `None` if this is the first.
     pub previous: Option<Cursor>,
-    /// Why the page has no more records.
+    /// Why the page ended.
     pub stopped: Stopped,
-    /// How many entries were read, whether a filter kept them or not.
+    /// How many entries were read, whether or not a filter dropped their records.
     pub read: usize,
-    /// What could not be read, apart from the records that could.
+    /// Entries and records that could not be read.
     pub problems: Vec<Problem>,
-    /// For keys alone, of a collection whose records expire: those that expired before this
-    /// moment, in milliseconds since 1970, are not among them; later ones may be, until they are
-    /// swept. `None` in all other answers, which hold no expired record.
+    /// For a page of keys, if the collection's records expire: up to when it was swept, in
+    /// milliseconds since 1970. Keys of records that expired before this time are not in the page.
+    /// Keys of records that expired later may be, until they are swept. `None` for all other pages,
+    /// which never have expired records.
     pub swept_until: Option<u64>,
-    /// Tells whether the same question would still get the same page. `None` where only asking
-    /// again can tell: records expire or have counters, or the engine does not know.
+    /// Tells whether the same query would still get the same page. `None` if only the query itself
+    /// can tell: because records expire or have counters, or because the engine cannot know.
     pub freshness: Option<Freshness>,
 }
 
 /// Why a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// There is nothing after it.
+    /// No records follow.
     End,
     /// It is full.
     Take,
-    /// It read as many entries as it may.
+    /// It read as many entries as its limit allows.
     Limit,
-    /// It has as many bytes as it may.
+    /// It reached its limit of bytes.
     Bytes,
 }
 
-/// Something that a page met and could not return.
+/// An entry or a record that a page found but could not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What it is.
+    /// The kind of the problem.
     pub kind: ProblemKind,
     /// The key of the entry or the record.
     pub key: String,
@@ -80,11 +81,11 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// An index entry whose record is not there.
+    /// An index entry whose record does not exist.
     Dangling,
-    /// An index entry that its record does not have.
+    /// An index entry that does not belong to the record that it leads to.
     Wrong,
-    /// An entry or a record that cannot be read.
+    /// An entry or a record that cannot be decoded.
     Unreadable,
 }
 
@@ -94,7 +95,7 @@ impl Problem {
     }
 }
 
-/// A problem as the error of a program that cannot do without the record.
+/// The problem as an error, for a program that cannot do without the record.
 impl From<Problem> for Error {
     fn from(Problem { kind, key, reason }: Problem) -> Self {
         let message = match kind {
@@ -107,7 +108,7 @@ impl From<Problem> for Error {
 }
 
 impl<R> Page<R> {
-    /// The page of an answer that has nothing in it.
+    /// A page without records.
     pub(crate) fn nothing() -> Self {
         Page {
             records: Vec::new(),
@@ -121,7 +122,7 @@ impl<R> Page<R> {
         }
     }
 
-    /// Turns every record into something else; what fails becomes a problem.
+    /// Converts every record. A failed conversion becomes a problem.
     pub(crate) fn map<S>(self, mut turn: impl FnMut(R) -> Result<S, Problem>) -> Page<S> {
         let mut problems = self.problems;
         let mut records = Vec::with_capacity(self.records.len());
@@ -136,7 +137,7 @@ impl<R> Page<R> {
     }
 }
 
-/// A page of records as they lie in the store.
+/// A page of records as stored.
 pub(crate) async fn documents(
     session: &Session,
     name: &str,
@@ -147,15 +148,15 @@ pub(crate) async fn documents(
 
 /// A page of the keys of records, without reading the records.
 pub(crate) async fn keys(session: &Session, name: &str, query: &Query) -> Result<Page<Document>> {
-    // Looked up first: what is swept meanwhile is missing from the page, and not in it.
+    // Read before the page: a later sweep can only remove more records, so the time stays true.
     let swept_until = swept(session, name).await?;
     let page = run(session, name, query, Want::Entries).await?;
     Ok(Page { swept_until, ..page })
 }
 
-/// How the query would be answered, and counted where that is otherwise, in words.
+/// Explains in words how the query would be answered, and how it would be counted if that differs.
 pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> Result<String> {
-    // Nothing is read by the plan that could tell that the schema is another by now.
+    // Reloads the schema first: a plan alone reads nothing that would reveal an outdated schema.
     let loaded = session.live.reload().await?;
     let collection = loaded.schema.collection(name)?;
     let counted = counting(session, &loaded, collection, query)?;
@@ -170,19 +171,19 @@ pub(crate) async fn explained(session: &Session, name: &str, query: &Query) -> R
     }
 }
 
-/// The group whose number is the number of the query's records, if there is one.
+/// The group that counts exactly the query's records, if there is one.
 pub(super) fn counting(
     session: &Session,
     loaded: &Loaded,
     collection: &Collection,
     query: &Query,
 ) -> Result<Option<CountedBy>> {
-    // Groups count what has expired until it is swept, and the records of all owners.
+    // Groups count expired records until they are swept, and the records of all owners.
     let is_exact = collection.expiry.is_none() && session.forced(collection).is_none();
     if is_exact { counted_by(session, loaded, collection, query) } else { Ok(None) }
 }
 
-/// How the query would be answered, from the start.
+/// The plan of the query, without a cursor.
 pub(crate) async fn planned(session: &Session, name: &str, query: &Query) -> Result<Plan> {
     session
         .live
@@ -215,7 +216,7 @@ async fn run_once(
         Ok((plan(session, loaded, collection, query, pinned)?, position, binding))
     });
     let (plan, position, binding) = decided.await?;
-    // A scan filters by whatever else is asked for.
+    // A scan turns all conditions into filters.
     if want == Want::Entries {
         plan.check_entries_tell("keys alone cannot be filtered by what the records hold")?;
     }
@@ -226,7 +227,7 @@ async fn run_once(
     Ok(gathered.into_page(&plan, position, binding))
 }
 
-/// What counts as the bytes of a record: its key and its text.
+/// The bytes of a record, as a page counts them: its key and its text.
 pub(super) fn weight(document: &Document) -> usize {
     document.key.len() + document.text().len()
 }
@@ -255,7 +256,7 @@ fn bind(session: &Session, loaded: &Loaded, collection: &Collection, query: &Que
     }
 }
 
-/// What one walk brought.
+/// The results of one walk.
 struct Gathered {
     records: Vec<Document>,
     problems: Vec<Problem>,
@@ -263,7 +264,7 @@ struct Gathered {
     ends: Option<(Bytes, Bytes)>,
     stopped: Stopped,
     read: usize,
-    /// The bytes of the records, as far as they are counted.
+    /// The bytes of the records, if the page counts them.
     bytes: usize,
     freshness: Option<Freshness>,
 }
@@ -304,7 +305,7 @@ async fn walk_on(
         None => usize::MAX,
     };
     loop {
-        // One entry more than the page takes tells whether there is a next page.
+        // One entry more than the page takes shows whether there is a next page.
         let left = (query.take - all.records.len()).saturating_add(1);
         let drops = reader.filters() || all.read > all.records.len();
         let ahead = if drops { left.max(CHUNK_FILTERED) } else { left };
@@ -339,7 +340,7 @@ async fn walk_on(
                 },
             };
             entry = match resolved {
-                // Another side of a union may want what this one does not.
+                // Another branch of the union may accept a record that this one drops.
                 Resolved::Record(document) => match all.take_in(reader, branch, document) {
                     true => None,
                     false => twins.next(),
@@ -355,8 +356,8 @@ async fn walk_on(
 }
 
 impl Plan {
-    /// Whether an answer changes with nothing but what a walk reads: not with time, and not with
-    /// counters, which are looked up after it.
+    /// Whether an answer depends only on the entries and records that a walk reads: not on the
+    /// time, and not on counters, which are read after the walk.
     fn is_timeless(&self, want: Want) -> bool {
         let has_counters = want == Want::Records && !self.collection.counters.is_empty();
         self.collection.expiry.is_none() && !has_counters
@@ -364,7 +365,7 @@ impl Plan {
 }
 
 impl Gathered {
-    /// Takes in a record that was found, or what is wrong with it; or tells that a filter drops it.
+    /// Adds a record, or the reason why it cannot be read; `false` if a filter drops it.
     fn take_in(&mut self, reader: &Reader<'_>, branch: &Branch, document: Document) -> bool {
         match reader.passes(branch, &document) {
             Ok(true) => {
@@ -399,7 +400,8 @@ impl Gathered {
         };
         let back = position.as_ref().map(|from| match &self.ends {
             Some((first, _)) => at(first, !towards_start, false),
-            // Nothing was read, so that what was left out on the way here comes next on the way back.
+            // No entry was read. The way back has the record at the position exactly if the way
+            // here had not.
             None => at(&from.key, !towards_start, !from.inclusive),
         });
         let (next, previous) = if towards_start { (back, onward) } else { (onward, back) };

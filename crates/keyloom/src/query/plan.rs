@@ -1,4 +1,4 @@
-//! Turns a question into the ranges of keys that answer it, or refuses.
+//! Turns a query into the ranges of keys that answer it, or refuses it.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::schema::{Collection, Index};
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// How a query is answered: one range per branch, merged by what follows the branch's prefix.
+/// How a query is answered: one range per branch, merged by the keys after each branch's prefix.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The schema that it was made by, and holds under.
+    /// The schema that the plan was made with and is valid for.
     pub(crate) loaded: Arc<Loaded>,
     pub(crate) collection: Arc<Collection>,
     pub(crate) branches: Vec<Branch>,
-    /// The direction in which keys are read for the order that was asked for.
+    /// The direction of reading that gives the wanted order.
     pub(crate) direction: Direction,
 }
 
@@ -36,9 +36,10 @@ pub(crate) struct Branch {
     /// How many leading segments are fixed.
     pub(crate) equal: usize,
     pub(crate) range: Range,
-    /// What all keys of the branch begin with. Branches are merged by what follows it.
+    /// The common prefix of the branch's keys. Branches are merged by the rest of their keys.
     pub(crate) prefix: Bytes,
-    /// Fields that nobody asked for, and without which a record has no entry in the index.
+    /// Fields that the query does not ask for, but without which a record has no entry in the
+    /// index.
     pub(crate) presumed: Vec<Path>,
     /// Tests of records that the range does not guarantee.
     pub(super) filters: Vec<Filter>,
@@ -54,12 +55,12 @@ impl Plan {
         names.collect::<Vec<_>>().join(",")
     }
 
-    /// Whether a record that is found may be left out.
+    /// Whether filters may drop records.
     pub(super) fn filters(&self) -> bool {
         self.branches.iter().any(|branch| !branch.filters.is_empty())
     }
 
-    /// Refuses to answer from entries alone what only records tell.
+    /// Refuses to answer from entries alone if a filter needs the records.
     pub(super) fn check_entries_tell(&self, message: &'static str) -> Result<()> {
         let mut filters = self.branches.iter().flat_map(|branch| &branch.filters);
         match filters.next() {
@@ -71,7 +72,7 @@ impl Plan {
     }
 }
 
-/// Plans a query. `pinned` are the indexes that a cursor was made with.
+/// Plans a query. `pinned` are the indexes of the cursor, if there is one.
 pub(crate) fn plan(
     session: &Session,
     loaded: &Arc<Loaded>,
@@ -109,7 +110,7 @@ fn plan_from_start(
     }
     let Some(chosen) = agreeing(collection, &fits_by_branch) else {
         if pinned.is_some_and(|names| names.iter().any(|name| !name.is_empty())) {
-            // A position in an index means nothing anywhere else.
+            // A position in one index has no meaning in another.
             let message = "an index that the cursor goes by no longer serves the query; begin anew";
             return Err(
                 Error::new(ErrorKind::InvalidCursor, message).with("collection", &collection.name)
@@ -150,7 +151,7 @@ fn branch(collection: &Collection, fit: Fit, asked: &CheckedQuery) -> Result<Bra
     Ok(Branch { index, equal, range, prefix, presumed, filters })
 }
 
-/// No key of a range.
+/// An empty range at the start of this one.
 pub(super) fn nothing_of(range: Range) -> Range {
     Range { end: Some(range.start.clone()), ..range }
 }

@@ -1,4 +1,4 @@
-//! A question, as a program asks it.
+//! A query, as a program states it.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -8,10 +8,10 @@ use super::cursor::IntoCursor;
 use crate::key::Span;
 use crate::schema::Test;
 
-/// The records that a page holds unless told otherwise.
+/// How many records a page has, unless the query says otherwise.
 const TAKE_DEFAULT: usize = 20;
 
-/// The most records that one page may hold.
+/// The most records that a page can have.
 pub(crate) const TAKE_MAX: usize = 10_000;
 
 /// An order of values.
@@ -23,7 +23,7 @@ pub enum Order {
     Descending,
 }
 
-/// What is asked of a collection: equalities, one range, an order, a page size.
+/// A query of a collection: equalities, one range, an order, a page size.
 ///
 /// ```
 /// use keyloom::{Order, Query};
@@ -49,19 +49,19 @@ pub struct Query {
     pub(crate) cursor: Option<String>,
 }
 
-/// One side of a union.
+/// One branch of a union.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Alternative {
     pub(crate) field: String,
     pub(crate) value: Value,
-    /// The index that must answer this side.
+    /// The index that must answer this branch.
     pub(crate) index: Option<String>,
 }
 
 impl Query {
-    /// A question without conditions: all records in the order of their keys, page by page. To
-    /// count or to filter them reads the whole collection, and is refused unless
-    /// [`scan`](Self::scan) or, for a count, [`limit`](Self::limit) allows it.
+    /// A query without conditions: all records in the order of their keys, page by page. Counting
+    /// or filtering them reads the whole collection. It is refused unless [`scan`](Self::scan), or,
+    /// for a count, [`limit`](Self::limit) allows it.
     pub fn new() -> Self {
         Query {
             equal: Vec::new(),
@@ -79,15 +79,15 @@ impl Query {
         }
     }
 
-    /// The field has this value. Elements of arrays are named `tags.*`.
+    /// Only records whose field has this value. Elements of arrays are named `tags.*`.
     #[must_use]
     pub fn equal(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.equal.push((field.to_owned(), value.into()));
         self
     }
 
-    /// At least one of the fields so named has its value: the union of several indexes, in one
-    /// order and without duplicates.
+    /// Only records in which at least one of the fields given to `any` has its value. The answer is
+    /// the union of several indexes, in one order and without duplicates.
     #[must_use]
     pub fn any(mut self, field: &str, value: impl Into<Value>) -> Self {
         let (field, value) = (field.to_owned(), value.into());
@@ -95,7 +95,7 @@ impl Query {
         self
     }
 
-    /// The field lies in this range. A query has one range.
+    /// Only records whose field lies in this range. A query has at most one range.
     #[must_use]
     pub fn range<V: Into<Value> + Clone>(
         mut self,
@@ -108,46 +108,46 @@ impl Query {
         self
     }
 
-    /// The text begins with this. Takes the place of a range.
+    /// Only records whose text begins with this prefix. Replaces a range.
     #[must_use]
     pub fn starts_with(mut self, field: &str, prefix: &str) -> Self {
         self.range = Some((field.to_owned(), Span::Prefix(prefix.to_owned())));
         self
     }
 
-    /// The order of the answer. Without it records come in the order of the index.
+    /// The order of the answer. Without it, records come in the order of the index.
     #[must_use]
     pub fn order(mut self, field: &str, order: Order) -> Self {
         self.order = Some((field.to_owned(), order));
         self
     }
 
-    /// Uses this index. A partial index is only ever used for a query that implies its
-    /// condition, or that names it so.
+    /// Uses this index. A partial index serves only queries that imply its condition or name it
+    /// like this.
     #[must_use]
     pub fn index(mut self, name: &str) -> Self {
         self.index = Some(name.to_owned());
         self
     }
 
-    /// Leaves out records that do not pass. A filter is not served by an index: what it drops
-    /// was read. See [`limit`](Self::limit).
+    /// Drops records that do not pass a test. No index serves a filter: the page reads the records
+    /// that it drops. See [`limit`](Self::limit).
     #[must_use]
     pub fn filter(mut self, field: &str, test: Test) -> Self {
         self.filters.push((field.to_owned(), test));
         self
     }
 
-    /// Allows reading the whole collection where no index serves.
+    /// Allows reading the whole collection if no index serves the query.
     #[must_use]
     pub fn scan(mut self) -> Self {
         self.scan = true;
         self
     }
 
-    /// Begins after this key: one value per field of the record's key, in order. There need not
-    /// be a record, and nothing before it is read. For answers in the order of the records' keys:
-    /// scans, and queries that the key itself serves.
+    /// Starts after this key: one value for each field of the record's key, in order. The key need
+    /// not have a record, and nothing before it is read. For answers in the order of the records'
+    /// keys: scans, and queries that the key itself serves.
     ///
     /// ```
     /// use keyloom::Query;
@@ -166,32 +166,33 @@ impl Query {
         self
     }
 
-    /// The most records that the page reads, whether a filter keeps them or not. Without
-    /// filters [`take`](Self::take) is enough. The most entries that a count reads.
+    /// The most records that the page reads, whether or not a filter drops them. Without filters,
+    /// [`take`](Self::take) is enough. For a count, the most entries that it reads.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = Some(records);
         self
     }
 
-    /// About the most bytes that the page returns, keys and texts of its records together. It ends
-    /// with the record that reaches them, so that it has one at least, and its cursor goes on. Such
-    /// a page also reads few records ahead, so that large ones do not fill the memory.
+    /// Roughly the most bytes that the page returns, counting the keys and texts of its records.
+    /// The page ends with the record that reaches the limit, so it always has at least one, and its
+    /// cursor continues there. Such a page also reads only a few records ahead, so that large ones
+    /// do not fill the memory.
     #[must_use]
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// Goes on from a cursor of an earlier page of the same query, or from its text; `None` is the
-    /// first page.
+    /// Continues from a cursor of an earlier page of the same query, or from the cursor's text;
+    /// `None` is the first page.
     #[must_use]
     pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
         self.cursor = cursor.into_cursor();
         self
     }
 
-    /// Whether it sets no condition, and so is about every record that the caller may read.
+    /// Whether the query has no conditions, and so selects every record that the caller may read.
     pub(crate) fn is_of_everything(&self) -> bool {
         self.equal.is_empty()
             && self.any.is_empty()
@@ -201,7 +202,7 @@ impl Query {
             && self.filters.is_empty()
     }
 
-    /// What the query asks, without its page: the same text for the same question.
+    /// The query without its page, as text: the same text for the same query.
     pub(crate) fn canonical(&self) -> String {
         let range = self.range.as_ref().map(|(field, span)| json!([field, span_json(span)]));
         let filters: Vec<Value> =
@@ -209,7 +210,7 @@ impl Query {
         let order = self.order.as_ref().map(|(field, order)| json!([field, format!("{order:?}")]));
         let any: Vec<Value> = self.any.iter().map(Alternative::canonical).collect();
         let mut words = json!([self.equal, any, range, order, self.index, filters, self.scan]);
-        // Only where it is asked for, so that cursors from before it could be are still good.
+        // Added only if used, so that cursors from before this option existed are still valid.
         if let (Some(after), Value::Array(words)) = (&self.after, &mut words) {
             words.push(json!(after));
         }

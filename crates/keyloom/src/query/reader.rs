@@ -1,4 +1,4 @@
-//! From what a walk finds to records: where an entry leads, and whether it may be believed.
+//! Gets records from the entries that a walk finds, and checks that the entries belong to them.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::schema::{Collection, Holds, Index, followed_key_of};
 use crate::space::Session;
 use crate::write::stored_keys_of;
 
-/// How often an entry and its record are read again before they are called inconsistent, on
-/// engines whose answers may mix moments.
+/// How often an entry and its record are read again before they count as inconsistent, on engines
+/// that do not read them from one snapshot.
 const RECHECKS: u32 = 9;
 
-/// The pause before the first of these reads. Each further one is twice as long, a quarter of a
-/// second in all: the batch in between may take its time to show as a whole.
+/// The pause before the first of these reads. Each further pause is twice as long: a quarter of a
+/// second in all, for a batch that takes its time to become visible as a whole.
 const RECHECK_PAUSE: Duration = Duration::from_micros(500);
 
-/// Where an entry led in the end.
+/// The outcome of following an entry.
 pub(super) enum Resolved {
     Record(Document),
-    /// The entry is no more, or never was whole, or its record has expired.
+    /// The entry no longer exists or was never completely visible, or its record has expired.
     Gone,
     Problem(Problem),
 }
 
-/// An entry and what was at the key that it names, maybe at another moment.
+/// An entry and the cell at the key that it names, possibly read at different times.
 pub(super) struct Doubt<'f> {
     index: &'f Index,
     entry: Bytes,
@@ -40,11 +40,11 @@ pub(super) struct Doubt<'f> {
     cell: Option<Cell>,
 }
 
-/// Gets from what a walk finds to records.
+/// Gets records from the entries that a walk finds.
 pub(super) struct Reader<'p> {
     session: &'p Session,
     plan: &'p Plan,
-    /// The time of the whole answer: what has expired by then is not in it.
+    /// The time of the whole answer: records that expired before it are left out.
     now: u64,
 }
 
@@ -53,12 +53,12 @@ impl<'p> Reader<'p> {
         Reader { session, plan, now: session.now() }
     }
 
-    /// Whether a record that is found may be left out.
+    /// Whether filters may drop records.
     pub(super) fn filters(&self) -> bool {
         self.plan.filters()
     }
 
-    /// Whether a record that was found by a branch passes what is left to test.
+    /// Whether a record passes the filters of the branch that found it.
     pub(super) fn passes(&self, branch: &Branch, document: &Document) -> Result<bool> {
         if branch.filters.is_empty() {
             return Ok(true);
@@ -67,7 +67,7 @@ impl<'p> Reader<'p> {
         Ok(branch.filters.iter().all(|filter| filter.passes(&record)))
     }
 
-    /// The record's key alone, from the entry.
+    /// The record's key, taken from the entry alone.
     pub(super) fn key_only(&self, found: &Found<'_>) -> Resolved {
         let key = match &found.branch.index {
             None => Some(found.entry.key.clone()),
@@ -98,8 +98,8 @@ impl<'p> Reader<'p> {
         target.filter(|key| self.admits(key))
     }
 
-    /// Whether the caller may read where an entry leads. An entry of theirs leads to a record of
-    /// theirs, unless it is corrupt.
+    /// Whether the caller may read the record that an entry leads to. A caller's own entry leads to
+    /// a record of theirs, unless the entry is corrupt.
     fn admits(&self, key: &[u8]) -> bool {
         self.session.may_read(&self.plan.collection, key)
     }
@@ -111,8 +111,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// What needs no further reading: everything on an engine that reads entries and records at
-    /// one moment, which is why it is apart from the rest.
+    /// Resolves an entry without further reads, if it can. On an engine that reads entries and
+    /// records from one snapshot it always can, which is why this step is separate.
     pub(super) fn resolve_at_once<'f>(&self, found: Found<'f>) -> Result<Resolved, Box<Doubt<'f>>> {
         let Found { branch, entry, followed, .. } = found;
         let Some(index) = &branch.index else {
@@ -141,10 +141,10 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Whether an entry is not one of the record that was read with it: somebody else wrote it.
-    /// Writers stamp an entry with the version of its record, so that entries of the record's own
-    /// incarnation are believed; only others are held against what the record says. One that
-    /// cannot be read says nothing, and is told as such.
+    /// Whether an entry does not belong to the record that was read with it, so that something else
+    /// wrote it. Writers stamp an entry with the version of its record. So an entry of the record's
+    /// own incarnation is trusted, and any other is compared with the entries that the record has.
+    /// A record that cannot be decoded proves nothing here, and is reported as unreadable.
     fn is_foreign(&self, index: &Index, entry: &Row, record: &Cell) -> bool {
         let incarnation = Version::from_stamp(record.stamp);
         !incarnation.is_same_incarnation(Version::from_stamp(entry.cell.stamp))
@@ -152,8 +152,8 @@ impl<'p> Reader<'p> {
                 .is_some_and(|value| !gives(&self.plan.collection, index, &value, &entry.key))
     }
 
-    /// Accepts a record that has the entry that led to it. Otherwise reads both again, since
-    /// they may be of different moments.
+    /// Accepts a record that has the entry that led to it. Otherwise reads both again, since they
+    /// may have been read at different times.
     pub(super) async fn validate(&self, doubt: Box<Doubt<'_>>) -> Result<Resolved> {
         let Doubt { index, entry, mut key, mut cell } = *doubt;
         let (collection, entry) = (&self.plan.collection, &entry);
@@ -175,7 +175,7 @@ impl<'p> Reader<'p> {
             match self.target(index, entry, entry_now.bytes()) {
                 None => return Ok(Resolved::Problem(malformed(entry))),
                 Some(target) if target == key => cell = cells.next().flatten(),
-                // A unique value has passed to another record, which is read at the next turn.
+                // The unique value now belongs to another record, which the next turn reads.
                 Some(target) => (key, cell) = (target, None),
             }
         }
@@ -196,7 +196,7 @@ pub(crate) fn has_entry(
     value_of(cell).is_some_and(|value| gives(collection, index, &value, entry))
 }
 
-/// The record in a cell, if it can be read.
+/// The record in a cell; `None` if it cannot be decoded.
 fn value_of(cell: &Cell) -> Option<Value> {
     serde_json::from_slice(cell.bytes()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Up to when a collection is free of expired records.
+//! Finds out up to when a collection is free of expired records.
 
 use std::sync::Arc;
 
@@ -8,20 +8,19 @@ use crate::schema::{Collection, EXPIRY_INDEX};
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// As [`swept_until`], of the collection with this name.
+/// As [`swept_until`], for the collection with this name.
 pub(super) async fn swept(session: &Session, name: &str) -> Result<Option<u64>> {
     let find = |loaded: &Arc<Loaded>| Ok((loaded.clone(), loaded.schema.collection(name)?.clone()));
     let (loaded, collection) = session.live.decide(find).await?;
     swept_until(session, &loaded, &collection).await
 }
 
-/// The moment before which no record of the collection expired that is still in the store, in
-/// milliseconds since 1970; `None` for a collection whose records do not expire. Zero while the
-/// index that would tell is not complete, and for a user who may not know when the records of
-/// others end.
+/// The time up to which all expired records of the collection were swept, in milliseconds since
+/// 1970; `None` if its records do not expire. It is zero while the index over the ends is not
+/// complete, and for a user who may not learn when the records of others expire.
 ///
-/// Nothing has to be remembered for it: the index over the field lists records by their end, and
-/// what was swept is not in it.
+/// Nothing has to be stored for it: the index over the ends lists all unswept records by the time
+/// at which they expire.
 pub(crate) async fn swept_until(
     session: &Session,
     loaded: &Loaded,
@@ -41,6 +40,6 @@ pub(crate) async fn swept_until(
         .await?;
     let Some(row) = first.rows.first() else { return Ok(Some(now)) };
     let ends = index.key.decode(&row.key).and_then(|values| expiry.form.millis(values.first()?));
-    // A key that cannot be read is one more thing that is not known.
+    // If the first key cannot be decoded, nothing is known to be swept.
     Ok(Some(ends.map_or(0, |ends| u64::try_from(ends).unwrap_or(0).min(now))))
 }

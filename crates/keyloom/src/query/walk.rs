@@ -1,4 +1,4 @@
-//! Reads the ranges of a plan in one order, in as few round trips as their lengths allow.
+//! Reads the ranges of a plan in one order, in as few round trips as possible.
 
 use std::collections::VecDeque;
 
@@ -17,36 +17,36 @@ use crate::space::Session;
 pub(super) enum Want {
     /// The records.
     Records,
-    /// Nothing but the entries themselves.
+    /// Only the entries themselves.
     Entries,
 }
 
-/// One entry that a walk came to.
+/// One entry that a walk found.
 #[derive(Debug)]
 pub(super) struct Found<'p> {
     pub(super) branch: &'p Branch,
     /// The part of the key that orders the answer.
     pub(super) position: Bytes,
     pub(super) entry: Row,
-    /// The record that the entry leads to, as far as the engine followed it.
+    /// The record that the entry leads to, if the engine followed the entry.
     pub(super) followed: Option<Followed>,
-    /// Entries of other branches at the same position, and so for the same record. If this one
-    /// turns out to be none, one of them may still be.
+    /// Entries of other branches at the same position, and so for the same record. If this entry
+    /// leads to no record, one of these may still do.
     pub(super) twins: Vec<Found<'p>>,
 }
 
-/// Where an entry led.
+/// The record that an entry leads to.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) target: Option<Bytes>,
     pub(super) record: Option<Cell>,
-    /// Whether one call of the engine read both, and not two.
+    /// Whether one call of the engine read both the entry and the record.
     pub(super) in_one_call: bool,
 }
 
 struct Lane<'p> {
     branch: &'p Branch,
-    /// What has not been read yet.
+    /// The part that was not read yet.
     range: Range,
     more: bool,
     waiting: VecDeque<Found<'p>>,
@@ -59,12 +59,12 @@ pub(super) struct Walk<'p> {
     want: Want,
     direction: Direction,
     lanes: Vec<Lane<'p>>,
-    /// Evidence for all that was read; `None` as soon as something has none.
+    /// Witnesses for everything that was read; `None` as soon as one read has none.
     witnesses: Option<Vec<Witness>>,
 }
 
 impl<'p> Walk<'p> {
-    /// Starts at the position, or at the beginning.
+    /// Starts at the position, or at the beginning without one.
     pub(super) fn new(
         session: &'p Session,
         plan: &'p Plan,
@@ -88,8 +88,8 @@ impl<'p> Walk<'p> {
         Ok(Walk { session, plan, want, direction, lanes, witnesses: Some(Vec::new()) })
     }
 
-    /// A walk to entries by their whole keys, and to their records. Nothing says whose these are:
-    /// whoever asks has to look.
+    /// A walk to entries with known keys, and to their records. It does not check who owns the
+    /// records; the caller must.
     pub(super) fn to_entries(session: &'p Session, plan: &'p Plan) -> Self {
         let lanes = plan.branches.iter().map(|branch| Lane::new(branch, branch.range.clone()));
         let (want, direction) = (Want::Records, plan.direction);
@@ -97,7 +97,7 @@ impl<'p> Walk<'p> {
         Walk { session, plan, want, direction, lanes, witnesses: Some(Vec::new()) }
     }
 
-    /// The next entry in order, each position once. `chunk` says how many may be read ahead.
+    /// The next entry in order, each position once. At most `chunk` entries are read ahead.
     pub(super) async fn next(&mut self, chunk: usize) -> Result<Option<Found<'p>>> {
         if self.is_hungry() {
             self.refill(chunk).await?;
@@ -105,23 +105,23 @@ impl<'p> Walk<'p> {
         Ok(self.pop())
     }
 
-    /// How many ranges it merges; one at least.
+    /// How many ranges it merges; at least one.
     pub(super) fn ranges(&self) -> usize {
         self.lanes.len().max(1)
     }
 
-    /// Whether a lane must be read from before the next entry is known.
+    /// Whether a lane must be read before the next entry is known.
     pub(super) fn is_hungry(&self) -> bool {
         self.lanes.iter().any(|lane| lane.waiting.is_empty() && lane.more)
     }
 
-    /// What tells whether all that was read would still be the same, if anything does.
+    /// Tells whether all that was read is still current, if the engine gave witnesses for it.
     pub(super) fn into_freshness(self) -> Option<Freshness> {
         let (live, loaded) = (self.session.live.clone(), self.plan.loaded.clone());
         Some(Freshness::new(live, loaded, self.witnesses?))
     }
 
-    /// The next of the entries that were read, unless the walk is hungry.
+    /// The next entry of those already read, unless the walk is hungry.
     pub(super) fn pop(&mut self) -> Option<Found<'p>> {
         if let [lane] = &mut self.lanes[..] {
             return lane.waiting.pop_front();
@@ -145,7 +145,7 @@ impl<'p> Walk<'p> {
         Some(found)
     }
 
-    /// Reads until every lane shows its next entry, or has none.
+    /// Reads until every lane has its next entry or is at its end.
     pub(super) async fn refill(&mut self, chunk: usize) -> Result<()> {
         while self.is_hungry() {
             let follow = |lane: &Lane<'_>| self.want == Want::Records && follows(lane.branch);
@@ -188,7 +188,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Adds evidence to what there is for the rest.
+/// Adds a witness; without one, all are given up.
 fn note(witnesses: &mut Option<Vec<Witness>>, witness: Option<Witness>) {
     match (witnesses.as_mut(), witness) {
         (Some(witnesses), Some(witness)) => witnesses.push(witness),
@@ -208,7 +208,7 @@ impl Lane<'_> {
         Some(Trail { range: self.range.clone(), recipe })
     }
 
-    /// Takes in what was read, and jumps over stretches of other templates' keys.
+    /// Takes in the rows that were read, and skips keys of other templates.
     fn take_in(
         &mut self,
         collection: &Collection,
@@ -218,7 +218,8 @@ impl Lane<'_> {
     ) {
         let (template, interleaved) = match &self.branch.index {
             Some(index) => (&index.key, index.interleaved),
-            // What others left among the records would be taken for one: nothing led to it.
+            // Other keys among the records would be taken for records, since no entry leads to
+            // them.
             None => (&collection.key, true),
         };
         self.more = more;
@@ -239,7 +240,7 @@ impl Lane<'_> {
             let (branch, twins) = (self.branch, Vec::new());
             self.waiting.push_back(Found { branch, position, entry: row, followed, twins });
         }
-        // A jump may have left the last row behind already.
+        // A skip may have passed the last row already.
         if let Some(last) = last.filter(|last| self.more && self.range.contains(last)) {
             self.range = self.range.after(&last, direction);
         }
@@ -247,7 +248,7 @@ impl Lane<'_> {
     }
 }
 
-/// Whether the engine gets from the entries of this branch to the records by itself.
+/// Whether the engine itself can follow this branch's entries to the records.
 fn follows(branch: &Branch) -> bool {
     branch
         .index
@@ -255,7 +256,7 @@ fn follows(branch: &Branch) -> bool {
         .is_some_and(|index| index.holds != Holds::Record && index.recipe.is_some())
 }
 
-/// Fetches, in one round trip, the records of entries that have to be decoded to name them.
+/// Fetches, in one round trip, the records whose keys only the decoded entries give.
 async fn fetch(
     session: &Session,
     collection: &Collection,
@@ -308,7 +309,7 @@ fn is_before(a: &Bytes, b: &Bytes, direction: Direction) -> bool {
     }
 }
 
-/// What is left of a branch's range from the position on.
+/// The rest of a branch's range from the position on.
 fn trim(branch: &Branch, position: &Position, direction: Direction) -> Range {
     let key: Bytes = [&branch.prefix[..], &position.key[..]].concat().into();
     let range = branch.range.clone();

@@ -1,5 +1,5 @@
-//! What a change of a record's typed form means for the record. A function saw the record as a
-//! Rust type shows it; what it did not change stays as it lies, value for value.
+//! Applies a change of a record's typed form to the stored record. A function saw the record as a
+//! Rust type shows it. Everything that it did not change stays as stored, value for value.
 //!
 //! | stored | seen before | seen after | becomes |
 //! | --- | --- | --- | --- |
@@ -12,25 +12,25 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// How many pairs of equal elements the longest common subsequence of two arrays may look at.
-/// Beyond, any common subsequence has to do.
+/// How many pairs of equal elements the search for the longest common subsequence of two arrays may
+/// compare. Beyond that, any common subsequence is accepted.
 const EQUAL_PAIRS_MAX: usize = 1 << 20;
 
-/// How many pairs of a stored and a seen element are compared to find out which belong together,
-/// where their positions do not tell.
+/// How many pairs of a stored and a seen element are compared to find out which belong together, if
+/// their positions do not tell.
 const COMPARISONS_MAX: usize = 1 << 20;
 
 /// A record after a typed change.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Carried {
     pub(crate) value: Value,
-    /// Members that the type did not show under their own names, as JSON pointers, in objects
-    /// where it showed one under a name that is not stored. The type may read one of these as
-    /// that one (serde's `alias`); then both must not be there.
+    /// Members that the type did not show under their own names, as JSON pointers, in objects where
+    /// it showed a member that is not stored. The type may read one of them under that other name
+    /// (serde's `alias`). Then the record must not have both.
     pub(crate) doubtful: Vec<String>,
 }
 
-/// What a stored value becomes when a program turned what it saw of it from `before` to `after`.
+/// The new stored value, after a program changed its view of the value from `before` to `after`.
 pub(crate) fn carry_over(stored: &Value, before: &Value, after: &Value) -> Carried {
     let mut carrier = Carrier::default();
     let value = carrier.value(stored, before, after);
@@ -39,7 +39,7 @@ pub(crate) fn carry_over(stored: &Value, before: &Value, after: &Value) -> Carri
 
 #[derive(Default)]
 struct Carrier {
-    /// Where the value that is being made will lie.
+    /// The path of the value that is being built.
     pointer: String,
     doubtful: Vec<String>,
 }
@@ -120,8 +120,8 @@ impl Carrier {
     }
 }
 
-/// The stored form of each element that the program saw. Positions tell, unless the type is a
-/// set, which sorts and drops repetitions: then the values do, where they can.
+/// The stored form of each element that the program saw. Usually the positions tell. If the type is
+/// a set, which sorts and drops duplicates, the values are compared instead, as far as possible.
 fn stored_forms<'v>(stored: &'v [Value], seen: &[Value]) -> Vec<Option<&'v Value>> {
     let fits_by_position = stored.len() == seen.len()
         && stored.iter().zip(seen).all(|(stored, seen)| may_be_seen_as(stored, seen));
@@ -142,7 +142,8 @@ fn stored_forms<'v>(stored: &'v [Value], seen: &[Value]) -> Vec<Option<&'v Value
         if forms[at].is_some() {
             continue;
         }
-        // A sequence has the element at its own place, so that the search begins there.
+        // A sequence keeps the positions of its elements, so the search begins at the same
+        // position.
         let start = at.min(stored.len());
         let around = (start..stored.len()).chain(0..start).filter(|place| is_free[*place]);
         let found = around.take(COMPARISONS_MAX - comparisons).find(|place| {
@@ -158,9 +159,9 @@ fn stored_forms<'v>(stored: &'v [Value], seen: &[Value]) -> Vec<Option<&'v Value
     forms
 }
 
-/// Pairs containers that a type respells (a date written otherwise within) in order, if there are
-/// as many stored as seen. A single value that does not tell where it comes from is taken as the
-/// program saw it: guessing could bring back another.
+/// Pairs the remaining containers in order, if there are as many stored as seen: the type probably
+/// writes something in them differently, such as a date. A single value without a match is taken as
+/// the program saw it, since a guess could bring back another value.
 fn pair_the_rest<'v>(
     stored: &'v [Value],
     seen: &[Value],
@@ -186,8 +187,8 @@ fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// Whether a type could show the stored value so: it may leave members out, add others, and
-/// round numbers.
+/// Whether a type could show the stored value like this: it may omit members, add others, and round
+/// numbers.
 fn may_be_seen_as(stored: &Value, seen: &Value) -> bool {
     match (stored, seen) {
         (Value::Object(stored), Value::Object(seen)) => seen
@@ -196,7 +197,7 @@ fn may_be_seen_as(stored: &Value, seen: &Value) -> bool {
         (Value::Array(_), Value::Array(_)) => true,
         (Value::Number(stored), Value::Number(seen)) => {
             match (stored.as_f64(), seen.as_f64()) {
-                // A number of 32 bits keeps seven digits.
+                // A 32-bit number keeps seven digits.
                 (Some(stored), Some(seen)) => {
                     (stored - seen).abs() <= 1e-6 * stored.abs().max(seen.abs())
                 }
@@ -207,9 +208,10 @@ fn may_be_seen_as(stored: &Value, seen: &Value) -> bool {
     }
 }
 
-/// Where each element of an array comes from. Unchanged ones come from themselves: by the longest
-/// common subsequence, or from elsewhere if they moved. Between those of the subsequence equal
-/// counts pair in order: these are changed. All others are new.
+/// The origin of each element of an array. Unchanged elements come from their equals: those of the
+/// longest common subsequence, or others if they moved. Between the elements of the subsequence,
+/// the rest are paired in order if there are equally many on both sides: these were changed. All
+/// others are new.
 fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     let kept = common_subsequence(before, after);
     let mut origins: Vec<Option<usize>> = vec![None; after.len()];
@@ -240,7 +242,7 @@ fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     origins
 }
 
-/// The places of each value, falling, so that `pop` gives the first.
+/// The positions of each value in falling order, so that `pop` gives the first.
 fn places(values: &[Value], counts: impl Fn(usize) -> bool) -> HashMap<&Value, Vec<usize>> {
     let mut places: HashMap<&Value, Vec<usize>> = HashMap::new();
     for (place, value) in values.iter().enumerate().rev().filter(|(place, _)| counts(*place)) {
@@ -249,8 +251,8 @@ fn places(values: &[Value], counts: impl Fn(usize) -> bool) -> HashMap<&Value, V
     places
 }
 
-/// Places of equal elements in both arrays, rising in both: the longest such list, or, where
-/// very many elements are alike, a long one.
+/// Positions of equal elements in both arrays, rising in both: the longest such list, or, if very
+/// many elements are equal, a long one.
 fn common_subsequence(before: &[Value], after: &[Value]) -> Vec<(usize, usize)> {
     let head = before.iter().zip(after).take_while(|(before, after)| before == after).count();
     let (rest_before, rest_after) = (&before[head..], &after[head..]);
@@ -279,18 +281,18 @@ fn common_in_middle(before: &[Value], after: &[Value]) -> Vec<(usize, usize)> {
     if pairs <= EQUAL_PAIRS_MAX { longest(&equals) } else { first_come(&equals) }
 }
 
-/// The longest common subsequence by the method of Hunt and Szymanski. `equals` has, for each
-/// element after, the places of its equals before, falling.
+/// The longest common subsequence by the method of Hunt and Szymanski. For each element of `after`,
+/// `equals` has the positions of its equals in `before`, in falling order.
 fn longest(equals: &[&[usize]]) -> Vec<(usize, usize)> {
     struct Link {
         pair: (usize, usize),
         previous: Option<usize>,
     }
     let mut links: Vec<Link> = Vec::new();
-    // For each length, the link that ends such a list at the lowest place before.
+    // For each length, the link that ends such a list at the lowest position in `before`.
     let mut ends: Vec<usize> = Vec::new();
     for (place_after, places) in equals.iter().enumerate() {
-        // Falling, so that no element after is in a list twice.
+        // In falling order, so that no element of `after` is in a list twice.
         for &place in *places {
             let length = ends.partition_point(|end| links[*end].pair.0 < place);
             let previous = length.checked_sub(1).map(|shorter| ends[shorter]);
@@ -310,7 +312,7 @@ fn longest(equals: &[&[usize]]) -> Vec<(usize, usize)> {
     list
 }
 
-/// A common subsequence that takes the next equal element each time.
+/// A common subsequence that always takes the next equal element.
 fn first_come(equals: &[&[usize]]) -> Vec<(usize, usize)> {
     let mut next = 0;
     let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! What a record must fulfil before it is written.
+//! Checks records before they are written.
 
 use std::borrow::Cow;
 
@@ -10,27 +10,27 @@ use crate::json::{DEPTH_MAX, same_value};
 use crate::key::{Kind, Path, Template, shortened};
 use crate::schema::{Collection, Field, FieldKind, Verdict, Violation};
 
-/// What the history writes about a version besides the record: two keys and a user, escaped.
+/// The space that the history needs for a version besides the record: two keys and a user, escaped.
 const HISTORY_BYTES: usize = 16 * 1024;
 
-/// What declared transitions say of a change.
+/// What declared transitions say about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// The change may be made.
+    /// The change is allowed.
     Allowed,
-    /// The change is out of date, and is declared to be dropped without an error.
+    /// The change is outdated, and the schema says to drop it without an error.
     Ignored,
 }
 
-/// Refuses a record that is not an object, lacks a required field, has a declared field of
-/// another type, breaks the body schema, or is too deep.
+/// Refuses a record that is not an object, lacks a required field, has a declared field of the
+/// wrong type, breaks the body schema, or is too deep.
 pub(crate) fn check_new(collection: &Collection, record: &Value) -> Result<()> {
     check(collection, None, record)
 }
 
-/// The same for a record that is to take the place of another one. What was declared over records
-/// that do not fit must not keep these from being changed elsewhere: a fault that the other one
-/// has just so is let be. See decision 49.
+/// As [`check_new`], for a record that replaces another one. If a schema was declared over records
+/// that do not fit it, these records must stay changeable in other places. So a fault that the old
+/// record has in the same way is allowed. See decision 49.
 pub(crate) fn check_over(collection: &Collection, old: &Value, record: &Value) -> Result<()> {
     check(collection, Some(old), record)
 }
@@ -55,14 +55,14 @@ fn check(collection: &Collection, old: Option<&Value>, record: &Value) -> Result
     }))
 }
 
-/// Everything about a record in the store that its declaration does not allow, each in words.
+/// Everything in a stored record that its declaration does not allow, in words.
 pub(crate) fn misfits(collection: &Collection, record: &Value) -> Vec<String> {
     let fields = faults(collection, None, record).map(|(field, fault)| told(field, &fault));
     let broken = violations(collection, None, record);
     fields.chain(broken.iter().map(Violation::to_string)).collect()
 }
 
-/// The fields of a record that have a fault, unless the record before it has just the same.
+/// The fields of a record with a fault, except faults that the old record has in the same way.
 fn faults<'f>(
     collection: &'f Collection,
     old: Option<&'f Value>,
@@ -78,10 +78,10 @@ fn violations(collection: &Collection, old: Option<&Value>, record: &Value) -> V
     collection.body.as_ref().map(|body| body.violations(old, record)).unwrap_or_default()
 }
 
-/// How many further fields an error tells, so that it stays readable.
+/// How many further fields an error lists, so that it stays readable.
 const ALSO_MAX: usize = 20;
 
-/// The first fault of a record as an error, which tells the others as well.
+/// The first fault of a record as an error, which also lists the others.
 fn all_told<'f>(
     collection: &Collection,
     mut faults: impl Iterator<Item = (&'f Field, Error)>,
@@ -101,12 +101,12 @@ fn told(field: &Field, fault: &Error) -> String {
     }
 }
 
-/// Adds where a refused value would have gone.
+/// Adds the collection and the indexes that a refused value belongs to.
 fn locate(error: Error, collection: &Collection, field: &Field) -> Error {
     with_indexes_of(error.with("collection", &collection.name), collection, &field.path.to_string())
 }
 
-/// Adds the indexes that a field is part of.
+/// Adds the indexes that use a field.
 pub(crate) fn with_indexes_of(error: Error, collection: &Collection, field: &str) -> Error {
     let uses =
         |template: &Template| template.segments().any(|segment| segment.path.to_string() == field);
@@ -153,7 +153,7 @@ fn leaves_alone(collection: &Collection, path: &Path, old: &Value, new: &Value) 
     }
 }
 
-/// Whether two records have the same value in a field, or neither has one.
+/// Whether two records have the same value in a field, or both have none.
 fn has_same(field: &Field, old: &Value, new: &Value) -> bool {
     if let FieldKind::RecordPoint { lat, lon } = &field.kind {
         return [lat, lon].into_iter().all(|name| old.get(name) == new.get(name));
@@ -164,8 +164,8 @@ fn has_same(field: &Field, old: &Value, new: &Value) -> bool {
     }
 }
 
-/// Checks the elements of an array or a map. Each that does not fit must be one that the old
-/// record has too.
+/// Checks the elements of an array or a map. An element that does not fit must be in the old record
+/// too.
 fn check_elements(field: &Field, old: Option<&Value>, record: &Value) -> Result<()> {
     let elements = |record| field.path.all(record).filter(|value| !value.is_null());
     let mut known: Option<Vec<Cow<'_, Value>>> = None;
@@ -197,14 +197,15 @@ fn check_value(field: &Field, value: &Value) -> Result<()> {
     })
 }
 
-/// What a field is of a value: of a whole record that is a place, the members that make it one.
+/// The value of a field for messages: for a point of the record itself, only the members of the
+/// point.
 fn what_is_meant<'v>(field: &Field, value: &'v Value) -> Cow<'v, Value> {
     let FieldKind::RecordPoint { lat, lon } = &field.kind else { return Cow::Borrowed(value) };
     let member = |name: &String| Some((name.clone(), value.get(name)?.clone()));
     Cow::Owned(Value::Object([lat, lon].into_iter().filter_map(member).collect()))
 }
 
-/// Refuses JSON text that is too large for a cell, or for a cell of its history.
+/// Refuses JSON text that is too large for a cell, or for a cell of the history.
 pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
     if collection.history.is_some() && text.len() > VALUE_BYTES_MAX - HISTORY_BYTES {
         let message = "a record with a history has at most 372736 bytes (364 KiB) of JSON";
@@ -220,9 +221,9 @@ pub(crate) fn check_size(collection: &Collection, text: &[u8]) -> Result<()> {
         .with("bytes", text.len()))
 }
 
-/// Holds a change of a record against the declared transitions. A field that was absent before, or
-/// had a value from before they were declared, may take any value; one that has a declared value
-/// cannot lose it, which would be a way around them.
+/// Checks a change of a record against the declared transitions. A field that was absent, or had an
+/// undeclared value, may take any value. A field with a declared value cannot lose it, since that
+/// would bypass the transitions.
 pub(crate) fn check_transitions(
     collection: &Collection,
     old: &Value,
@@ -255,7 +256,7 @@ fn text_at<'v>(field: &Field, record: &'v Value) -> Option<&'v str> {
     field.path.get(record)?.as_str()
 }
 
-/// Whether the value is one that the field declares.
+/// Whether the field declares this value.
 fn is_declared(field: &Field, value: &str) -> bool {
     match &field.kind {
         FieldKind::Key(Kind::Enum { values }) => values.iter().any(|declared| declared == value),
@@ -263,7 +264,7 @@ fn is_declared(field: &Field, value: &str) -> bool {
     }
 }
 
-/// Refuses JSON that is deeper than a record may be, without going deeper itself.
+/// Refuses JSON that is too deep for a record. The check itself does not recurse deeper than that.
 pub(super) fn check_depth(collection: &Collection, value: &Value) -> Result<()> {
     if fits(value, DEPTH_MAX) {
         return Ok(());
@@ -282,7 +283,7 @@ fn fits(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// What a value may change to, in words.
+/// The values that a change may lead to, in words.
 fn allowed(values: &[String]) -> String {
     if values.is_empty() { "nothing, it is final".to_owned() } else { values.join(", ") }
 }

@@ -1,4 +1,4 @@
-//! A record's counters: kept beside it, shown in place, and never stored in it.
+//! The counters of a record: stored beside it, shown in it, and never stored in it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::key::shortened;
 use crate::schema::{Collection, Counters};
 
-/// All counters that a record shows: what was counted, and zero for those that every record has.
+/// All counters that a record shows: those with a value, and zero for the others that every record
+/// has.
 pub(crate) fn shown_counters(counters: &Counters, counted: Option<&Integers>) -> Integers {
     let mut shown: Integers = counters.exact_names().map(|name| (name.to_owned(), 0)).collect();
     let declared = counted.into_iter().flatten().filter(|(name, _)| counters.has(name));
@@ -20,7 +21,7 @@ pub(crate) fn shown_counters(counters: &Counters, counted: Option<&Integers>) ->
     shown
 }
 
-/// Puts the counters of a record in their places, whatever the record may hold there.
+/// Puts the counters of a record in their places, and replaces whatever the record has there.
 pub(crate) fn show(counters: &Counters, record: &mut Value, counted: Option<&Integers>) {
     if counters.is_empty() {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn show(counters: &Counters, record: &mut Value, counted: Option<&Int
     }
 }
 
-/// A record as it lies in the store, with its counters in place.
+/// A stored record with its counters in place.
 pub(crate) fn shown(
     counters: &Counters,
     document: Document,
@@ -40,7 +41,7 @@ pub(crate) fn shown(
     if counters.is_empty() {
         return document;
     }
-    // What cannot be read has no places; the reader will hear of it.
+    // A record that cannot be decoded has no place for counters; its reader gets the error.
     let Ok(mut record @ Value::Object(_)) = document.json() else { return document };
     show(counters, &mut record, counted);
     document.with_text(Bytes::from(record.to_string()))
@@ -58,8 +59,8 @@ fn place<'p>(record: &mut Value, path: impl Iterator<Item = &'p str>, value: i64
     *at = value.into();
 }
 
-/// Takes the counters out of a record that is to be written, and gives their values. What else
-/// stands in the place of a counter is refused.
+/// Takes the counters out of a record that is to be written, and gives their values. Any other
+/// value in the place of a counter is refused.
 pub(crate) fn set_aside(collection: &Collection, record: &mut Cow<'_, Value>) -> Result<Integers> {
     let mut aside = Integers::new();
     if !may_show(&collection.counters, record) {
@@ -80,7 +81,7 @@ pub(crate) fn set_aside(collection: &Collection, record: &mut Cow<'_, Value>) ->
     Ok(aside)
 }
 
-/// Refuses counters of a payload that differ from what the record has.
+/// Refuses counters in a payload that differ from those of the record.
 pub(crate) fn check_aside(
     collection: &Collection,
     key: &[u8],
@@ -97,7 +98,7 @@ pub(crate) fn check_aside(
     }
 }
 
-/// Refuses a merge patch that names a counter, or what holds counters as a whole.
+/// Refuses a merge patch that changes a counter, or an object of counters as a whole.
 pub(crate) fn refuse_counters(collection: &Collection, patch: &Value) -> Result<()> {
     if collection.counters.is_empty() {
         return Ok(());
@@ -112,7 +113,7 @@ pub(crate) fn refuse_counters(collection: &Collection, patch: &Value) -> Result<
     }
 }
 
-/// The refusal of what stands where counters are shown, and is none.
+/// The error for a value in the place of a counter that is not a counter.
 fn refused_place(collection: &Collection, name: String, value: &Value) -> Error {
     let message =
         "the record shows its counters here, which `increment` alone changes; leave it out";
@@ -131,7 +132,7 @@ fn refused(collection: &Collection, name: &str) -> Error {
         .with("instead", format_args!("increment(key, [({name:?}, delta)])"))
 }
 
-/// Whether anything can stand where counters are shown, by the names of the outermost members.
+/// Whether the record may have something in a counter's place, judged by its outermost members.
 fn may_show(counters: &Counters, record: &Value) -> bool {
     let is_one = |name: &String| counters.has(name) || counters.is_holder(name);
     record.as_object().is_some_and(|members| {
@@ -139,7 +140,7 @@ fn may_show(counters: &Counters, record: &Value) -> bool {
     })
 }
 
-/// Removes everything that stands where counters are shown, and the objects that are empty then.
+/// Removes everything in the places of counters, and objects that are empty afterwards.
 fn take(counters: &Counters, record: &mut Value) -> BTreeMap<String, Value> {
     let mut taken = BTreeMap::new();
     if let Value::Object(members) = record {

@@ -1,4 +1,4 @@
-//! A record as it lies in the store: its key, its version and its JSON text.
+//! A record as stored: its key, its version and its JSON text.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use super::version::Version;
 use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A stored record. The JSON text is shared with the store's cache where it can be, and is
-/// parsed only when asked for.
+/// A stored record. Its JSON text is shared with the store's cache if possible, and is parsed only
+/// on demand.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Document {
     /// The record's key.
     pub key: Key,
-    /// The version, to guard a later write.
+    /// The version, which a later write can require.
     pub version: Version,
     text: Bytes,
 }
@@ -32,8 +32,7 @@ impl Document {
         Document { text, ..self }
     }
 
-    /// The JSON text, byte for byte as it is stored; of a record with counters, with these in
-    /// place.
+    /// The JSON text, byte for byte as stored. If the record has counters, they are in it.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -59,11 +58,11 @@ impl Document {
     }
 }
 
-/// What a refused write could have known.
+/// The current record, for a write that was refused.
 impl Error {
-    /// The record as it is now, with its counters, where a write was refused because it is not in
-    /// the version that was expected: a [`VersionConflict`](ErrorKind::VersionConflict) of a
-    /// guarded write.
+    /// The current record with its counters, if a write was refused because the record is not in
+    /// the expected version: the [`VersionConflict`](ErrorKind::VersionConflict) of a conditional
+    /// write.
     pub fn current(&self) -> Option<&Document> {
         self.carried()
     }

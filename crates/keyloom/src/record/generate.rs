@@ -1,4 +1,4 @@
-//! Values that Keyloom makes: ids, UUIDs, short codes and creation times.
+//! Generates values: ids, UUIDs, short codes and creation times.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use crate::schema::{Collection, FieldKind};
 /// Crockford's alphabet in lower case: 32 characters without i, l, o and u.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Fills every declared field that is to be generated and that the record lacks. Gives the
-/// paths of the codes that were drawn, since a drawn code may be taken.
+/// Fills every declared field that is to be generated and that the record lacks. Gives the paths of
+/// generated codes, since such a code may be taken already.
 pub(crate) fn fill_generated(collection: &Collection, record: &mut Cow<'_, Value>) -> Vec<Path> {
     let mut codes = Vec::new();
     for field in collection.fields.values().filter(|field| field.generate) {
@@ -32,7 +32,7 @@ pub(crate) fn fill_generated(collection: &Collection, record: &mut Cow<'_, Value
     codes
 }
 
-/// Whether a part of the record's key will be drawn of so many that nobody else draws the same.
+/// Whether a generated part of the record's key is random enough to be unique.
 pub(crate) fn draws_key(collection: &Collection, record: &Value) -> bool {
     collection.key_paths.iter().any(|path| {
         let declared = collection.fields.get(path).filter(|field| field.generate);
@@ -44,7 +44,7 @@ pub(crate) fn draws_key(collection: &Collection, record: &Value) -> bool {
     })
 }
 
-/// Makes values that were generated be generated anew.
+/// Removes generated values, so that they are generated anew.
 pub(crate) fn forget_generated(record: &mut Value, paths: &[Path]) {
     paths.iter().for_each(|path| set(record, path, Value::Null));
 }
@@ -59,7 +59,7 @@ fn generate(kind: &Kind) -> Option<Value> {
     }
 }
 
-/// 26 characters: 10 of time in milliseconds, 16 random, so that ids sort by creation.
+/// 26 characters: 10 from the time in milliseconds, 16 random. So ids sort by creation.
 pub(crate) fn new_id() -> String {
     let random = u128::from_be_bytes(random_bytes()) & ((1 << 80) - 1);
     let bits = u128::from(now_ms() & ((1 << 48) - 1)) << 80 | random;
@@ -82,8 +82,8 @@ fn new_code(pattern: &CodePattern) -> String {
     pattern.0.chars().map(|c| if c == '*' { draw() } else { c }).collect()
 }
 
-/// Puts a value at a path of names, making the objects on the way. A path with `*`, or one that
-/// leads through something that is not an object, changes nothing.
+/// Sets a value at a path of names, and creates the objects on the way. A path with `*`, or one
+/// that leads through something other than an object, changes nothing.
 pub(crate) fn set(record: &mut Value, path: &Path, value: Value) {
     let mut at = record;
     for step in &path.0 {

@@ -19,7 +19,7 @@ impl Key {
 
     /// The key as text.
     pub fn as_str(&self) -> &str {
-        // Templates write text only; a foreign key that is not text never becomes a record's.
+        // Templates write only text; a foreign key that is not text never becomes a record's key.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -54,14 +54,14 @@ impl Borrow<str> for Key {
     }
 }
 
-// As the text hashes, so that maps can be asked by text.
+// Hashes as text does, so that maps can be searched by text.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
 }
 
-/// A key compares with texts from either side.
+/// Compares a key with texts, on either side.
 macro_rules! compares_with {
     ($($text:ty),*) => {$(
         impl PartialEq<$text> for Key {

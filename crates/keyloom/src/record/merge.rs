@@ -1,4 +1,4 @@
-//! Changing a part of a record by merge patches (RFC 7386).
+//! Changes parts of a record by merge patches (RFC 7386).
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::key::{Path, Step};
 use crate::schema::{Collection, FieldKind};
 
 /// Applies a merge patch: members of the patch replace those of the target, objects are merged
-/// member by member, and a `null` removes.
+/// member by member, and `null` removes a member.
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
@@ -22,7 +22,7 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(members) = target else { return };
     for (name, change) in changes {
         if change.is_null() {
-            // The others keep their order.
+            // The other members keep their order.
             members.shift_remove(name);
         } else {
             merge(members.entry(name.as_str()).or_insert(Value::Null), change);
@@ -30,8 +30,9 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Refuses a patch that is not an object, and names with dots, which look like paths and would
-/// make a member of that name. In a declared map names are data, and may have dots.
+/// Refuses a patch that is not an object, and member names with dots: they look like paths, but
+/// would create a member with that literal name. In a declared map, names are data and may have
+/// dots.
 pub(crate) fn check_patch(collection: &Collection, patch: &Value) -> Result<()> {
     let Value::Object(changes) = patch else {
         let message = "a patch is a JSON object with the members that change";
@@ -62,7 +63,7 @@ fn check_names(
             let instead = within(path, nested(collection, path, name, change));
             return Err(match check_patch(collection, &instead) {
                 Ok(()) => error.with("instead", instead),
-                // No form of a patch changes a counter.
+                // No form of a patch can change a counter.
                 Err(refusal) if refusal.context_value("counter").is_some() => refusal,
                 Err(refusal) => error.with("instead", instead).with("but", refusal),
             });
@@ -76,8 +77,8 @@ fn check_names(
     Ok(())
 }
 
-/// What was meant by a member whose name has dots: nested objects, down to a declared map, whose
-/// names may have them. Names within its value are nested likewise.
+/// The patch that was probably meant by a member with dots in its name: nested objects, down to a
+/// declared map, whose names may have dots. Names within the value are nested in the same way.
 fn nested(collection: &Collection, path: &[Step], name: &str, value: &Value) -> Value {
     let below = |name: &str| [path, &[Step::Name(name.to_owned())]].concat();
     match (name.split_once('.'), value) {
@@ -94,7 +95,7 @@ fn nested(collection: &Collection, path: &[Step], name: &str, value: &Value) -> 
     }
 }
 
-/// Two objects as one, member by member. Unlike in a merge, a `null` is a value.
+/// Joins two objects member by member. Unlike in a merge, `null` is a value.
 fn joined(one: Value, other: Value) -> Value {
     let (Value::Object(mut members), Value::Object(more)) = (one, other.clone()) else {
         return other;
@@ -109,14 +110,14 @@ fn joined(one: Value, other: Value) -> Value {
     Value::Object(members)
 }
 
-/// How deep a member would be, were all names with dots nested.
+/// The depth of a member if all names with dots were nested.
 fn nested_depth(name: &str, value: &Value) -> usize {
     let inner = value.as_object().into_iter().flatten();
     let deepest = inner.map(|(name, value)| nested_depth(name, value)).max().unwrap_or(0);
     1 + name.matches('.').count() + deepest
 }
 
-/// A value at the end of a path.
+/// The value, nested in objects along a path.
 fn within(path: &[Step], value: Value) -> Value {
     path.iter().rev().fold(value, |inner, step| match step {
         Step::Name(name) => json!({ name: inner }),
@@ -124,7 +125,7 @@ fn within(path: &[Step], value: Value) -> Value {
     })
 }
 
-/// Whether the names of the object at this path are data.
+/// Whether the object at this path is a declared map, whose names are data.
 fn is_map(collection: &Collection, path: &[Step]) -> bool {
     let field = collection.fields.get(&Path(path.to_vec()));
     field.is_some_and(|field| field.kind == FieldKind::Map)

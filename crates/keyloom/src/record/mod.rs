@@ -1,4 +1,4 @@
-//! Versioned JSON: what a record is, apart from where it lies.
+//! Records as versioned JSON, apart from how they are stored.
 
 mod carry_over;
 mod check;

@@ -1,5 +1,5 @@
-//! Random bytes from the operating system, fetched in blocks because a call costs more than
-//! the bytes.
+//! Random bytes from the operating system. They are fetched in blocks, because a call costs more
+//! than the bytes.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ thread_local! {
         const { RefCell::new(Block { bytes: [0; BLOCK_BYTES], used: BLOCK_BYTES }) };
 }
 
-/// `N` random bytes, `N` at most 1,024. Each byte is handed out once.
+/// `N` random bytes; `N` is at most 1,024. No byte is ever given twice.
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     BLOCK.with_borrow_mut(|block| {
         if block.used + N > BLOCK_BYTES {
@@ -36,7 +36,7 @@ pub(crate) fn random_fraction() -> f64 {
 
 #[allow(clippy::expect_used, reason = "without randomness every version and id could repeat")]
 fn refill(bytes: &mut [u8]) {
-    // The operating system refuses random bytes only before it has finished booting, or when
-    // it lacks the call altogether. There is no safe way to go on then.
+    // The operating system refuses random bytes only while it is booting, or if it lacks the call
+    // altogether. There is no safe way to continue then.
     getrandom::fill(bytes).expect("the operating system gives random bytes");
 }

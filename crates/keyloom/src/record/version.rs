@@ -1,4 +1,4 @@
-//! A record's version: which incarnation of the record, and which revision of that.
+//! A record's version: the incarnation of the record, and the revision within it.
 //!
 //! | bytes | what | example |
 //! | --- | --- | --- |
@@ -21,11 +21,11 @@ use crate::error::{Error, ErrorKind};
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Which state of a record this is. Versions of one incarnation are ordered by revision; a
-/// record that is deleted and created again gets a new incarnation, so that an old version never
-/// fits it by accident.
+/// The state of a record at one time. Versions of one incarnation are ordered by revision. A record
+/// that is deleted and created again gets a new incarnation, so that an old version never matches
+/// it by accident.
 ///
-/// It is shown, parsed and serialized as text.
+/// It is displayed, parsed and serialized as text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Version {
@@ -47,19 +47,18 @@ impl Version {
         Version { revision, ..self }
     }
 
-    /// Whether both are of one incarnation.
+    /// Whether both belong to the same incarnation.
     pub(crate) fn is_same_incarnation(self, other: Version) -> bool {
         self.incarnation == other.incarnation
     }
 
     /// The version after this one.
     pub(crate) fn next(self) -> Self {
-        // A record that is written a million times a second reaches the last revision after
-        // half a million years.
+        // Overflow is no concern: at a million writes a second it takes half a million years.
         Version { revision: self.revision.saturating_add(1), ..self }
     }
 
-    /// How often the record was written in this incarnation, its creation included.
+    /// How often the record was written in this incarnation, including its creation.
     pub fn revision(self) -> u64 {
         self.revision
     }
@@ -80,8 +79,9 @@ impl Version {
     }
 }
 
-/// A new incarnation, above the last that this process made if both are of one millisecond: of
-/// two incarnations of one record the later sorts higher, however fast they follow each other.
+/// A new incarnation. If it falls into the same millisecond as the last one of this process, it is
+/// higher: of two incarnations of one record the later sorts higher, however quickly they follow
+/// each other.
 fn above_the_last(drawn: [u8; 16]) -> [u8; 16] {
     static LAST: Mutex<u128> = Mutex::new(0);
     const RANDOM_BITS: u32 = 80;
@@ -101,8 +101,8 @@ pub(crate) fn now_ms() -> u64 {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // By a table, since every answer with a record has it: the formatter of numbers takes
-        // three times as long.
+        // A table is three times as fast as the formatter of numbers, and every answer with a
+        // record has a version.
         let mut hex = [0; 32];
         for (digits, byte) in hex.chunks_exact_mut(2).zip(self.incarnation) {
             digits.copy_from_slice(&[
@@ -110,7 +110,7 @@ impl fmt::Display for Version {
                 HEX_DIGITS[usize::from(byte & 15)],
             ]);
         }
-        // Digits are text.
+        // Hex digits are always text.
         f.write_str(std::str::from_utf8(&hex).unwrap_or_default())?;
         write!(f, "-{}", self.revision)
     }

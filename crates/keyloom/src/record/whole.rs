@@ -1,8 +1,8 @@
-//! Whole numbers that were written with a fraction of zero.
+//! Normalises whole numbers that were written with a zero fraction.
 //!
-//! JSON does not tell `5.0` from `5`, and programs whose numbers are all doubles write either. In
-//! a field that is declared as an integer or a timestamp both are the same number, and it is kept
-//! as `5`: keys and comparisons then have one form to deal with. Other fields stay as they came.
+//! In JSON `5.0` and `5` are the same number, and programs whose numbers are all doubles may write
+//! either. A field that is declared as an integer or a timestamp stores `5` for both, so that keys
+//! and comparisons deal with one form. Other fields stay as written.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::key::{Kind, Step, whole_of};
 use crate::schema::{Collection, FieldKind};
 
-/// Writes whole numbers as such, in the fields that hold no others.
+/// Rewrites whole numbers in the fields that hold only such numbers.
 pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Cow<'_, Value>) {
     for field in collection.fields.values() {
         if matches!(field.kind, FieldKind::Key(Kind::Integer { .. } | Kind::Timestamp))
@@ -22,7 +22,7 @@ pub(crate) fn write_whole_numbers(collection: &Collection, record: &mut Cow<'_, 
     }
 }
 
-/// Calls for every value at a path.
+/// Calls a function for every value at a path.
 fn at_each(steps: &[Step], value: &mut Value, call: &mut impl FnMut(&mut Value)) {
     match (steps, value) {
         ([], value) => call(value),

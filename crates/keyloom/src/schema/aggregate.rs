@@ -13,7 +13,7 @@ use crate::key::{KeyRefusal, Path, Template};
 /// How many records a group has.
 pub(crate) const COUNT: &str = "n";
 
-/// The sum of a group.
+/// The integer with the sum of a group.
 pub(crate) const SUM: &str = "sum";
 
 /// The largest number that can be summed, up or down. The difference of any two still fits into
@@ -29,9 +29,9 @@ pub(crate) struct Aggregate {
     pub(crate) summed: Option<Path>,
     /// The fields that make a group, in order.
     pub(crate) group: Vec<Path>,
-    /// The values of a group as bytes, with a `:` before and behind each.
+    /// The values of a group as bytes, with a `:` before and after each.
     pub(crate) template: Template,
-    /// Which records are counted; all when there is none.
+    /// Which records are counted; all records if there is no condition.
     pub(crate) condition: Option<Condition>,
 }
 
@@ -41,7 +41,7 @@ impl Aggregate {
         self.template.encode(values)
     }
 
-    /// What the groups with these first values begin with.
+    /// The common prefix of the groups with these first values.
     pub(crate) fn groups_with(&self, values: &[&Value]) -> Result<Bytes, KeyRefusal> {
         self.template.prefix(values)
     }

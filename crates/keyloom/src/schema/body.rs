@@ -5,7 +5,7 @@ use std::fmt;
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-/// How many violations of one record are told.
+/// The most violations that are reported for one record.
 const VIOLATIONS_MAX: usize = 8;
 
 /// A compiled JSON Schema.
@@ -33,8 +33,8 @@ impl fmt::Display for Violation {
 }
 
 impl BodySchema {
-    /// Compiles a JSON Schema; the error is a sentence that says what is wrong with it. Nothing
-    /// is ever fetched: a reference to another document is an error.
+    /// Compiles a JSON Schema; the error is a sentence that says what is wrong with it. Nothing is
+    /// ever fetched, so a reference to another document is an error.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         match jsonschema::options().offline().build(schema) {
             Ok(validator) => Ok(BodySchema { validator }),
@@ -46,8 +46,8 @@ impl BodySchema {
         }
     }
 
-    /// Where the record breaks the schema and the one before it, if there is one, does not in the
-    /// same way; at most eight places.
+    /// The places where the record breaks the schema; at most eight. If an older version is given,
+    /// places that it breaks in the same way are left out.
     pub(crate) fn violations(&self, old: Option<&Value>, record: &Value) -> Vec<Violation> {
         if self.validator.is_valid(record) {
             return Vec::new();
@@ -68,9 +68,10 @@ impl BodySchema {
     }
 }
 
-/// Whether two violations are one that was left as it is: the same rule is broken by the same
-/// value, wherever it stands now. A rule of an object or an array, such as `required`, looks at
-/// more than it speaks of: what it says without the value must be the same, at the same place.
+/// Whether two violations are one and the same: the same value breaks the same rule, even if it has
+/// moved. A rule of an object or an array, such as `required`, depends on more than the parts that
+/// its message names. For such a rule, the place and the message without the value must be the
+/// same.
 fn is_same(old: &ValidationError<'_>, new: &ValidationError<'_>) -> bool {
     let is_container = |value: &Value| value.is_object() || value.is_array();
     let left_alone = || {
@@ -120,7 +121,7 @@ mod tests {
             violations.into_iter().map(|violation| violation.at).collect::<Vec<_>>()
         };
         let old = json!({ "stars": 6, "list": ["a", 1], "odd": 1, "owner": 1 });
-        // Other fields may change, elements may move, and what breaks a rule may go.
+        // Other fields may change, elements may move, and a value that breaks a rule may disappear.
         for new in [
             json!({ "stars": 6, "list": ["a", 1], "odd": 1, "owner": 2 }),
             json!({ "stars": 6, "list": [1], "odd": 2, "owner": 1 }),
@@ -128,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(places(old.clone(), new.clone()), [""; 0], "{new}");
         }
-        // What changes must fit, and no rule is broken that was not.
+        // Changed values must fit, and no further rule may be broken.
         for (new, broken) in [
             (json!({ "stars": 7, "owner": 1 }), "/stars"),
             (json!({ "stars": 6, "list": [1, 1], "owner": 1 }), "/list/1"),

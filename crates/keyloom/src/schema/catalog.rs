@@ -1,4 +1,4 @@
-//! The document in the store that every process obeys.
+//! The catalog: the document in the store that every process obeys.
 //!
 //! | member | meaning | example |
 //! | --- | --- | --- |
@@ -11,8 +11,8 @@
 //! | `buildings` | how often each index began to be built, by collection and name | `{"approval": {"code": 1}}` |
 //! | `generations` | which cells each aggregate has, unless it is the first generation, of one cell for each group | `{"approval": {"by_status": {"current": {"number": 2, "cells": 1}, "last": 2}}}` |
 //!
-//! While a space is being restored from a backup, a mark lies in the catalog's place, with the id
-//! of the backup: `{"format":1,"restoring":"5f2c…"}`. Nobody reads or writes the space by it.
+//! While a space is being restored from a backup, a mark with the backup's id takes the catalog's
+//! place: `{"format":1,"restoring":"5f2c…"}`. Meanwhile nobody can read or write the space.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,10 +27,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// The only format so far.
 const FORMAT: u64 = 1;
 
-/// The member that makes a document a mark and no catalog.
+/// The member that distinguishes a mark from a catalog.
 const RESTORING: &str = "restoring";
 
-/// The stored schema and what belongs to it.
+/// The stored schema and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Catalog {
@@ -39,33 +39,34 @@ pub(crate) struct Catalog {
     pub(crate) cursor_secret: CursorSecret,
     pub(crate) schema: SchemaDeclaration,
     pub(crate) states: BTreeMap<String, BTreeMap<String, IndexState>>,
-    /// By collection, since when its history is kept by its present bounds, in milliseconds.
+    /// For each collection, since when its history is kept with its current bounds, in
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) history_since: BTreeMap<String, u64>,
-    /// How often each index and aggregate began to be built. While a number stays, every writer has
-    /// maintained the index since it was given.
+    /// How often the build of each index and aggregate began. As long as a number is the same,
+    /// every writer has maintained the index since that build began.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     buildings: BTreeMap<String, BTreeMap<String, u64>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) generations: BTreeMap<String, BTreeMap<String, Generations>>,
 }
 
-/// One set of an aggregate's cells, complete in itself.
+/// One complete set of an aggregate's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Generation {
     pub(crate) number: u32,
-    /// Over how many cells each group is spread. It stays, also on another engine.
+    /// How many cells each group is spread over. The number stays the same, even on another engine.
     pub(crate) cells: u16,
 }
 
-/// Which generations of an aggregate there are. A number is never used twice.
+/// The generations of an aggregate. No number is ever used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Generations {
-    /// The one that the aggregate's state speaks of.
+    /// The generation that the aggregate's state refers to.
     pub(crate) current: Generation,
-    /// One that is counted beside it, and will take its place.
+    /// A generation that is being counted beside it, and will replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Generation>,
     /// The highest number that was ever used.
@@ -73,7 +74,7 @@ pub(crate) struct Generations {
 }
 
 impl Generations {
-    /// Those of a new aggregate.
+    /// The generations of a new aggregate.
     pub(crate) fn first(cells: u16) -> Self {
         Generations { current: Generation { number: 1, cells }, next: None, last: 1 }
     }
@@ -88,25 +89,25 @@ impl Generations {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum IndexState {
-    /// Maintained by every write, but not complete yet.
+    /// Every write maintains it, but it is not complete yet.
     Building,
     /// Complete.
     Ready,
     /// Neither maintained nor read.
     Disabled,
-    /// The build found something that the index cannot hold.
+    /// The build found records that the index cannot hold.
     Failed {
         /// What it found.
         reason: String,
     },
 }
 
-/// What cursors are signed with. It is never shown.
+/// The secret that signs cursors. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CursorSecret(pub(crate) [u8; 32]);
 
 impl Catalog {
-    /// The first catalog of a store, without a collection.
+    /// The first catalog of a store, without collections.
     pub(crate) fn new(cursor_secret: CursorSecret) -> Self {
         Catalog {
             format: FORMAT,
@@ -120,7 +121,7 @@ impl Catalog {
         }
     }
 
-    /// The bytes in the store. Equal catalogs give equal bytes.
+    /// The bytes for the store. Equal catalogs give equal bytes.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|source| {
             Error::new(ErrorKind::Internal, "the catalog cannot be written as JSON")
@@ -128,8 +129,8 @@ impl Catalog {
         })
     }
 
-    /// Reads the bytes in the store. A newer format is refused before anything else is looked
-    /// at, since its members may mean something else.
+    /// Reads the bytes from the store. A newer format is refused before anything else is read,
+    /// since its members may have another meaning.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let document: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
         match document.get("format").and_then(Value::as_u64) {
@@ -150,7 +151,7 @@ impl Catalog {
         Schema::from_declaration(self.schema.clone()).map_err(corrupt)
     }
 
-    /// The state of an index. One without a state was never built.
+    /// The state of an index. An index without a state was never built.
     pub(crate) fn state(&self, collection: &str, index: &str) -> &IndexState {
         self.states
             .get(collection)
@@ -168,7 +169,7 @@ impl Catalog {
             .collect()
     }
 
-    /// Remembers the state of an index, and numbers its building if one begins.
+    /// Sets the state of an index, and numbers the build if one begins.
     pub(crate) fn set_state(&mut self, collection: &str, index: &str, state: IndexState) {
         let begins = state == IndexState::Building;
         let states = self.states.entry(collection.to_owned()).or_default();
@@ -179,7 +180,7 @@ impl Catalog {
         }
     }
 
-    /// The number of the index's last building, from 1 on.
+    /// The number of the index's last build, from 1 on.
     pub(crate) fn building_number(&self, collection: &str, index: &str) -> u64 {
         let numbers = self.buildings.get(collection).and_then(|numbers| numbers.get(index));
         numbers.copied().unwrap_or_default()
@@ -192,7 +193,7 @@ impl Catalog {
         known.copied().unwrap_or_else(|| Generations::first(1))
     }
 
-    /// Remembers the generations of an aggregate.
+    /// Sets the generations of an aggregate.
     pub(crate) fn set_generations(
         &mut self,
         collection: &str,
@@ -215,12 +216,12 @@ impl fmt::Display for IndexState {
     }
 }
 
-/// What lies in the catalog's place while a space is being restored from this backup.
+/// The mark that takes the catalog's place while a space is being restored from this backup.
 pub(crate) fn restoring_mark(backup: &str) -> Vec<u8> {
     json!({ "format": FORMAT, RESTORING: backup }).to_string().into_bytes()
 }
 
-/// The backup that a space is being restored from, if this is a mark and no catalog.
+/// The backup that a space is being restored from; `None` if this is a catalog and not a mark.
 pub(crate) fn restored_backup(bytes: &[u8]) -> Option<String> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     Some(document.get(RESTORING)?.as_str()?.to_owned())

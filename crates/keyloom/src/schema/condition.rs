@@ -1,4 +1,4 @@
-//! The condition of a partial index: which records have an entry.
+//! The condition of a partial index, which decides which records have entries.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,30 +10,30 @@ use super::declaration::{AggregateDeclaration, Comparison, IndexDeclaration, Tes
 use crate::json::{compare_values, same_value};
 use crate::key::Path;
 
-/// All of these tests must hold.
+/// A list of tests that must all hold.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Condition {
     pub(crate) tests: Vec<(Path, Test)>,
 }
 
-/// What is asked of one field. A `null` counts as missing, as it does in indexes.
+/// A test of one field. A `null` counts as missing, as it does in indexes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// It is this value; 3 and 3.0 are the same number.
+    /// The field has this value; 3 and 3.0 are the same number.
     Equals(Value),
-    /// It is one of these.
+    /// The field has one of these values.
     OneOf(Vec<Value>),
-    /// There is a value.
+    /// The field has a value.
     Present,
-    /// There is none.
+    /// The field has no value.
     Missing,
-    /// It is above this, of the same type.
+    /// The field is greater than this, and of the same type.
     Greater(Value),
-    /// It is this or above.
+    /// The field is this or greater.
     AtLeast(Value),
-    /// It is below this, of the same type.
+    /// The field is less than this, and of the same type.
     Less(Value),
-    /// It is this or below.
+    /// The field is this or less.
     AtMost(Value),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Test {
 }
 
 impl fmt::Display for TestDeclaration {
-    /// As plans and refusals have it: `= "open"`, `>= 3 and < 10`.
+    /// As in plans and errors: `= "open"`, `>= 3 and < 10`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tests: Vec<String> = match self {
             TestDeclaration::Equals(value) => vec![Test::Equals(value.clone()).to_string()],
@@ -76,14 +76,14 @@ impl fmt::Display for TestDeclaration {
 }
 
 impl IndexDeclaration {
-    /// Which records have entries, in words: `state = "open" and prio >= 3`. `None` for all.
+    /// The condition in words: `state = "open" and prio >= 3`. `None` if all records have entries.
     pub fn condition_text(&self) -> Option<String> {
         in_words(&self.condition)
     }
 }
 
 impl AggregateDeclaration {
-    /// Which records are counted, in words: `state = "open" and prio >= 3`. `None` for all.
+    /// The condition in words: `state = "open" and prio >= 3`. `None` if all records are counted.
     pub fn condition_text(&self) -> Option<String> {
         in_words(&self.condition)
     }
@@ -96,14 +96,14 @@ fn in_words(condition: &BTreeMap<String, TestDeclaration>) -> Option<String> {
 }
 
 impl Condition {
-    /// Whether the record has an entry.
+    /// Whether the record meets the condition.
     pub(crate) fn holds(&self, record: &Value) -> bool {
         self.tests
             .iter()
             .all(|(path, test)| test.holds(path.get(record).filter(|value| !value.is_null())))
     }
 
-    /// What it asks of one field.
+    /// The tests of one field.
     pub(crate) fn tests_of<'c>(&'c self, field: &'c Path) -> impl Iterator<Item = &'c Test> {
         self.tests.iter().filter(move |(path, _)| path == field).map(|(_, test)| test)
     }
@@ -120,7 +120,7 @@ impl fmt::Display for Condition {
 }
 
 impl Test {
-    /// Whether the value of the field, if there is one, passes.
+    /// Whether the value of the field, or its absence, passes.
     pub(crate) fn holds(&self, value: Option<&Value>) -> bool {
         let Some(value) = value else { return matches!(self, Test::Missing) };
         let order = |bound: &Value| compare_values(value, bound);

@@ -1,7 +1,7 @@
-//! The counters of a collection: by their names, and by open families such as `stats.*`.
+//! The counters of a collection: single ones, and open families such as `stats.*`.
 //!
-//! A counter is named by its path in the record, `stats.running`. It is no field: it has a value
-//! beside the record, and is shown in place when the record is read.
+//! A counter's name is its path in the record, such as `stats.running`. It is not a field: its
+//! value is stored beside the record, and shown at its path when the record is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::engine::{Addition, COUNTER_NAME_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Path, Step, shortened};
 
-/// What a counter may not leave.
+/// The bounds of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) min: Option<i64>,
@@ -23,14 +23,14 @@ pub(crate) struct Bounds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     exact: BTreeMap<String, Bounds>,
-    /// By what stands before `.*`.
+    /// By the name before `.*`.
     families: BTreeMap<String, Bounds>,
-    /// The objects that counters are shown in.
+    /// The objects that show counters.
     holders: BTreeSet<String>,
 }
 
 impl Counters {
-    /// Takes in a declared counter. The path has no `*`, or one at its end.
+    /// Adds a declared counter. Its path has no `*`, or one at its end.
     pub(super) fn insert(&mut self, path: &Path, bounds: Bounds) {
         match path.star() {
             None => self.exact.insert(path.to_string(), bounds),
@@ -44,8 +44,8 @@ impl Counters {
         self.exact.is_empty() && self.families.is_empty()
     }
 
-    /// The bounds of a counter; `None` when there is none of that name. An exact name wins over a
-    /// family.
+    /// The bounds of a counter; `None` if there is no counter with this name. An exact name takes
+    /// precedence over a family.
     pub(crate) fn bounds(&self, name: &str) -> Option<Bounds> {
         self.exact.get(name).copied().or_else(|| {
             let (bounds, member) = self.family_of(name)?;
@@ -56,8 +56,8 @@ impl Counters {
         })
     }
 
-    /// The family that a name is in, by its bounds, and what it is called there: all that follows,
-    /// dots included. No family lies in another.
+    /// The bounds of the family that a name belongs to, and the rest of the name, dots included.
+    /// Families are never nested.
     fn family_of<'n>(&self, name: &'n str) -> Option<(Bounds, &'n str)> {
         name.match_indices('.').find_map(|(dot, _)| {
             let bounds = self.families.get(&name[..dot])?;
@@ -65,7 +65,7 @@ impl Counters {
         })
     }
 
-    /// Where a record shows a counter: the members that lead to it.
+    /// The path at which a record shows a counter.
     pub(crate) fn path_of<'n>(&self, name: &'n str) -> impl Iterator<Item = &'n str> {
         let member = match self.exact.contains_key(name) {
             true => None,
@@ -104,19 +104,19 @@ impl Counters {
         self.holders.contains(path)
     }
 
-    /// Whether a question about this path is one about counters.
+    /// Whether a query for this path is a query for counters.
     pub(crate) fn is_asked_by(&self, path: &Path) -> bool {
         self.patterns().any(|pattern| {
             matches!(meet(&path.0, &pattern.0), Some(Meeting::Same | Meeting::Below))
         })
     }
 
-    /// How a path meets a counter; `None` when it meets none.
+    /// How a path relates to a counter; `None` if no counter is near it.
     pub(crate) fn meeting(&self, path: &Path) -> Option<Meeting> {
         self.patterns().find_map(|pattern| meet(&path.0, &pattern.0))
     }
 
-    /// What to add to a counter; an error when there is none of that name.
+    /// The addition to a counter; an error if there is no counter with this name.
     pub(crate) fn addition(&self, name: &str, delta: i64) -> Result<Addition> {
         let Some(Bounds { min, max }) = self.bounds(name) else {
             return Err(self.unknown(name));
@@ -147,7 +147,7 @@ impl Counters {
         }
     }
 
-    /// Every declared name, a family with its `*`.
+    /// Every declared name; families have their `*`.
     fn patterns(&self) -> impl Iterator<Item = Path> {
         let path = |name: &String| Path(name.split('.').map(|n| Step::Name(n.into())).collect());
         let family = move |name: &String| {
@@ -159,13 +159,13 @@ impl Counters {
     }
 }
 
-/// A name for a message: as it is, unless that would not be seen or too much.
+/// A name for a message: shortened if it is too long or has control characters.
 fn shown_name(name: &str) -> String {
     let is_plain = name.len() <= COUNTER_NAME_BYTES_MAX && !name.chars().any(char::is_control);
     if is_plain { name.to_owned() } else { shortened(&Value::from(name)) }
 }
 
-/// How two paths, maybe with a `*`, can lie in one record.
+/// How two paths, possibly with a `*`, relate within one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
     /// They can name the same value.
@@ -176,7 +176,7 @@ pub(crate) enum Meeting {
     Above,
 }
 
-/// How two paths can lie in one record; `None` when they never meet.
+/// How two paths relate within one record; `None` if they never meet.
 pub(crate) fn meet(one: &[Step], other: &[Step]) -> Option<Meeting> {
     let fits = |(a, b): (&Step, &Step)| match (a, b) {
         (Step::Name(a), Step::Name(b)) => a == b,

@@ -1,13 +1,13 @@
-//! What a user declares, as plain data.
+//! A schema as a user declares it, as plain data.
 //!
-//! This is the canonical form of a schema: text files and `#[derive(Record)]` end here, the
-//! store's catalog holds it as JSON, and [`compile`](super::compile) turns it into a
-//! [`Schema`](super::Schema). Its JSON has the same spelling as a schema file, so that whoever
-//! reads the catalog sees what the user wrote. Maps are ordered, so that equal schemas serialise
-//! to equal bytes.
+//! This is the canonical form of a schema. Text files and `#[derive(Record)]` are turned into it,
+//! the store's catalog holds it as JSON, and [`compile`](super::compile) turns it into a
+//! [`Schema`](super::Schema). Its JSON has the same spelling as a schema file, so a person who
+//! reads the catalog sees what the user wrote. Maps are ordered, so that equal schemas serialise to
+//! equal bytes.
 //!
-//! A flag that is not set is not the same as one that is set to its default: it says nothing, so
-//! that what the store has stays.
+//! An unset flag differs from one that is set to its default: it says nothing, so the stored flag
+//! stays.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,33 +17,33 @@ use serde_json::Value;
 
 use super::read;
 
-/// All collections of a schema, and what the space keeps besides.
+/// The collections of a schema, and the settings of the space.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SchemaDeclaration {
-    /// Whether the space keeps a change log, and how much of it; none when not set.
+    /// Whether the space keeps a change log, and how much of it; no log if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<LogDeclaration>,
     /// Each collection by its name.
     #[serde(rename = "collection")]
     pub collections: BTreeMap<String, CollectionDeclaration>,
-    /// How the space treats writes with idempotency keys.
+    /// How the space handles writes with idempotency keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<IdempotencyDeclaration>,
 }
 
-/// How a space treats writes with idempotency keys.
+/// How a space handles writes with idempotency keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IdempotencyDeclaration {
-    /// For how long the answer to a key is kept, such as `24 hours`: a whole number of seconds,
+    /// How long the answer to a key is kept, such as `24 hours`: a whole number of seconds,
     /// minutes, hours or days.
     pub keep: String,
 }
 
-/// How much of a space's change log is kept: everything, unless bounded. A change goes when
-/// either bound says so.
+/// How much of a space's change log is kept; everything, unless bounded. A change is removed as
+/// soon as it exceeds either bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogDeclaration {
-    /// For how many days a change is kept: 1 to 36,500.
+    /// How many days a change is kept: 1 to 36,500.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<usize>,
     /// The most changes that are kept: at least 1.
@@ -56,22 +56,22 @@ pub struct LogDeclaration {
 pub struct CollectionDeclaration {
     /// The template of the records' keys, such as `approval:record:{id}`.
     pub key: String,
-    /// The area of the records, and of entries whose index names no other; the default area when
-    /// it is empty.
+    /// The area of the records, and of index entries without an area of their own; the default area
+    /// if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub area: String,
-    /// What users may do with the records; everything when it is not set.
+    /// What users may do with the records; everything if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// The field that names a record's owner: the first of its key. Only for records that have
-    /// one, which `access` says.
+    /// The field that names a record's owner: the first field of its key. Only for collections
+    /// whose `access` depends on owners.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The field, a timestamp or a date-time, that says when a record ends. Records without a value
-    /// there never do.
+    /// The field, a timestamp or a date-time, that says when a record expires. Records without a
+    /// value there never do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// The declared fields by their paths. Others are free.
+    /// The declared fields by their paths. All other fields are free.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, FieldDeclaration>,
     /// The value indexes by their names.
@@ -95,24 +95,24 @@ pub struct CollectionDeclaration {
     /// A JSON Schema that every record must meet, without its counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// How much of each record's past is kept; nothing when not set.
+    /// How much of each record's past is kept; nothing if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<HistoryDeclaration>,
 }
 
-/// How much of each record's past is kept. A version goes when either bound says so.
+/// How much of each record's past is kept. A version is removed as soon as it exceeds either bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HistoryDeclaration {
     /// The most versions of one record: 1 to 1,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<usize>,
-    /// For how many days what was can be told: 1 to 36,500.
+    /// How many days back queries can see: 1 to 36,500.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<usize>,
 }
 
-/// What an acting user may do with the records of a collection. The program itself, which acts for
-/// nobody, may do everything.
+/// What an acting user may do with the records of a collection. The program itself, when it acts
+/// for no user, may do everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -127,7 +127,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// What a user may do: read others' records, write others' records, write their own.
+    /// The rights of a user: to read others' records, to write others' records, to write their own.
     fn rights(self) -> [bool; 3] {
         match self {
             Access::Shared => [true, true, true],
@@ -137,7 +137,7 @@ impl Access {
         }
     }
 
-    /// Whether a user may do anything that the other does not allow.
+    /// Whether it gives a user any right that the other does not.
     pub(crate) fn grants_more_than(self, other: Access) -> bool {
         self.rights().into_iter().zip(other.rights()).any(|(here, there)| here && !there)
     }
@@ -157,15 +157,15 @@ impl fmt::Display for Access {
 /// One field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldDeclaration {
-    /// Its type and what belongs to that type only.
+    /// Its type, with the options of that type.
     #[serde(flatten)]
     pub field_type: FieldType,
-    /// Whether an insert without this field gets a fresh value. When not set: as the store has
-    /// it, and otherwise no.
+    /// Whether an insert without this field gets a fresh value. If not set, the stored setting
+    /// stays; its default is no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generate: Option<bool>,
-    /// Whether a record without this field is refused. When not set: as the store has it, and
-    /// otherwise no. Fields of the record's key always are required.
+    /// Whether a record without this field is refused. If not set, the stored setting stays; its
+    /// default is no. Fields of the record's key are always required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
 }
@@ -189,10 +189,10 @@ pub enum FieldType {
     Enum {
         /// The strings, in their order.
         values: Vec<String>,
-        /// From each value, those that it may change to. A value that is not listed is final.
+        /// For each value, the values that it may change to. A value that is not listed is final.
         #[serde(skip_serializing_if = "Option::is_none")]
         transitions: Option<BTreeMap<String, Vec<String>>>,
-        /// What becomes of a write that makes another change.
+        /// What happens to a write that makes another change.
         #[serde(skip_serializing_if = "Illegal::is_error")]
         illegal: Illegal,
     },
@@ -202,7 +202,7 @@ pub enum FieldType {
     Datetime,
     /// 32 lower-case hex digits.
     Uuid {
-        /// The version that the value must have; any when not set.
+        /// The version that the value must have; any version if not set.
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<u8>,
     },
@@ -210,16 +210,17 @@ pub enum FieldType {
     Id,
     /// A short code such as `A-X7K9Q2`.
     Code {
-        /// `*` stands for one character of the unambiguous alphabet, all else for itself.
+        /// `*` stands for one character of the unambiguous alphabet, every other character for
+        /// itself.
         pattern: String,
     },
     /// A place on Earth.
     Point {
-        /// The name of the latitude.
+        /// The name of the latitude's member.
         lat: String,
-        /// The name of the longitude.
+        /// The name of the longitude's member.
         lon: String,
-        /// Where these two names are members.
+        /// Which object has these two members.
         #[serde(skip_serializing_if = "PointOf::is_field")]
         of: PointOf,
     },
@@ -227,7 +228,7 @@ pub enum FieldType {
     Map,
 }
 
-/// What becomes of a write that makes an undeclared transition.
+/// What happens to a write that makes an undeclared transition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Illegal {
@@ -264,10 +265,10 @@ impl PointOf {
 /// One counter, or one family of counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CounterDeclaration {
-    /// An increment that would lead below this is refused.
+    /// An increment below this bound is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<i64>,
-    /// An increment that would lead above this is refused.
+    /// An increment above this bound is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<i64>,
 }
@@ -277,25 +278,25 @@ pub struct CounterDeclaration {
 pub struct IndexDeclaration {
     /// The template of its entries' keys.
     pub key: String,
-    /// The area of its entries; that of the collection when not set. Records whose keys are
-    /// arbitrary text, such as ARNs, need their entries elsewhere.
+    /// The area of its entries; that of the collection if not set. If the keys of records are
+    /// arbitrary text, such as ARNs, the entries need another area.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub area: Option<String>,
     /// What its entries hold: a field's path, `key`, `record`, or `{a, b}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
-    /// Which records have entries: all tests must hold. No test: all records.
+    /// Which records have entries: those that pass all tests. Without tests, all records.
     #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub condition: BTreeMap<String, TestDeclaration>,
-    /// The most entries of one record, for an index that walks over an array or a map.
+    /// The most entries of one record, for an index over an array or a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<usize>,
-    /// Whether an entry may only be put where there is none. When not set: as the store has it,
-    /// and otherwise no.
+    /// Whether a write is refused if another record already has the entry. If not set, the stored
+    /// setting stays; its default is no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<bool>,
-    /// Whether a record that lacks an indexed field simply has no entry (or is refused). When not
-    /// set: as the store has it, and otherwise yes.
+    /// Whether a record without an indexed field has no entry. If false, such a record is refused.
+    /// If not set, the stored setting stays; its default is yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sparse: Option<bool>,
 }
@@ -303,17 +304,17 @@ pub struct IndexDeclaration {
 /// A count or a sum, kept for each group of records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AggregateDeclaration {
-    /// The field that is summed; none for a count.
+    /// The summed field; none for a count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The fields that make a group, in order; none for one group of all records.
     pub group: Vec<String>,
-    /// Which records are counted: all tests must hold. No test: all records.
+    /// Which records are counted: those that pass all tests. Without tests, all records.
     #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub condition: BTreeMap<String, TestDeclaration>,
 }
 
-/// What an index asks of one field before a record gets an entry.
+/// A test of one field. Records must pass it to be indexed or counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum TestDeclaration {
@@ -325,10 +326,10 @@ pub enum TestDeclaration {
     Compare(Box<Comparison>),
 }
 
-/// Bounds and presence; all that are set must hold.
+/// Bounds and presence. Every part that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Whether the field must be there, or must not. `null` counts as missing.
+    /// Whether the field must be present, or must be missing. `null` counts as missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<bool>,
     /// Greater than this.
@@ -346,7 +347,7 @@ pub struct Comparison {
 }
 
 impl CollectionDeclaration {
-    /// A collection with this key template and nothing else yet.
+    /// A collection with this key template and nothing else.
     pub fn new(key: impl Into<String>) -> Self {
         CollectionDeclaration { key: key.into(), ..Self::default() }
     }
@@ -367,14 +368,14 @@ impl CollectionDeclaration {
 }
 
 impl FieldDeclaration {
-    /// Has inserts without this field generate it.
+    /// Makes inserts without this field generate it.
     #[must_use]
     pub fn generated(mut self) -> Self {
         self.generate = Some(true);
         self
     }
 
-    /// Has records without this field refused.
+    /// Makes writes without this field fail.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = Some(true);
@@ -389,7 +390,7 @@ impl From<FieldType> for FieldDeclaration {
 }
 
 impl IndexDeclaration {
-    /// An index with this key template and every default.
+    /// An index with this key template and only defaults.
     pub fn new(key: impl Into<String>) -> Self {
         IndexDeclaration {
             key: key.into(),
@@ -404,13 +405,13 @@ impl IndexDeclaration {
 }
 
 impl AggregateDeclaration {
-    /// The number of records, by the values of these fields.
+    /// Counts records by the values of these fields.
     pub fn count(group: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let group = group.into_iter().map(Into::into).collect();
         AggregateDeclaration { group, ..Self::default() }
     }
 
-    /// The sum of a field, by the values of these fields.
+    /// Sums a field by the values of these fields.
     pub fn sum(
         field: impl Into<String>,
         group: impl IntoIterator<Item = impl Into<String>>,
@@ -420,8 +421,8 @@ impl AggregateDeclaration {
 }
 
 impl<'de> Deserialize<'de> for SchemaDeclaration {
-    /// Reads the form that `Serialize` writes, which is the form of a schema file, by the one
-    /// reader of schema files.
+    /// Reads the form that `Serialize` writes. It is the form of schema files, so their reader
+    /// reads it.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         read::schema(&value).map_err(serde::de::Error::custom)

@@ -1,4 +1,4 @@
-//! When records of a collection end.
+//! The expiry of a collection's records.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use super::model::Collection;
 use super::probe::value_at;
 use crate::key::{Kind, Path, Span, datetime_of, millis_of, whole_of};
 
-/// The name of the index that Keyloom keeps over the field by which records expire.
+/// The name of Keyloom's own index over the field by which records expire.
 pub(crate) const EXPIRY_INDEX: &str = "expires_at";
 
 /// The field by which the records of a collection expire.
@@ -18,7 +18,7 @@ pub(crate) struct Expiry {
     pub(crate) form: MomentForm,
 }
 
-/// How a field tells a moment.
+/// How a field represents a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MomentForm {
     /// Milliseconds since 1970.
@@ -28,7 +28,7 @@ pub(crate) enum MomentForm {
 }
 
 impl MomentForm {
-    /// The form of a field of this type, if it tells moments.
+    /// The form of a field of this type; `None` if it is not a point in time.
     pub(crate) fn of(kind: &Kind) -> Option<Self> {
         match kind {
             Kind::Timestamp => Some(MomentForm::Timestamp),
@@ -37,7 +37,7 @@ impl MomentForm {
         }
     }
 
-    /// The milliseconds of a value; `None` for what is no moment.
+    /// The milliseconds of a value; `None` if it is not a point in time.
     pub(crate) fn millis(self, value: &Value) -> Option<i64> {
         match self {
             MomentForm::Timestamp => whole_of(value),
@@ -48,9 +48,9 @@ impl MomentForm {
         }
     }
 
-    /// All moments up to this one, itself included, as a range of values.
+    /// All points in time up to and including this one, as a range of values.
     pub(crate) fn up_to(self, now: u64) -> Span {
-        /// The last moment that fits into a key.
+        /// The last point in time that fits into a key.
         const TIMESTAMP_MAX: u64 = 9_999_999_999_999;
         let last = match self {
             MomentForm::Timestamp => Value::from(now.min(TIMESTAMP_MAX)),
@@ -60,7 +60,7 @@ impl MomentForm {
     }
 }
 
-/// Milliseconds as moments of records count them.
+/// Milliseconds as records store them: signed.
 fn signed(millis: u64) -> i64 {
     i64::try_from(millis).unwrap_or(i64::MAX)
 }
@@ -72,14 +72,14 @@ impl Expiry {
 }
 
 impl Collection {
-    /// Whether a record of this collection has expired at this time. One without a moment, or with
-    /// something else in its place, never does.
+    /// Whether a record of this collection has expired at this time. A record without a valid time
+    /// in the field never expires.
     pub(crate) fn is_expired(&self, record: &Value, now: u64) -> bool {
         self.expiry.as_ref().is_some_and(|expiry| expiry.is_past(expiry.path.get(record), now))
     }
 
-    /// As [`is_expired`](Self::is_expired), of a record's text. One that cannot be read is there:
-    /// whoever reads it shall hear of it.
+    /// As [`is_expired`](Self::is_expired), for a record's text. A text that cannot be decoded has
+    /// not expired: its reader must learn that it is corrupt.
     pub(crate) fn is_text_expired(&self, text: &[u8], now: u64) -> bool {
         self.expiry
             .as_ref()

@@ -1,4 +1,4 @@
-//! JSON text as the tree of values that the reader understands, with the place of each.
+//! Turns JSON text into the tree of values that the reader understands, with positions in the text.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::problem::{Places, Problems, TextPosition, Trail};
 use crate::json;
 
-/// Parses a text. `None` when it is not JSON, with the reason among the problems.
+/// Parses a text. If it is not JSON, gives `None` and adds the reason to the problems.
 pub(crate) fn parse(
     text: &str,
     source: &Arc<str>,
@@ -23,7 +23,7 @@ pub(crate) fn parse(
     }
 }
 
-/// Where everything stands in a text that was parsed already.
+/// The positions of all values in a text that was parsed already.
 fn places(text: &str, source: &Arc<str>) -> Places {
     let told = TextPosition { line: 1, column: 1 };
     let mut walk = Walk { text, at: 0, told, told_at: 0, source, places: Places::default() };
@@ -34,13 +34,13 @@ fn places(text: &str, source: &Arc<str>) -> Places {
     walk.places
 }
 
-/// A way through a text that is known to be JSON, and to be no deeper than a parser allows.
+/// Walks through a text that is known to be JSON, and nested no deeper than a parser allows.
 struct Walk<'a> {
     text: &'a str,
-    /// The offset of the byte that comes next.
+    /// The offset of the next byte.
     at: usize,
-    /// The place that was told last, and its offset. A text may be one long line: each place is
-    /// counted from the one before it.
+    /// The last reported position, and its offset. Each position is counted from the one before,
+    /// since a text may be one long line.
     told: TextPosition,
     told_at: usize,
     source: &'a Arc<str>,
@@ -68,7 +68,7 @@ impl Walk<'_> {
         self.value(&trail);
     }
 
-    /// Everything up to the closing bracket, with commas between.
+    /// The elements up to the closing bracket, separated by commas.
     fn list(&mut self, end: u8, mut one: impl FnMut(&mut Self)) {
         self.at += 1;
         loop {
@@ -105,7 +105,7 @@ impl Walk<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The place of what comes next.
+    /// The position of what comes next.
     fn place(&mut self) -> TextPosition {
         for character in self.text.get(self.told_at..self.at).unwrap_or_default().chars() {
             self.told = match character {

@@ -1,4 +1,4 @@
-//! Which template a key of the store belongs to.
+//! Finds the template that a key of the store belongs to.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::engine::{Area, Range};
 use crate::error::Result;
 use crate::key::Template;
 
-/// Every template of a schema, with the range that its keys lie in.
+/// Every template of a schema, with the range of its keys.
 pub(crate) struct Keyspace {
     templates: Vec<TemplateRange>,
 }
@@ -17,20 +17,20 @@ pub(crate) struct Keyspace {
 struct TemplateRange {
     range: Range,
     collection: Arc<Collection>,
-    /// `None` for the records themselves.
+    /// `None` for the template of the records themselves.
     index: Option<Arc<Index>>,
 }
 
-/// What a key is to a schema.
+/// What a key belongs to under a schema.
 #[derive(Debug)]
 pub(crate) enum KeyOwner<'k> {
     /// A record's key.
     Record(&'k Arc<Collection>),
     /// The key of an index entry.
     Entry(&'k Arc<Collection>, &'k Arc<Index>),
-    /// It lies in the range of this template, and belongs to none.
+    /// It lies in the range of this template but does not fit it.
     Stray(&'k Template),
-    /// No template comes near it.
+    /// It lies in no template's range.
     Free,
 }
 
@@ -50,7 +50,7 @@ impl Keyspace {
         Ok(Keyspace { templates })
     }
 
-    /// What a key is. No key belongs to two templates: such schemas are refused.
+    /// What a key belongs to. It cannot belong to two templates, since such schemas are refused.
     pub(crate) fn owner_of(&self, area: &Area, key: &[u8]) -> KeyOwner<'_> {
         let near =
             || self.templates.iter().filter(|it| it.range.area == *area && it.range.contains(key));
@@ -86,7 +86,7 @@ impl TemplateRange {
     }
 }
 
-/// Whether a start lies beyond an end, where no end is beyond everything.
+/// Whether a start lies beyond an end; `None` is the end of everything.
 fn is_above(start: &Bytes, end: &Option<Bytes>) -> bool {
     end.as_ref().is_some_and(|end| start > end)
 }

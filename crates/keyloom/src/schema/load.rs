@@ -1,4 +1,4 @@
-//! From texts, files and declarations to a checked schema.
+//! Loads checked schemas from texts, files and declarations.
 
 use std::collections::btree_map::Entry;
 use std::fs;
@@ -12,7 +12,7 @@ use super::problem::{Places, Problems};
 use super::{json, read, toml};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where a schema says how idempotency keys are kept.
+/// The table of a schema about idempotency keys.
 const IDEMPOTENCY: &str = "idempotency";
 
 /// The language of a schema text.
@@ -23,8 +23,8 @@ enum Language {
 }
 
 impl Schema {
-    /// Reads and checks a schema in TOML. The error has one `problem` in its context for
-    /// everything that is wrong, each with its line and column.
+    /// Reads and checks a schema in TOML. If anything is wrong, the error's context has one
+    /// `problem` for each fault, with its line and column.
     pub fn from_toml(text: &str) -> Result<Self> {
         Loader::default().text("", Language::Toml, text).finish()
     }
@@ -34,12 +34,13 @@ impl Schema {
         Loader::default().text("", Language::Json, text).finish()
     }
 
-    /// Reads and checks a schema file: TOML or JSON, by the extension `.toml` or `.json`.
+    /// Reads and checks a schema file: TOML or JSON, according to its extension, `.toml` or
+    /// `.json`.
     pub fn from_file(path: impl AsRef<FilePath>) -> Result<Self> {
         Self::from_files([path])
     }
 
-    /// Reads several schema files as one schema. A collection stands in one file only.
+    /// Reads several schema files as one schema. Each collection may be in only one file.
     pub fn from_files(paths: impl IntoIterator<Item = impl AsRef<FilePath>>) -> Result<Self> {
         let mut loader = Loader::default();
         for path in paths {
@@ -61,7 +62,7 @@ impl Schema {
         Loader { declaration, ..Loader::default() }.finish()
     }
 
-    /// Both schemas as one. A collection, or a log, that both have must be the same in both.
+    /// Merges both schemas. A collection or a log that both have must be the same in both.
     pub fn merge(&self, other: &Schema) -> Result<Self> {
         let mut merged = self.declaration();
         let mut problems = Problems::default();
@@ -108,7 +109,7 @@ fn trail_of(collection: &str) -> Vec<String> {
     vec!["collection".to_owned(), collection.to_owned()]
 }
 
-/// Gathers texts, and everything that is wrong with them, until they are compiled as one.
+/// Collects texts and their problems, until the texts are compiled together.
 #[derive(Default)]
 struct Loader {
     declaration: SchemaDeclaration,

@@ -1,7 +1,7 @@
-//! What is declared: collections, fields, indexes, and the rules of their change.
+//! Schemas: collections, fields, indexes, and how they may change.
 //!
-//! Text (TOML or JSON) or `#[derive(Record)]` becomes a [`SchemaDeclaration`], which compiles to
-//! a [`Schema`] or to the list of everything that is wrong with it.
+//! Text (TOML or JSON) or `#[derive(Record)]` becomes a [`SchemaDeclaration`]. It compiles to a
+//! [`Schema`], or to a list of everything that is wrong with it.
 
 mod aggregate;
 mod body;

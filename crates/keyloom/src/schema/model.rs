@@ -21,15 +21,14 @@ use crate::engine::{Area, Capabilities, Range, Recipe};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Kind, Path, Template};
 
-/// The entries of one record in an index that walks over an array or a map, unless it says
-/// otherwise.
+/// The most entries of one record in an index over an array or a map, unless declared otherwise.
 pub(crate) const MAX_DEFAULT: usize = 16;
 
 /// A checked schema. Two schemas are equal when their declarations are.
 #[derive(Clone, Debug)]
 pub struct Schema {
     pub(crate) collections: BTreeMap<String, Arc<Collection>>,
-    /// How much of the change log is kept, in a space that keeps one.
+    /// How much of the change log is kept, if the space keeps one.
     pub(crate) log: Option<LogDeclaration>,
     pub(crate) idempotency: Option<IdempotencyDeclaration>,
     /// For how long the answers to idempotency keys are kept.
@@ -37,7 +36,7 @@ pub struct Schema {
 }
 
 impl Default for Schema {
-    /// A schema without a collection.
+    /// A schema without collections.
     fn default() -> Self {
         Schema {
             collections: BTreeMap::new(),
@@ -52,34 +51,35 @@ impl Default for Schema {
 #[derive(Clone, Debug)]
 pub(crate) struct Collection {
     pub(crate) name: String,
-    /// Where the records are.
+    /// The area of the records.
     pub(crate) area: Area,
-    /// The key of a record. It has no `*` and loses nothing: a key decodes to its fields.
+    /// The template of the records' keys. It has no `*` and loses nothing: a key decodes to its
+    /// fields.
     pub(crate) key: Template,
     /// The fields of the record's key, in the order of the template's segments.
     pub(crate) key_paths: Vec<Path>,
     /// What an acting user may do with the records.
     pub(crate) access: Access,
-    /// The field that names a record's owner: the first of its key, and a text. Always there on
-    /// owned and hybrid collections.
+    /// The field that names a record's owner: the first field of the key, and a text. Owned and
+    /// hybrid collections always have it.
     pub(crate) owner: Option<Path>,
     /// Every declared field, and the names (`x.*key`) of every declared map.
     pub(crate) fields: BTreeMap<Path, Field>,
-    /// Whether a field is a point of the record itself; without one, the value of a path is what
-    /// lies there.
+    /// Whether a field is a point made of members of the record itself. Without such a field, every
+    /// value lies directly at its path.
     pub(crate) has_record_points: bool,
-    /// Indexes of all kinds, and the one that Keyloom keeps for itself where records expire.
+    /// Indexes of all kinds, and Keyloom's own index over the ends of records, if they expire.
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
-    /// Counts and sums. No index has the name of one.
+    /// Counts and sums. No index has the same name as one of them.
     pub(crate) aggregates: BTreeMap<String, Arc<Aggregate>>,
-    /// What is counted beside each record.
+    /// The counters beside each record.
     pub(crate) counters: Counters,
-    /// When its records end, if they do. There is an index over it, in Keyloom's own area.
+    /// When its records expire, if they do. Keyloom keeps an index over that field in its own area.
     pub(crate) expiry: Option<Expiry>,
     pub(crate) body: Option<BodySchema>,
-    /// How much of each record's past is kept, if any of it is.
+    /// How much of each record's past is kept, if any.
     pub(crate) history: Option<HistoryDeclaration>,
-    /// What it was compiled from. Shared, since every process that asks by it asks often.
+    /// The declaration that it was compiled from. Shared, since processes ask for it often.
     pub(crate) declaration: Arc<CollectionDeclaration>,
 }
 
@@ -88,22 +88,23 @@ pub(crate) struct Collection {
 pub(crate) struct Field {
     pub(crate) path: Path,
     pub(crate) kind: FieldKind,
-    /// An insert without it gets a fresh value: an id, a random UUID (version 4), a code, or the
-    /// present time. Never on a path with `*`.
+    /// Whether an insert without the field gets a fresh value: an id, a random UUID (version 4), a
+    /// code, or the current time. Never on a path with `*`.
     pub(crate) generate: bool,
-    /// A record without it is refused: declared so, or a field of the record's key.
+    /// Whether a record without the field is refused: if declared so, or if it is a field of the
+    /// record's key.
     pub(crate) required: bool,
-    /// Only on an enum.
+    /// Only enums have transitions.
     pub(crate) transitions: Option<Transitions>,
 }
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FieldKind {
-    /// A value that keys can be made of.
+    /// A value that can be part of a key.
     Key(Kind),
-    /// A point whose two members are members of the record itself. The value that keys are made
-    /// of is the record; see [`Field::value`].
+    /// A point whose two members belong to the record itself. Its value for keys is the whole
+    /// record; see [`Field::value`].
     RecordPoint { lat: String, lon: String },
     /// An object whose names are data.
     Map,
@@ -114,30 +115,31 @@ pub(crate) enum FieldKind {
 pub(crate) struct Index {
     pub(crate) name: String,
     pub(crate) kind: IndexKind,
-    /// Where the entries are: the collection's area, unless declared otherwise.
+    /// The area of the entries: the collection's area, unless declared otherwise.
     pub(crate) area: Area,
-    /// The key of an entry.
+    /// The template of the entries' keys.
     pub(crate) key: Template,
-    /// The value of an entry. With the key it determines the record's key.
+    /// The value of an entry. Together with the entry's key it determines the record's key.
     pub(crate) holds: Holds,
-    /// Which records have entries; all when there is none.
+    /// Which records have entries; all records if there is no condition.
     pub(crate) condition: Option<Condition>,
-    /// The array or map that it walks over: one entry for each element. All starred paths of
-    /// `key` share it.
+    /// The array or map that the index walks over, with one entry for each element. All paths with
+    /// `*` in `key` share it.
     pub(crate) star: Option<Path>,
-    /// The most entries of one record: 1 without `star`.
+    /// The most entries of one record; 1 without `star`.
     pub(crate) max: usize,
-    /// Every put is conditional on absence: always on a unique index, on others as declared.
+    /// Whether an entry is put only if its key is absent: always on a unique index, on others if
+    /// declared.
     pub(crate) claims: bool,
-    /// A record that lacks an indexed field has no entry; otherwise it is refused.
+    /// Whether a record that lacks an indexed field has no entry; otherwise it is refused.
     pub(crate) sparse: bool,
-    /// How an engine gets from an entry to its record by itself, where bytes alone tell.
+    /// How an engine itself gets from an entry to its record, if the bytes alone determine it.
     pub(crate) recipe: Option<Recipe>,
-    /// Whether keys of another template may lie between its own.
+    /// Whether keys of another template may lie between keys of this one.
     pub(crate) interleaved: bool,
 }
 
-/// What an index is for.
+/// The kind of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexKind {
     Value,
@@ -146,7 +148,7 @@ pub(crate) enum IndexKind {
     Geo,
 }
 
-/// What the entries of an index hold. No path has a `*`.
+/// What the entries of an index hold. No path in it has a `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// This field as JSON.
@@ -160,8 +162,8 @@ pub(crate) enum Holds {
 }
 
 impl Schema {
-    /// Makes sure that the engine can do what the schema asks for, and that every single write of
-    /// it fits into one batch.
+    /// Checks that the engine supports everything in the schema, and that every single write fits
+    /// into one batch.
     pub fn check_against(&self, capabilities: &Capabilities) -> Result<()> {
         if self.log.is_some() && !capabilities.keeps_log {
             return Err(Error::new(
@@ -198,7 +200,7 @@ impl Schema {
         }))
     }
 
-    /// What this schema was compiled from, in its canonical form.
+    /// The declaration that this schema was compiled from, in its canonical form.
     pub fn declaration(&self) -> SchemaDeclaration {
         SchemaDeclaration {
             log: self.log,
@@ -216,7 +218,7 @@ impl Schema {
         self.collections.keys().map(String::as_str)
     }
 
-    /// The collection of that name; the error lists those that there are.
+    /// The collection with this name; the error lists the existing ones.
     pub(crate) fn collection(&self, name: &str) -> Result<&Arc<Collection>> {
         self.collections.get(name).ok_or_else(|| {
             let error =
@@ -227,8 +229,7 @@ impl Schema {
     }
 }
 
-/// Lists what there is instead, if there is anything.
-/// Adds the names that there are, and the one that was likely meant.
+/// Adds the existing names, and the one that was probably meant.
 fn with_known<'n>(error: Error, name: &str, names: impl Iterator<Item = &'n str>) -> Error {
     let known: Vec<&str> = names.collect();
     if known.is_empty() {
@@ -248,11 +249,11 @@ impl PartialEq for Schema {
 }
 
 impl Collection {
-    /// The most entries of one batch that writes one record: a move to another key that changes
-    /// every entry and every count, and has an idempotency key. It writes the record and its
-    /// counters at both keys. While an aggregate is counted anew, its numbers are written twice,
-    /// with a mark for either key. What expired records add to a batch is no part of it: where it
-    /// does not fit, they go first.
+    /// The most entries of a batch that writes one record. The worst case is a move to another key
+    /// that changes every entry and every count, with an idempotency key. It writes the record and
+    /// its counters at both keys. While an aggregate is counted anew, the move writes its numbers
+    /// twice, with a mark for either key. The removal of expired records is not included: if it
+    /// does not fit into the batch, they are removed first.
     pub(crate) fn batch_entries_worst(&self) -> usize {
         let records = if self.counters.is_empty() { 2 } else { 4 };
         let (idempotency, history) = (1, self.history_cells_worst());
@@ -264,27 +265,27 @@ impl Collection {
             .saturating_add(self.aggregates.len().saturating_mul(2 * 2 + 2))
     }
 
-    /// The entries of a batch that creates one record which has one entry in each index.
+    /// The entries of a batch that creates one record with one entry in each index.
     pub(crate) fn creation_entries(&self) -> usize {
         let history = usize::from(self.history.is_some());
         1 + self.indexes.len() + self.aggregates.len() + history
     }
 
-    /// The most cells of history that one change touches: a rename puts the new version and a
-    /// trace under the old key, and a count of versions removes the oldest. A record that takes
-    /// the place of an expired one adds its own first version to all that.
+    /// The most cells of history that one change touches. A rename writes the new version and a
+    /// trace under the old key, and a limit on versions removes the oldest one. A record that
+    /// replaces an expired one also writes its own first version.
     fn history_cells_worst(&self) -> usize {
         let after_expired = usize::from(self.expiry.is_some());
         let of_one = |versions: Option<usize>| 2 + usize::from(versions.is_some());
         self.history.map_or(0, |history| of_one(history.versions) + after_expired)
     }
 
-    /// The range that all records lie in, maybe among keys of other templates.
+    /// The range of all records. Keys of other templates may lie in it too.
     pub(crate) fn record_range(&self) -> Result<Range> {
         range_of(&self.key, &self.area)
     }
 
-    /// The index of that name; the error lists those that there are.
+    /// The index with this name; the error lists the existing ones.
     pub(crate) fn index(&self, name: &str) -> Result<&Arc<Index>> {
         self.indexes.get(name).ok_or_else(|| {
             let error =
@@ -295,7 +296,7 @@ impl Collection {
         })
     }
 
-    /// The index of that name, for a question.
+    /// The index with this name, for a query.
     pub(crate) fn asked_index(&self, name: &str) -> Result<&Arc<Index>> {
         let index = self.index(name)?;
         if index.is_own() {
@@ -307,22 +308,22 @@ impl Collection {
         Ok(index)
     }
 
-    /// The indexes that questions may go by.
+    /// The indexes that queries may use.
     pub(crate) fn asked_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.values().filter(|index| !index.is_own())
     }
 
-    /// The names of everything that is kept besides the records: indexes and aggregates.
+    /// The names of everything that is kept beside the records: indexes and aggregates.
     pub(crate) fn kept_names(&self) -> impl Iterator<Item = &str> {
         self.indexes.keys().chain(self.aggregates.keys()).map(String::as_str)
     }
 
-    /// Refuses a name that neither an index nor an aggregate has.
+    /// Fails if neither an index nor an aggregate has this name.
     pub(crate) fn check_kept(&self, name: &str) -> Result<()> {
         if self.aggregates.contains_key(name) { Ok(()) } else { self.index(name).map(drop) }
     }
 
-    /// The aggregate of that name; the error lists those that there are.
+    /// The aggregate with this name; the error lists the existing ones.
     pub(crate) fn aggregate(&self, name: &str) -> Result<&Arc<Aggregate>> {
         self.aggregates.get(name).ok_or_else(|| {
             let message = "the collection has no aggregate of that name";
@@ -333,8 +334,7 @@ impl Collection {
         })
     }
 
-    /// The value that a key is made of, at a path without `*`. `None` when it is missing or
-    /// `null`: the record has no such value.
+    /// The value for keys at a path without `*`; `None` if it is missing or `null`.
     pub(crate) fn value<'v>(&self, path: &Path, record: &'v Value) -> Option<&'v Value> {
         let field = if self.has_record_points { self.fields.get(path) } else { None };
         match field {
@@ -345,13 +345,13 @@ impl Collection {
 }
 
 impl Index {
-    /// Whether Keyloom keeps it for itself: its entries lie where no declared one's can. It leads
-    /// to records of all owners, so that no question goes by it.
+    /// Whether it is Keyloom's own index, in an area that no declared index can use. It leads to
+    /// records of all owners, so no query may use it.
     pub(crate) fn is_own(&self) -> bool {
         self.area == Area::own()
     }
 
-    /// The range that all entries lie in, maybe among keys of other templates.
+    /// The range of all entries. Keys of other templates may lie in it too.
     pub(crate) fn entry_range(&self) -> Result<Range> {
         range_of(&self.key, &self.area)
     }
@@ -365,8 +365,8 @@ fn range_of(template: &Template, area: &Area) -> Result<Range> {
 }
 
 impl Field {
-    /// The value that a key is made of, for a path without `*`. `None` when it is missing or
-    /// `null`. A point of the record itself is missing when both its members are.
+    /// The value for keys, for a path without `*`; `None` if it is missing or `null`. A point of
+    /// the record itself is missing if both its members are.
     pub(crate) fn value<'v>(&self, record: &'v Value) -> Option<&'v Value> {
         match &self.kind {
             FieldKind::RecordPoint { lat, lon } => {
@@ -379,7 +379,7 @@ impl Field {
         }
     }
 
-    /// The type for keys, if keys can be made of it.
+    /// The type for keys, if the field can be part of a key.
     pub(crate) fn key_kind(&self) -> Option<Kind> {
         match &self.kind {
             FieldKind::Key(kind) => Some(kind.clone()),

@@ -1,5 +1,5 @@
-//! One value of a record's text, without making a tree of all the others. Lists of records that
-//! expire look at each record's end, and reading the whole record for it would cost more than the
+//! Reads one value of a record's text without building a tree of all the others. Lists of expiring
+//! records look at the end of each record, and parsing the whole record would cost more than the
 //! list itself.
 
 use std::fmt;
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::key::{Path, Step};
 
-/// The value at a path without `*`, as reading the whole text would give it; `None` when there is
-/// none, or the text is not JSON.
+/// The value at a path without `*`, as parsing the whole text would give it; `None` if there is
+/// none, or if the text is not JSON.
 pub(super) fn value_at(text: &[u8], path: &Path) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = Probe(&path.0).deserialize(&mut reader).ok()?;
@@ -20,7 +20,7 @@ pub(super) fn value_at(text: &[u8], path: &Path) -> Option<Value> {
     value
 }
 
-/// The steps that are left.
+/// The remaining steps of the path.
 struct Probe<'p>(&'p [Step]);
 
 impl<'de> DeserializeSeed<'de> for Probe<'_> {
@@ -35,7 +35,7 @@ impl<'de> DeserializeSeed<'de> for Probe<'_> {
     }
 }
 
-/// Looks for one member of an object, and passes over everything else.
+/// Looks for one member of an object, and skips all others.
 struct Members<'p> {
     name: &'p str,
     rest: &'p [Step],
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Value>, A::Error> {
         let mut found = None;
         while let Some(name) = members.next_key::<std::borrow::Cow<'_, str>>()? {
-            // Of members that repeat a name the last one counts.
+            // If several members have the same name, the last one counts.
             if name == self.name {
                 found = members.next_value_seed(Probe(self.rest))?;
             } else {

@@ -1,5 +1,4 @@
-//! What is wrong with a schema: every problem, each with its path and, where the text is known,
-//! its place.
+//! Problems of a schema, each with its path and, if the text is known, its position.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +9,14 @@ use crate::error::{Error, ErrorKind};
 /// The names from the root of the schema down to a value.
 pub(crate) type Trail = Vec<String>;
 
-/// Which part of `name = value` is at fault.
+/// Which part of `name = value` is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Name,
     Value,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Problem {
     trail: Trail,
@@ -26,19 +25,19 @@ struct Problem {
     location: Option<Location>,
 }
 
-/// In which text, and where in it if that is known. A text without a name is one that the
-/// program gave, not a file.
+/// The text of a problem, and the position in it if that is known. A text without a name came from
+/// the program, not from a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Location {
     source: Arc<str>,
     place: Option<TextPosition>,
 }
 
-/// Everything that is wrong, in the order of discovery.
+/// All problems, in the order of discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Problems(Vec<Problem>);
 
-/// A place in a text, counted from 1. Columns count characters.
+/// A position in a text, counted from 1. Columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TextPosition {
     pub(crate) line: usize,
@@ -52,12 +51,12 @@ struct Spot {
     places: Option<(TextPosition, TextPosition)>,
 }
 
-/// Where everything that was read stands.
+/// The positions of everything that was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<Trail, Spot>);
 
 impl Places {
-    /// Remembers which text a value came from, and where name and value begin in it if known.
+    /// Records which text a value came from, and, if known, where its name and value begin.
     pub(crate) fn insert(
         &mut self,
         trail: Trail,
@@ -67,14 +66,14 @@ impl Places {
         self.0.insert(trail, Spot { source: Arc::clone(source), places: at });
     }
 
-    /// Adds the places of another text. What both have keeps its first place.
+    /// Adds the positions in another text. A trail in both keeps its first position.
     pub(crate) fn extend(&mut self, other: Places) {
         for (trail, spot) in other.0 {
             self.0.entry(trail).or_insert(spot);
         }
     }
 
-    /// The place of what the problem is about, or of the nearest thing above that has one.
+    /// The position of a problem's subject, or of its nearest ancestor that has one.
     fn find(&self, problem: &Problem) -> Option<Location> {
         let trail = &problem.trail;
         let spot = (0..=trail.len()).rev().find_map(|length| self.0.get(&trail[..length]))?;
@@ -97,7 +96,7 @@ impl Problems {
         self.push(trail, Side::Name, message.into(), None);
     }
 
-    /// Adds a problem with a text as such, where no value is known yet.
+    /// Adds a problem with a whole text, before any value is known.
     pub(crate) fn add_to_text(
         &mut self,
         source: &Arc<str>,
@@ -112,7 +111,7 @@ impl Problems {
         self.0.push(Problem { trail, side, message, location });
     }
 
-    /// Gives a place to every problem that has none yet.
+    /// Adds positions to all problems without one.
     pub(crate) fn locate(&mut self, places: &Places) {
         for problem in &mut self.0 {
             if problem.location.is_none() {
@@ -121,22 +120,22 @@ impl Problems {
         }
     }
 
-    /// Adds all of another list.
+    /// Adds all problems of another list.
     pub(crate) fn extend(&mut self, other: Problems) {
         self.0.extend(other.0);
     }
 
-    /// Whether anything at or under the trail is wrong.
+    /// Whether there is a problem at the trail or below it.
     pub(crate) fn touch(&self, trail: &[String]) -> bool {
         self.0.iter().any(|problem| problem.trail.starts_with(trail))
     }
 
-    /// Whether anything is wrong with what the trail names itself, not with what is under it.
+    /// Whether there is a problem at the trail itself.
     pub(crate) fn touch_exactly(&self, trail: &[String]) -> bool {
         self.0.iter().any(|problem| problem.trail == trail)
     }
 
-    /// The members of what the trail names that anything is wrong with.
+    /// The members of the value at the trail that have problems.
     pub(crate) fn names_under(&self, trail: &[String]) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -149,7 +148,7 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// The one error that tells all of them, in the order of the texts.
+    /// One error that lists all problems, in the order of the texts.
     pub(crate) fn into_error(mut self) -> Error {
         self.0.sort_by(|a, b| a.location.cmp(&b.location));
         let error = Error::new(ErrorKind::InvalidSchema, "the schema has problems");

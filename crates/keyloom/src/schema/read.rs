@@ -1,8 +1,8 @@
-//! From a tree of values to a declaration. One reader serves TOML, JSON, the catalog and
-//! `#[derive(Record)]`, so that all of them have one spelling and the same messages.
+//! Turns a tree of values into a declaration. One reader serves TOML, JSON, the catalog and
+//! `#[derive(Record)]`, so that all of them have the same spelling and the same messages.
 //!
-//! The reader goes on after a problem: it leaves out what it cannot understand and reads the
-//! rest, so that a user sees everything at once.
+//! The reader continues after a problem: it leaves out what it cannot understand and reads the
+//! rest. So a user sees all problems at once.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use super::problem::Problems;
 use super::table::{Table, type_name};
 use crate::json;
 
-/// The digits of an integer unless declared: every 64-bit number fits.
+/// The digits of an integer, unless declared otherwise: every 64-bit number fits.
 pub(crate) const DIGITS_DEFAULT: u8 = 19;
 
-/// Reads a whole schema, or tells everything that is wrong with its form.
+/// Reads a whole schema, or reports everything that is wrong with its form.
 pub(crate) fn schema(value: &Value) -> Result<SchemaDeclaration, Problems> {
     let mut problems = Problems::default();
     let declaration = schema_as_far_as_possible(value, &mut problems);
     if problems.is_empty() { Ok(declaration) } else { Err(problems) }
 }
 
-/// Reads what can be read of a schema. Whatever a problem touches is left out or defaulted.
+/// Reads as much of a schema as it can. Parts with problems are left out or get their defaults.
 pub(crate) fn schema_as_far_as_possible(
     value: &Value,
     problems: &mut Problems,
@@ -145,8 +145,8 @@ fn fields(table: &mut Table<'_>, problems: &mut Problems) -> BTreeMap<String, Fi
         .collect()
 }
 
-/// `stats.running = "integer"` without quotes is a table in a table to TOML: none of its names is
-/// an option of a field.
+/// TOML reads `stats.running = "integer"` without quotes as a table in a table. Such a table has no
+/// option of a field among its names.
 fn is_nested_path(value: &Value) -> bool {
     const OPTIONS: [&str; 12] = [
         "type",
@@ -171,7 +171,7 @@ fn is_nested_path(value: &Value) -> bool {
 }
 
 fn field(mut table: Table<'_>, problems: &mut Problems) -> Option<FieldDeclaration> {
-    /// What other languages call these types.
+    /// The names of these types in other languages.
     const SYNONYMS: [(&str, &str); 11] = [
         ("string", "text"),
         ("str", "text"),
@@ -267,7 +267,7 @@ fn counter(mut table: Table<'_>, problems: &mut Problems) -> Option<CounterDecla
         min: table.integer("min", problems),
         max: table.integer("max", problems),
     };
-    // `stats.running = {}` without quotes is a table in a table to TOML.
+    // TOML reads `stats.running = {}` without quotes as a table in a table.
     if !table.is_empty() && table.members().all(|(_, value)| value.is_object()) {
         let trail = table.trail().clone();
         problems.add(trail, "is no counter; a path with dots is written in quotes");
@@ -344,7 +344,7 @@ fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
 }
 
-/// A JSON Schema as a table, or as a string that holds its JSON.
+/// A JSON Schema as a table, or as a string with its JSON.
 fn body(table: &mut Table<'_>, problems: &mut Problems) -> Option<Value> {
     let value = table.take("body")?;
     let trail = table.trail_of("body");
@@ -371,8 +371,8 @@ fn body(table: &mut Table<'_>, problems: &mut Problems) -> Option<Value> {
     }
 }
 
-/// The same value with the names of every object in order, so that equal schemas serialise to
-/// equal bytes. The order of names means nothing in a JSON Schema.
+/// The same value with the names of every object sorted, so that equal schemas serialise to equal
+/// bytes. The order of names has no meaning in a JSON Schema.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

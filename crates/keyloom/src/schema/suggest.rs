@@ -1,7 +1,7 @@
-//! The known name that a user most likely meant.
+//! Suggests the known name that a user probably meant.
 
-/// The nearest of the known names, if it is near enough to be a slip of the fingers (at most one
-/// edit in three letters, whatever the case), or begins with the word (`owner` for `owner_id`).
+/// The most similar of the known names. It must differ by no more than a slip (at most one edit in
+/// three letters, ignoring case), or begin with the word (`owner` for `owner_id`).
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_lowercase();
     known
@@ -16,14 +16,14 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, name)| name)
 }
 
-/// Whether a name is surely another one, written wrongly: in another style (`createdAt` for
-/// `created_at`), or with one slip of the fingers in a word of five letters or more. Names that
-/// differ by what makes two words of one do not count: their first letter, a number, a plural, or,
-/// unless they are long, one letter in place of another (`stage`, `state`).
+/// Whether a name is almost certainly another one, misspelt: in another style (`createdAt` for
+/// `created_at`), or with one typing slip in a word of five letters or more. Differences that often
+/// make another word do not count: the first letter, a number, a plural, or, in a short name, one
+/// letter in place of another (`stage`, `state`).
 pub(crate) fn is_slip(name: &str, known: &str) -> bool {
-    /// In a name that is so long, one letter in place of another rarely makes another word.
+    /// In a name this long, one letter in place of another rarely makes another word.
     const LONG: usize = 8;
-    /// In a shorter one anything does.
+    /// In a shorter name, any slip may make another word.
     const SHORT: usize = 5;
     let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
     let (name, known) = (plain(name), plain(known));
@@ -48,8 +48,8 @@ pub(crate) fn is_slip(name: &str, known: &str) -> bool {
     length != other || length >= LONG || sorted(&name) == sorted(&known)
 }
 
-/// The insertions, deletions, substitutions and swaps of neighbours that lead from one word to
-/// the other.
+/// The number of insertions, deletions, substitutions and swaps of neighbours that turn one word
+/// into the other.
 fn edits(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();

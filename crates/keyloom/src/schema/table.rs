@@ -1,4 +1,4 @@
-//! One table of a schema, read member by member. What nobody asked for is unknown.
+//! Reads one table of a schema, member by member. Members that nobody asked for are unknown.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::suggest::nearest;
 pub(crate) struct Table<'v> {
     trail: Trail,
     members: &'v Map<String, Value>,
-    /// The names that were asked for, in that order: all that the table may have.
+    /// The names that were asked for, in order. All other names are problems.
     known: Vec<&'static str>,
 }
 
 impl<'v> Table<'v> {
-    /// Begins to read a value that must be a table.
+    /// Starts to read a value that must be a table.
     pub(crate) fn new(value: &'v Value, trail: Trail, problems: &mut Problems) -> Option<Self> {
         match value {
             Value::Object(members) => Some(Table { trail, members, known: Vec::new() }),
@@ -41,12 +41,12 @@ impl<'v> Table<'v> {
         self.members.is_empty()
     }
 
-    /// All members, for a table whose names are the user's.
+    /// All members, for a table whose names the user chooses.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'v String, &'v Value)> + use<'v> {
         self.members.iter()
     }
 
-    /// The value of that name, which is known from now on.
+    /// The value with this name, which is known from now on.
     pub(crate) fn take(&mut self, name: &'static str) -> Option<&'v Value> {
         self.known.push(name);
         self.members.get(name)
@@ -68,7 +68,7 @@ impl<'v> Table<'v> {
         self.read(name, "a whole number of 64 bits", problems, Value::as_i64)
     }
 
-    /// A number that has far fewer values than a byte: `expected` says which.
+    /// A number with far fewer values than a byte; `expected` describes them.
     pub(crate) fn small_number(
         &mut self,
         name: &'static str,
@@ -103,7 +103,7 @@ impl<'v> Table<'v> {
         self.read(name, "a list of strings", problems, texts)
     }
 
-    /// One of several words. A synonym is not accepted, but leads to the word that is meant.
+    /// One of several words. A synonym is refused with a hint at the right word.
     pub(crate) fn choice(
         &mut self,
         name: &'static str,
@@ -221,7 +221,7 @@ fn wrong_type(expected: &str, found: &Value) -> String {
     }
 }
 
-/// What a value is, in the words of TOML.
+/// The type of a value, in TOML's words.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -233,7 +233,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// `; did you mean `key`?`, or nothing when no name is near.
+/// `; did you mean `key`?`, or nothing if no name is similar.
 pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
     nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From an index entry to the key of its record: the entry's key and value together determine it.
+//! Finds the record of an index entry: the entry's key and value together determine its key.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::model::{Collection, Holds, Index};
 use crate::engine::{Part, Recipe};
 use crate::key::{Codec, Segment, TemplatePart, recipe};
 
-/// The key of the record that an entry names; `None` when the entry does not fit its index.
+/// The key of the record that an entry leads to; `None` if the entry does not fit its index.
 pub(crate) fn record_key_of(
     collection: &Collection,
     index: &Index,
@@ -44,8 +44,8 @@ fn held_value<'v>(holds: &Holds, held: &'v Value, wanted: &Segment) -> Option<&'
     }
 }
 
-/// As [`record_key_of`], by the index's recipe where it has one: faster, and without a proof that
-/// the entry is one of this index. Whether the record is there has to be looked up anyway.
+/// As [`record_key_of`], with the index's recipe if it has one. That is faster, but does not prove
+/// that the entry belongs to this index. The caller must look up the record in any case.
 pub(crate) fn followed_key_of(
     collection: &Collection,
     index: &Index,
@@ -58,8 +58,8 @@ pub(crate) fn followed_key_of(
     }
 }
 
-/// How an engine gets from an entry to its record by itself; `None` when bytes alone do not
-/// tell, and the entry has to be decoded.
+/// How an engine itself gets from an entry to its record; `None` if the bytes alone do not
+/// determine the record's key, and the entry must be decoded.
 pub(crate) fn recipe_of(collection: &Collection, index: &Index) -> Option<Recipe> {
     recipe(&index.key, &collection.key, collection.area.clone())
         .or_else(|| recipe_from_value(collection, &index.holds))

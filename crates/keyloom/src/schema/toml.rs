@@ -1,4 +1,4 @@
-//! TOML text as the tree of values that the reader understands, with the place of each.
+//! Turns TOML text into the tree of values that the reader understands, with positions in the text.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::{Places, Problems, TextPosition, Trail};
 
-/// Parses a text. `None` when it is not TOML, with every reason among the problems.
+/// Parses a text. If it is not TOML, gives `None` and adds every reason to the problems.
 pub(crate) fn parse(
     text: &str,
     source: &Arc<str>,
@@ -70,7 +70,7 @@ impl Converter<'_> {
                     self.problems
                         .add(trail.clone(), "is a date; if text is meant, put it in quotes");
                 }
-                // As it was written: the parsed form would drop the zeros of `.000`.
+                // The text as written: the parsed form would drop the zeros of `.000`.
                 Value::from(self.lines.text.get(value.span()).unwrap_or_default())
             }
             DeValue::Array(elements) => {
@@ -80,15 +80,15 @@ impl Converter<'_> {
         }
     }
 
-    /// Another number stands in for the one that JSON cannot have, so that reading goes on.
+    /// Puts 0 in place of a number that JSON cannot have, so that reading continues.
     fn refuse(&mut self, trail: &Trail, message: &str) -> Value {
         self.problems.add(trail.clone(), message);
         Value::from(0)
     }
 }
 
-/// Whether a date may stand here: where a field is compared, and in a body. To JSON it is text, and
-/// anywhere else it would pass for a template or a name.
+/// Whether a date may appear here: in a comparison with a field, and in a body. In JSON it becomes
+/// text, which anywhere else would be taken for a template or a name.
 fn may_be_date(trail: &Trail) -> bool {
     let names: Vec<&str> = trail.iter().map(String::as_str).collect();
     matches!(&names[..], ["collection", _, "body", ..] | ["collection", _, _, _, "where", ..])

@@ -1,20 +1,20 @@
-//! Which changes of an enum field are allowed.
+//! The allowed changes of an enum field.
 
 use std::collections::BTreeMap;
 
 /// The declared transitions of an enum field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transitions {
-    /// From each value, those that it may change to. A value that is not listed is final.
+    /// For each value, the values that it may change to. A value that is not listed is final.
     pub(crate) allowed: BTreeMap<String, Vec<String>>,
-    /// Whether a write that makes another change succeeds without effect, instead of failing.
+    /// Whether a write with an undeclared change succeeds without effect instead of failing.
     pub(crate) ignore: bool,
 }
 
-/// What becomes of a write that changes the field.
+/// What happens to a write that changes the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It goes on.
+    /// It continues.
     Allowed,
     /// It succeeds and changes nothing.
     Ignored,
@@ -23,8 +23,8 @@ pub(crate) enum Verdict {
 }
 
 impl Transitions {
-    /// Judges a change from `old` to `new`; `None` for a value that is taken away. A value may
-    /// always stay what it is.
+    /// Judges a change from `old` to `new`, which is `None` if the value is removed. A value may
+    /// always stay as it is.
     pub(crate) fn check(&self, old: &str, new: Option<&str>) -> Verdict {
         let declared = |new| self.after(old).iter().any(|allowed| allowed == new);
         if new.is_some_and(|new| old == new || declared(new)) {
@@ -36,7 +36,7 @@ impl Transitions {
         }
     }
 
-    /// What the value may change to, for messages.
+    /// The values that this one may change to, for messages.
     pub(crate) fn after(&self, old: &str) -> &[String] {
         self.allowed.get(old).map_or(&[], Vec::as_slice)
     }

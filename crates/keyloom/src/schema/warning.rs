@@ -1,5 +1,6 @@
-//! What is allowed and probably not meant: numbers that look like counters and are none. Writers
-//! that count by reading and writing lose counts to each other, or fail on conflicts.
+//! Warnings about schemas and records that are allowed but probably not meant: numbers that look
+//! like counters but are not declared as such. Writers that count by reading and writing lose each
+//! other's counts, or fail on conflicts.
 
 use std::fmt;
 
@@ -9,14 +10,14 @@ use super::model::{Collection, FieldKind, Schema};
 use super::problem::ShowTrail;
 use crate::key::{Kind, Path, Step, Template};
 
-/// Something that is allowed and probably not meant.
+/// A warning about something that is allowed but probably not meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The collection.
     pub collection: String,
     /// The path of the field in a record.
     pub field: String,
-    /// What it is about, and what to do.
+    /// The reason for the warning, and what to do.
     pub reason: &'static str,
 }
 
@@ -39,8 +40,9 @@ impl fmt::Display for Warning {
 }
 
 impl Schema {
-    /// What the schema allows and probably does not mean: numbers that look like counters (named
-    /// `count` or `total`, or under `stats`) and are declared as fields, or by a body schema.
+    /// Warnings about things that the schema allows but probably does not mean: numbers that look
+    /// like counters (named `count` or `total`, or under `stats`), and are declared as fields or by
+    /// a body schema.
     pub fn warnings(&self) -> Vec<Warning> {
         let warnings = self.collections.values().flat_map(|collection| {
             let mut fields: Vec<String> = numeric_fields(collection);
@@ -55,7 +57,7 @@ impl Schema {
     }
 }
 
-/// The declared numbers that could be counters. Those in keys cannot.
+/// The declared numbers that could be counters. Fields in keys cannot.
 fn numeric_fields(collection: &Collection) -> Vec<String> {
     let templates = collection.indexes.values().map(|index| &index.key).chain([&collection.key]);
     let in_keys: Vec<&Path> =
@@ -99,7 +101,7 @@ fn numbers_of_body<'b>(
     }
 }
 
-/// The numbers of a record that look like counters and are not declared at all.
+/// The numbers of a record that look like counters and are not declared.
 pub(crate) fn lookalikes(collection: &Collection, record: &Value) -> Vec<Warning> {
     let mut found = Vec::new();
     numbers_of_record(collection, record, &mut Vec::new(), &mut found);
@@ -119,7 +121,7 @@ fn numbers_of_record<'r>(
                 found.push(field);
             }
         }
-        // The names of a declared map are data.
+        // The names in a declared map are data.
         Value::Object(_) if is_declared(collection, &path.join(".")) => {}
         Value::Object(members) => {
             for (name, inner) in members {

@@ -1,4 +1,4 @@
-//! One attempt to be the first write with a key.
+//! One attempt to be the first write with an idempotency key.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::engine::{Address, Condition};
 
-/// What the batch of a write adds for its key, and whether it did.
+/// What a write adds to its batch for its key, and whether the batch was committed.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) address: Address,
-    /// That nobody was first meanwhile.
+    /// The condition that nobody else was first.
     pub(crate) condition: Condition,
-    /// The SHA-256 of what is asked, in hex.
+    /// The SHA-256 of the request, in hex.
     pub(crate) request: String,
     value: Mutex<Option<Value>>,
     is_settled: AtomicBool,
@@ -25,7 +25,7 @@ impl Claim {
         Claim { address, condition, request, value, is_settled }
     }
 
-    /// Says what the write answers, where the batch does not tell.
+    /// Sets the answer of the write, if the batch does not determine it.
     pub(crate) fn answer_with(&self, value: Value) {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
     }
@@ -36,7 +36,7 @@ impl Claim {
         value.clone()
     }
 
-    /// The batch with the claim was committed.
+    /// Notes that the batch with the claim was committed.
     pub(crate) fn settle(&self) {
         self.is_settled.store(true, Ordering::Release);
     }

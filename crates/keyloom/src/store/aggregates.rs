@@ -1,4 +1,4 @@
-//! What a collection comes to: declared counts and sums, the least and the greatest value.
+//! Declared counts and sums of a collection, and the least and greatest values of its fields.
 
 use serde_json::Value;
 
@@ -18,19 +18,19 @@ impl GroupQuery {
 }
 
 impl<T> Collection<T> {
-    /// How many records a group of a declared count or sum has. Zero if there is no such group. One
+    /// How many records a group of a declared count or sum has; zero if there is no such group. One
     /// round trip, however many records there are.
     ///
-    /// An expired record counts until it is swept; [`group`](Self::group) tells up to when that was
+    /// Expired records count until they are swept; [`group`](Self::group) says up to when that was
     /// done.
     pub async fn counted(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
         Ok(query::group(&self.session, &self.name, aggregate, &values).await?.0)
     }
 
-    /// The sum of a group of a declared sum; zero if no record is in it. One round trip.
+    /// The sum of a group of a declared sum; zero if the group has no records. One round trip.
     ///
-    /// An expired record adds to it until it is swept; [`group`](Self::group) tells up to when that
+    /// Expired records add to it until they are swept; [`group`](Self::group) says up to when that
     /// was done.
     pub async fn summed(&self, aggregate: &str, group: impl KeyFields) -> Result<i64> {
         let values = group.into_values();
@@ -43,8 +43,8 @@ impl<T> Collection<T> {
         })
     }
 
-    /// The count and the sum of a group and, where records expire, up to when the collection was
-    /// swept. One round trip, and one more where records expire.
+    /// The count and the sum of a group. If records expire, it also says up to when the collection
+    /// was swept, which takes one more round trip. One round trip otherwise.
     pub async fn group(&self, aggregate: &str, group: impl KeyFields) -> Result<GroupTotal> {
         let values = group.into_values();
         query::group_total(&self.session, &self.name, aggregate, &values).await
@@ -55,21 +55,20 @@ impl<T> Collection<T> {
         query::groups(&self.session, &self.name, query).await
     }
 
-    /// The groups with the largest sums or, of a count, with the most records; the largest first.
-    /// Reads all groups that are asked for. If these are more than the query's `limit`, it is an
-    /// error.
+    /// The groups with the largest sums, or, for a count, with the most records; the largest first.
+    /// Reads all groups that the query selects. More groups than the query's `limit` are an error.
     pub async fn top_groups(&self, query: &GroupQuery, count: usize) -> Result<TopGroups> {
         query::top_groups(&self.session, &self.name, query, count).await
     }
 
-    /// The least value of a field among the records that answer the query; `None` when none has
-    /// one. The first entry of an ordered index: one round trip.
+    /// The least value of a field among the records that answer the query; `None` if no record has
+    /// one. Reads the first entry of an ordered index: one round trip.
     pub async fn min(&self, query: &Query, field: &str) -> Result<Option<Value>> {
         self.first_value(query, field, Order::Ascending).await
     }
 
-    /// The greatest value of a field among the records that answer the query; `None` when none
-    /// has one. The last entry of an ordered index: one round trip.
+    /// The greatest value of a field among the records that answer the query; `None` if no record
+    /// has one. Reads the last entry of an ordered index: one round trip.
     pub async fn max(&self, query: &Query, field: &str) -> Result<Option<Value>> {
         self.first_value(query, field, Order::Descending).await
     }
@@ -89,7 +88,7 @@ impl<T> Collection<T> {
                 let record: Value = document.json()?;
                 return Ok(path.get(&record).filter(|value| !value.is_null()).cloned());
             }
-            // What led nowhere is told by `verify`; the next entry may lead to a record.
+            // `verify` reports entries that lead to no record. The next entry may lead to one.
             let Some(next) = page.next else { return Ok(None) };
             query = query.from_cursor(next);
         }

@@ -16,29 +16,29 @@ use crate::own::is_of_this_store;
 use crate::record::random_bytes;
 use crate::space::{catalog_address, epoch_address};
 
-/// How large a part of a backup is, about.
+/// The approximate size of a part of a backup.
 const PART_BYTES: usize = 512 << 10;
 
-/// How many cells are read at once, at most. Fewer where they are large.
+/// The most cells that one read asks for. Large cells make it fewer.
 const ROWS_MAX: usize = 2_048;
 
-/// How many cells are read at first, when nothing is known of their sizes.
+/// How many cells the first read asks for, while their sizes are unknown.
 const ROWS_AT_FIRST: usize = 64;
 
 impl Store {
     /// Takes a backup of this space as it is now, while writers go on: schema, records with their
     /// versions, index entries, counters, aggregates, history and log, byte for byte.
     ///
-    /// It contains everything that was acknowledged before, and nothing that is written later. The
-    /// moment is [held](Self::pinned) until the backup is dropped. Fails with
-    /// [`ErrorKind::Unsupported`] on an engine that cannot hold one; memory and folders can.
+    /// It contains everything that was acknowledged before the call, and nothing that is written
+    /// later. The backup [pins](Self::pinned) this moment until it is dropped. Fails with
+    /// [`ErrorKind::Unsupported`] on an engine that cannot pin a moment; memory and folders can.
     ///
     /// The backup gives the bytes of one file, part by part; [`backup_to`](Self::backup_to) writes
     /// them all.
     pub async fn backup(&self) -> Result<Backup> {
         self.session().program()?;
         let pinned = self.pinned().await?;
-        // Fails where the space is being restored: what is there is no more than a part.
+        // Fails while the space is being restored: it holds only a part of its records then.
         pinned.session().live.reload().await?;
         let (engine, space) = (pinned.engine().clone(), pinned.session().live.space.clone());
         let bounds = match engine.capabilities().keeps_log {
@@ -74,12 +74,12 @@ impl Store {
             target.write_all(&part).map_err(unwritten)?;
         }
         target.flush().map_err(unwritten)?;
-        // The last part was given, so that all is known.
+        // The last part was given, so the totals are known.
         backup.info().cloned().ok_or_else(|| Error::new(ErrorKind::Internal, "a backup has an end"))
     }
 }
 
-/// A backup that is being taken. It holds one moment of the store until it is dropped.
+/// A backup that is being taken. It pins one moment of the store until it is dropped.
 pub struct Backup {
     source: Source,
     stage: Stage,
@@ -125,7 +125,7 @@ impl Backup {
         }
     }
 
-    /// What the whole backup is, once its last bytes were given.
+    /// A summary of the whole backup, once its last bytes were given.
     pub fn info(&self) -> Option<&BackupInfo> {
         match &self.stage {
             Stage::Over(info) => Some(info),
@@ -134,16 +134,16 @@ impl Backup {
     }
 }
 
-/// Where the cells and the log are read, and how far that is.
+/// Reads the cells and the log, and knows how far it is.
 struct Source {
     engine: Arc<dyn Engine>,
     space: Space,
     bounds: LogBounds,
-    /// The next entry of the log.
+    /// The position of the next log entry to read.
     next: Position,
-    /// The areas that are left, without the present one.
+    /// The areas that are still to be read, without the current one.
     areas: VecDeque<Area>,
-    /// What is left of the present area.
+    /// The unread rest of the current area.
     range: Option<Range>,
     rows_max: usize,
 }
@@ -160,7 +160,7 @@ impl Source {
     /// The next part: cells, then entries of the log; `None` when there is no more.
     async fn next(&mut self) -> Result<Option<Frame>> {
         loop {
-            // A reader that never waits would keep everyone else on its thread waiting.
+            // Yields, since a reader that never waits would block everyone else on its thread.
             tokio::task::yield_now().await;
             let Some(range) = self.range.take().or_else(|| self.areas.pop_front().map(Range::all))
             else {
@@ -206,11 +206,11 @@ impl Source {
     }
 }
 
-/// How many cells to read next, so that they make about one part, by the sizes of the last.
+/// How many cells to read next, so that they fill about one part. Judged by the last cells' sizes.
 fn rows_for(cells: &[Taken]) -> usize {
     let bytes: usize = cells.iter().map(|(address, cell)| weight(address, cell)).sum();
     let Some(each) = bytes.checked_div(cells.len()) else { return ROWS_AT_FIRST };
-    // Twice as many as before at most: what comes next may be larger.
+    // At most twice as many as before, since the next cells may be larger.
     (PART_BYTES / each.max(1)).clamp(1, (2 * cells.len()).min(ROWS_MAX))
 }
 

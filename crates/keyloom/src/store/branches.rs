@@ -1,4 +1,4 @@
-//! The keys of a space as a tree: what comes next below a prefix, without reading all of it.
+//! Shows the keys of a space as a tree: the next level below a prefix, without reading all of it.
 
 use bytes::Bytes;
 
@@ -16,12 +16,12 @@ pub struct BranchOptions {
     pub keys_max: usize,
     /// The most branches.
     pub branches_max: usize,
-    /// Only branches after this one, which is the prefix of one that was given before.
+    /// Only branches after this one, the last prefix of an earlier answer.
     pub after: Option<Bytes>,
 }
 
 impl Default for BranchOptions {
-    /// Levels end with `:`, `_`, `/`, `|` or `#`; 1,000 keys of each of 1,000 branches.
+    /// Levels end with `:`, `_`, `/`, `|` or `#`. At most 1,000 branches, and 1,000 keys in each.
     fn default() -> Self {
         let separators = b":_/|#".to_vec();
         BranchOptions { separators, keys_max: 1_000, branches_max: 1_000, after: None }
@@ -32,34 +32,34 @@ impl Default for BranchOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Branches {
-    /// In order.
+    /// The branches, in order.
     pub branches: Vec<Branch>,
-    /// Whether there are more after the last: see [`BranchOptions::after`].
+    /// Whether more branches follow: see [`BranchOptions::after`].
     pub more: bool,
 }
 
-/// Keys that begin alike, up to and including the next separator; or one key that has none.
+/// Keys with a common beginning up to and including the next separator, or one key without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Branch {
     /// What its keys begin with.
     pub prefix: Bytes,
-    /// The same as people read it.
+    /// The prefix as people read it.
     pub text: String,
     /// How many keys there are.
     pub keys: u64,
-    /// The bytes of these keys and of what they hold.
+    /// The bytes of these keys and their values.
     pub bytes: u64,
     /// Whether the prefix is itself a key.
     pub is_key: bool,
-    /// Whether everything was counted. Otherwise there is more than is told.
+    /// Whether everything was counted. If not, the true number is higher.
     pub is_exact: bool,
 }
 
 impl RawKeys {
-    /// The next level below a prefix in an area, as in a tree. Each branch is found by one read,
-    /// which seeks over the one before it, and counted within its budget: the cost follows the
-    /// number of branches, not the number of keys below them.
+    /// The next level below a prefix in an area, as in a tree. One read finds each branch by
+    /// seeking past the one before it, and a bounded number of keys is counted in each. The cost
+    /// depends on the number of branches, not on the number of keys below them.
     pub async fn branches(
         &self,
         area: &str,
@@ -100,7 +100,7 @@ impl RawKeys {
     }
 }
 
-/// The first key behind a branch that was given before.
+/// The first key after a branch of an earlier answer.
 fn behind(branch: &Bytes, prefix: &[u8], options: &BranchOptions) -> Bytes {
     let is_level = level_end(branch, prefix.len(), options) == Some(branch.len());
     let next = is_level.then(|| after_prefix(branch)).flatten();
@@ -114,8 +114,8 @@ impl Branch {
     }
 }
 
-/// Where the level behind the first bytes of a key ends, its separator included; `None` when the
-/// key has no more levels.
+/// Where the level after the first bytes of a key ends, its separator included; `None` if the key
+/// has no more levels.
 fn level_end(key: &[u8], from: usize, options: &BranchOptions) -> Option<usize> {
     let rest = key.get(from..)?;
     let found = rest.iter().position(|byte| options.separators.contains(byte))?;

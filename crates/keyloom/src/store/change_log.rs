@@ -1,4 +1,4 @@
-//! What has changed in a space, from its log.
+//! Reads what has changed in a space, from its log.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +12,48 @@ use crate::schema::LogDeclaration;
 use crate::space::Session;
 use crate::space::catalog_address;
 
-/// One answer has at most about so many bytes of the log.
+/// The approximate limit of log bytes in one answer.
 pub(super) const SLICE_BYTES: usize = 4 << 20;
 
-/// One commit, as the log tells it.
+/// One commit in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logged {
-    /// Where it stands in the log. [`Position::next`] is where to go on after it.
+    /// Its position in the log. [`Position::next`] is where to continue after it.
     pub position: Position,
-    /// When it was made, in milliseconds since 1970, by the clock of whoever made it.
+    /// When it was made, in milliseconds since 1970, by the clock of the writer.
     pub at: u64,
     /// The acting user, if there was one.
     pub by: Option<String>,
-    /// The records that it changed. There may be none: builds of indexes, plain keys and changes
-    /// of the schema are in the log as well.
+    /// The records that it changed. The list may be empty: the log also has builds of indexes,
+    /// plain keys and changes of the schema.
     pub changes: Vec<LoggedChange>,
     /// Whether it changed the schema, or the state of an index.
     pub is_schema_change: bool,
 }
 
-/// One record of a commit.
+/// A record that a commit changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedChange {
     /// The collection.
     pub collection: String,
     /// The record's key, as its template writes it.
     pub key: String,
-    /// The version before; `None` when the record was not there.
+    /// The version before the commit; `None` if the record did not exist.
     pub before: Option<Version>,
-    /// What became of it.
+    /// What the commit did to the record.
     pub became: Became,
-    /// What was added to its counters, by their names.
+    /// The increments of its counters, by the counters' names.
     pub increments: BTreeMap<String, i64>,
 }
 
-/// What became of a record.
+/// What a commit did to a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Became {
-    /// It was created or changed, and is this now.
+    /// It created or changed the record, which is now this.
     Written(Document),
-    /// It is gone.
+    /// It deleted the record.
     Deleted,
-    /// The record itself stayed as it was; only its counters changed.
+    /// It left the record as it was, and changed only its counters.
     Untouched,
 }
 
@@ -79,12 +79,12 @@ pub struct Changes {
     pub commits: Vec<Logged>,
     /// Where to go on.
     pub next: Position,
-    /// What the log keeps. When `next` is its end, there is nothing more yet.
+    /// The part of the log that is kept. If `next` is its end, there is nothing more yet.
     pub bounds: LogBounds,
 }
 
 impl Changes {
-    /// Whether this is up to the end of the log, as it was then.
+    /// Whether this reaches the end of the log, as it was at the time of the read.
     pub fn is_end(&self) -> bool {
         self.next >= self.bounds.next
     }
@@ -92,7 +92,7 @@ impl Changes {
 
 /// The change log of the space, in spaces whose schema declares one (`[log]`).
 impl Store {
-    /// The commits from a position on, in order, at most `limit` (1 to 10,000) and about 4 MiB.
+    /// The commits from a position on, in order: at most `limit` (1 to 10,000) and about 4 MiB.
     ///
     /// A position before the oldest kept one is refused with [`ErrorKind::LogTrimmed`], since older
     /// changes are lost. A position beyond the end of the log is refused too: it belongs to another
@@ -109,15 +109,14 @@ impl Store {
         Ok(Changes { commits, next, bounds })
     }
 
-    /// Which part of the log is kept: from the oldest position to the one that the next commit
-    /// will get.
+    /// Which part of the log is kept: from the oldest position to the position of the next commit.
     pub async fn log_bounds(&self) -> Result<LogBounds> {
         declared_log(self.session()).await?;
         self.engine().log_bounds(&self.session().live.space).await
     }
 
-    /// Removes from the log what the schema does not ask to keep, in bounded steps. Writers do a
-    /// step now and then, so this call is for logs that are no longer written to.
+    /// Removes what the schema no longer asks to keep from the log, in bounded steps. Writers also
+    /// do such a step now and then, so this call is for logs that nobody writes to any more.
     pub async fn trim_log(&self) -> Result<Trimmed> {
         let keep = declared_log(self.session()).await?;
         let (space, now) = (&self.session().live.space, self.session().now());
@@ -125,7 +124,7 @@ impl Store {
     }
 }
 
-/// What the schema says of the log; an error where there is none.
+/// The declaration of the log; an error if the schema declares none.
 pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
     session.program()?;
     session
@@ -140,7 +139,7 @@ pub(super) async fn declared_log(session: &Session) -> Result<LogDeclaration> {
         .await
 }
 
-/// Entries from a position on, which must be one that the log keeps or its next one.
+/// Log entries from a position on. The log must still keep that position, or it is the next one.
 pub(super) async fn read(
     session: &Session,
     from: Position,
@@ -161,7 +160,7 @@ pub(super) async fn read(
     Ok(slice)
 }
 
-/// What an entry tells to those who watch.
+/// A log entry as watchers and readers of changes see it.
 pub(super) fn logged(entry: &LogEntry) -> Result<Logged> {
     let position = entry.position;
     let Entry { author, cells, changes } =

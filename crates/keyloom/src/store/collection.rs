@@ -33,9 +33,9 @@ use crate::write::{self, Origin, Request, Whole, once};
 pub struct Collection<T> {
     pub(super) session: Session,
     pub(super) name: Arc<str>,
-    /// Whether its records come from a type or as JSON.
+    /// Whether the records come from a Rust type or as JSON.
     origin: Origin,
-    /// How often a change is tried when others change the record meanwhile.
+    /// How often a change is tried again when others change the record meanwhile.
     pub(super) retry: Retry,
     kind: PhantomData<fn() -> T>,
 }
@@ -69,19 +69,19 @@ impl<T> Collection<T> {
         &self.name
     }
 
-    /// What is declared of the collection, as this process last saw it. Shared, not copied.
+    /// The collection's declaration, as this process last saw it. Shared, not copied.
     pub async fn declaration(&self) -> Result<Arc<CollectionDeclaration>> {
         let loaded = self.session.live.loaded().await?;
         Ok(loaded.schema.collection(&self.name)?.declaration.clone())
     }
 
-    /// The same collection, for one write that happens once, however often the same acting user
-    /// sends it with the same key to the same space. Repeated, the write changes nothing and gives
-    /// its first answer. Another write with the key is refused with
+    /// The same collection, for one idempotent write. However often the same acting user sends it
+    /// with the same key to the same space, it happens once. A repetition changes nothing and gives
+    /// the first answer. Another write with the key is refused with
     /// [`IdempotencyConflict`](ErrorKind::IdempotencyConflict). A write that fails leaves its key
     /// free. The schema says for how long keys are remembered; a day unless set.
     ///
-    /// If the outcome of a write is unknown, it is repeated by itself.
+    /// If the outcome of a write is unknown, the call repeats it by itself.
     pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
         Ok(Collection { session: self.session.with_key(key)?, ..self.clone() })
     }
@@ -94,8 +94,8 @@ impl<T> Collection<T> {
         Collection { retry, ..self.clone() }
     }
 
-    /// What is asked. Only a write with a key is told apart from others, so that only for such a
-    /// one the payload is put together.
+    /// The request that an idempotency key is bound to. Its payload is built only if there is a
+    /// key: nothing else compares requests.
     pub(super) fn request(
         &self,
         operation: &'static str,
@@ -108,8 +108,8 @@ impl<T> Collection<T> {
     /// Deletes a record with every key that it owns. Gives the version that it had, or `None` if
     /// there was no record.
     ///
-    /// A record that cannot be read does not tell which keys it owns. It can be deleted all the
-    /// same; every entry of the collection is then read to find them.
+    /// A record that cannot be decoded does not tell which keys it owns. It can still be deleted:
+    /// the call then reads every entry of the collection to find its keys.
     pub async fn delete(&self, key: impl KeyFields) -> Result<Option<Version>> {
         let values = key.into_values();
         let key = |declared: &Declared| key_of(&self.session, declared, &values);
@@ -131,15 +131,15 @@ impl<T> Collection<T> {
         deleted.map(drop)
     }
 
-    /// As [`insert`](Self::insert), from JSON text from outside, which is read as strictly as by
+    /// As [`insert`](Self::insert), from JSON text. The text is read as strictly as by
     /// [`read_json`].
     pub async fn insert_json(&self, text: impl AsRef<[u8]>) -> Result<Written<T>> {
         let read = || read_json(text.as_ref()).map(Cow::Owned);
         self.insert_value(read()?, read).await
     }
 
-    /// Inserts a record, and asks for it `again` if it has to be tried anew: the first attempt
-    /// takes it without a copy.
+    /// Inserts a record. The first attempt consumes it without a copy; for every further attempt it
+    /// is made `again`.
     async fn insert_value<'v>(
         &self,
         mut value: Cow<'v, Value>,
@@ -165,7 +165,7 @@ impl<T> Collection<T> {
         Ok(self.fetch(&declared, &keys).await?.pop().flatten())
     }
 
-    /// A record as stored, by a unique index. One read, and one more for counters.
+    /// A record as stored, by a unique index. One read, and one more if the record has counters.
     pub async fn get_document_by(
         &self,
         index: &str,
@@ -181,7 +181,7 @@ impl<T> Collection<T> {
         }
     }
 
-    /// The keys that these fields give, each `None` where the caller may not read.
+    /// The record keys for these values; `None` for each key that the caller may not read.
     async fn keys_of(&self, keys: &[Vec<Value>]) -> Result<(Arc<Declared>, Vec<Option<Bytes>>)> {
         let decided = self.session.live.decide(|loaded| {
             let declared = loaded.schema.collection(&self.name)?;
@@ -201,13 +201,13 @@ impl<T> Collection<T> {
         query::look_up(&self.session, loaded, declared, index, entry).await
     }
 
-    /// A page of records as stored: the JSON text, not parsed.
+    /// A page of records as stored: their JSON text, not parsed.
     pub async fn documents(&self, query: &Query) -> Result<Page<Document>> {
         query::documents(&self.session, &self.name, query).await
     }
 
-    /// A page of the records' keys, from the index entries alone, without reading records. Where
-    /// records expire, the page tells up to when the collection was swept.
+    /// A page of the records' keys, from the index entries alone, without reading records. If
+    /// records of the collection expire, the page says up to when it was swept.
     pub async fn keys(&self, query: &Query) -> Result<Page<Key>> {
         let page = query::keys(&self.session, &self.name, query).await?;
         Ok(page.map(|document| Ok(document.key)))
@@ -223,14 +223,14 @@ impl<T> Collection<T> {
     ///
     /// If a declared count has exactly these records as a group, it answers in one round trip,
     /// whatever the `limit`. It counts all of them, even those that a sparse index leaves out of
-    /// pages. Otherwise every entry is read, and every record where records expire. A `limit` that
-    /// is too small is an error, so that no wrong number is ever given.
+    /// pages. Otherwise the call reads every entry, and also every record if records expire. A
+    /// `limit` that is too small is an error, so the number is never wrong.
     pub async fn count(&self, query: &Query) -> Result<usize> {
         query::count(&self.session, &self.name, query).await
     }
 
-    /// As [`count`](Self::count), from the index entries alone, even where records expire. The
-    /// answer then tells up to when the collection was swept.
+    /// As [`count`](Self::count), from the index entries alone, even if records expire. The answer
+    /// then says up to when the collection was swept.
     pub async fn count_entries(&self, query: &Query) -> Result<Counted> {
         query::count_entries(&self.session, &self.name, query).await
     }
@@ -240,7 +240,7 @@ impl<T> Collection<T> {
         query::explained(&self.session, &self.name, query).await
     }
 
-    /// The records at these keys, each in its place.
+    /// The records at these keys, in the order of the keys.
     async fn fetch(
         &self,
         declared: &Declared,
@@ -268,7 +268,7 @@ impl<T> Collection<T> {
     }
 
     fn unless_expired(&self, declared: &Declared, document: Document) -> Option<Document> {
-        // Where nothing expires, nobody asks for the time.
+        // Where nothing expires, the clock is not read.
         let is_expired = declared.expiry.is_some()
             && declared.is_text_expired(document.text(), self.session.now());
         (!is_expired).then_some(document)
@@ -281,7 +281,7 @@ impl<T: DeserializeOwned> Collection<T> {
         self.get_document(key).await?.as_ref().map(Stored::read).transpose()
     }
 
-    /// Many records in one round trip, each in its place.
+    /// Many records in one round trip, in the order of the keys.
     pub async fn get_many<K: KeyFields>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -297,7 +297,7 @@ impl<T: DeserializeOwned> Collection<T> {
         self.get_document_by(index, values).await?.as_ref().map(Stored::read).transpose()
     }
 
-    /// A page of records. A record that cannot be read is listed among the problems.
+    /// A page of records. Records that cannot be decoded are listed among the problems.
     pub async fn page(&self, query: &Query) -> Result<Page<Stored<T>>> {
         let page = self.documents(query).await?;
         Ok(page.map(|document| {
@@ -319,7 +319,7 @@ impl<T: DeserializeOwned> Collection<T> {
 }
 
 impl<T: Serialize + 'static> Collection<T> {
-    /// The record as JSON. A refusal names the indexes that the value would have gone into.
+    /// The record as JSON. An error names the indexes that the value would have gone into.
     pub(super) async fn json_of<'v>(&self, record: &'v T) -> Result<Cow<'v, Value>> {
         match to_json(&self.name, record) {
             Ok(json) => Ok(json),
@@ -368,7 +368,7 @@ impl<T: Serialize + 'static> Collection<T> {
     }
 }
 
-/// A refusal of [`to_json`] with the indexes that the value would have gone into.
+/// Adds the indexes that the value would have gone into to an error of [`to_json`].
 pub(super) fn in_indexes(error: Error, declared: &Declared) -> Error {
     match error.context_value("field").map(str::to_owned) {
         Some(field) => with_indexes_of(error, declared, &field),
@@ -376,7 +376,7 @@ pub(super) fn in_indexes(error: Error, declared: &Declared) -> Error {
     }
 }
 
-/// The record as JSON; what is JSON already stays where it is.
+/// The record as JSON. A value that is JSON already is borrowed.
 pub(super) fn to_json<'v, T: Serialize + 'static>(
     collection: &str,
     record: &'v T,
@@ -403,8 +403,8 @@ pub(super) fn to_json<'v, T: Serialize + 'static>(
     }
 }
 
-/// The key of a record that the caller may read. One that they may not is not there, whatever is
-/// asked of it.
+/// The key of a record that the caller may read. For a record that they may not read, the answer is
+/// always that it does not exist.
 pub(super) fn key_of(session: &Session, declared: &Declared, values: &[Value]) -> Result<Bytes> {
     let values = session.imply_owner(declared, &declared.key, values);
     let key = key_of_values(declared, &values.iter().collect::<Vec<_>>())?;
@@ -414,7 +414,7 @@ pub(super) fn key_of(session: &Session, declared: &Declared, values: &[Value]) -
     }
 }
 
-/// What was found; `None` where that is how a record that is not there is answered.
+/// What was found; `None` if the error says that the record does not exist.
 pub(super) fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -423,7 +423,7 @@ pub(super) fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// A unique index that may be read, and the key of its entry for these values.
+/// The key of an entry in a unique index that may be read, for these values.
 pub(super) fn unique_key<'s>(
     session: &Session,
     loaded: &Loaded,

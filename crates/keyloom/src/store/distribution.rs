@@ -1,4 +1,4 @@
-//! How the entries of an index spread over values.
+//! How the entries of an index are distributed over values.
 
 use serde_json::Value;
 
@@ -10,17 +10,17 @@ use crate::key::Template;
 use crate::space::KeyCounter;
 use crate::space::Live;
 
-/// Which first values the entries of an index have, and how many have each.
+/// The first values of an index's entries, and how many entries each value has.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Distribution {
-    /// Those with the most entries first, as far as they were counted: where
-    /// [`Amount::is_exact`] is false a share has at least so many, and may have any number more.
+    /// Shares with the most entries first, as far as they were counted. A share whose
+    /// [`Amount::is_exact`] is false has at least that many entries, and may have any number more.
     pub shares: Vec<IndexShare>,
-    /// Whether every value was met. Otherwise the budget ended before that, and those that were not
-    /// met may have any number of entries.
+    /// Whether every value was found. If not, the budget ended before that, and the missing values
+    /// may have any number of entries.
     pub has_all_values: bool,
-    /// Whether every value was met, and each was counted to its end.
+    /// Whether every value was found, and the entries of each were counted completely.
     pub is_exact: bool,
 }
 
@@ -34,16 +34,16 @@ pub struct IndexShare {
     pub entries: Amount,
 }
 
-/// Which part of a budget one share may take at first, so that a large one leaves room to meet
-/// others.
+/// The first count of each share may use this fraction of the budget, so that a large share leaves
+/// enough to find the others.
 const SHARES_IN_BUDGET: usize = 16;
 
 impl Store {
-    /// How the entries of an index spread over the values of its first segments, those with the
-    /// most entries first. Values are found by seeking from one to the next. At most `budget`
-    /// entries are counted: at first a part of that for each value, so that a large one does not
-    /// hide the others, and then the rest in equal parts for the values that have more. A value
-    /// that was not counted to its end says so. Refused to acting users.
+    /// How the entries of an index are distributed over the values of its first segments; values
+    /// with the most entries come first. The call finds values by seeking from one to the next. It
+    /// counts at most `budget` entries: first a part of the budget for each value, so that a large
+    /// one does not hide the others. It then divides the rest equally among the values that have
+    /// more entries. A value whose entries were not all counted says so. Refused to acting users.
     pub async fn distribution(
         &self,
         collection: &str,
@@ -86,7 +86,7 @@ impl Store {
             .into_iter()
             .map(|(values, counter)| IndexShare { values, entries: counter.count.into() })
             .collect();
-        // Equal ones stay in the order of their values.
+        // The sort is stable, so equal shares stay in the order of their values.
         shares.sort_by_key(|share| std::cmp::Reverse(share.entries.keys));
         let is_exact = has_all_values && shares.iter().all(|share| share.entries.is_exact);
         Ok(Distribution { shares, has_all_values, is_exact })
@@ -100,7 +100,7 @@ async fn spend(live: &Live, counter: &mut KeyCounter<'_>, budget: usize) -> Resu
     Ok(usize::try_from(counter.count.keys - before).unwrap_or(usize::MAX))
 }
 
-/// Spends what is left of a budget on the shares that have more, in equal parts.
+/// Divides the rest of a budget equally among the shares that have more entries.
 async fn count_on(
     live: &Live,
     counted: &mut [(Vec<Value>, KeyCounter<'_>)],
@@ -119,7 +119,7 @@ async fn count_on(
     }
 }
 
-/// The first values of the next entry in what is left, and the range of all entries with them.
+/// The first values of the next entry in a range, and the range of all entries with these values.
 async fn first_group(
     live: &Live,
     template: &Template,

@@ -1,4 +1,4 @@
-//! The values that name a record: one for each field of its key, or of a unique index.
+//! The values that name a record: one for each field of its key, or of a unique index's key.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Finds numbers that JSON cannot hold.
 //!
-//! JSON has neither NaN nor infinities, and `serde_json` writes `null` in their place. A record
-//! would lose the number without a word, and its type could not read the record back. So whatever
-//! became JSON with a `null` in it is walked over once more, for such a number.
+//! JSON has neither NaN nor infinities, and `serde_json` writes `null` in their place. The record
+//! would silently lose the number, and its type could not read the record back. So a record whose
+//! JSON has a `null` is walked over once more, to look for such a number.
 
 use std::fmt;
 
@@ -33,12 +33,12 @@ fn has_null(json: &Value) -> bool {
     }
 }
 
-/// Why the walk ended early.
+/// Why the walk ended.
 #[derive(Debug)]
 enum Found {
     /// A number that is not finite. The innermost step of its path comes first.
     Number { path: Vec<String>, number: f64 },
-    /// An error of the record's own, which `serde_json` did not meet.
+    /// An error of the record itself, which `serde_json` did not meet.
     Other,
 }
 
@@ -73,9 +73,9 @@ type Walked = Result<(), Found>;
 /// A step of a path that stands for every element, as it does in templates.
 const EACH: &str = "*";
 
-/// Walks over everything that a record writes, and keeps nothing.
+/// Visits every value of a record, and keeps none.
 struct Probe {
-    /// The variant of an enum that the walk is in, which JSON has as a member.
+    /// The variant of an enum that the walk is in; in JSON it is a member.
     variant: Option<&'static str>,
 }
 

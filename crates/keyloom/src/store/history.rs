@@ -1,4 +1,4 @@
-//! What records were.
+//! The past of records: earlier versions, and records that no longer exist.
 
 use serde::de::DeserializeOwned;
 
@@ -17,8 +17,8 @@ use crate::space::{PurgeOptions, Purged};
 /// of it, even if the record no longer exists.
 impl<T: DeserializeOwned> Collection<T> {
     /// The versions of the record at a key, newest first, at most `take`, from the start or from a
-    /// cursor of the same key. Earlier records at the key, deleted or moved away, follow. A record
-    /// that was moved here brings its past along.
+    /// cursor of the same key. Earlier records at the key, deleted or moved away since, follow. A
+    /// record that was moved to this key brings its past along.
     pub async fn history(
         &self,
         key: impl KeyFields,
@@ -35,8 +35,8 @@ impl<T: DeserializeOwned> Collection<T> {
         }))
     }
 
-    /// A record in one of its versions. `None` if the version is not kept, belongs to no record
-    /// that was at this key, or is the end of the record.
+    /// A record in one of its versions. `None` if the version is not kept, if it belongs to no
+    /// record that was at this key, or if it marks the record's deletion.
     pub async fn get_version(
         &self,
         key: impl KeyFields,
@@ -60,9 +60,9 @@ impl<T: DeserializeOwned> Collection<T> {
 }
 
 impl Store {
-    /// Removes versions beyond the bounds of this space's histories: those that are too old, and
-    /// those that a lowered count leaves over. Writers may go on meanwhile, and it is safe to run
-    /// twice.
+    /// Removes versions that exceed the declared bounds of this space's histories: those that are
+    /// too old, and those beyond the number to keep. Writers may go on meanwhile, and it is safe to
+    /// run twice.
     pub async fn purge_history(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         HISTORY.purge(self.session(), options, &|| true).await

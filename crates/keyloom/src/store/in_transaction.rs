@@ -1,4 +1,4 @@
-//! A collection as a transaction sees it.
+//! A collection within a transaction.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -21,23 +21,24 @@ use crate::schema::Collection as Declared;
 use crate::typed::Record;
 use crate::write::{Origin, Transaction, Whole};
 
-/// A collection within one attempt at a transaction. What it reads must still hold at the commit.
-/// What it writes is visible to its later reads, and to nobody else before the commit.
+/// A collection within one attempt at a transaction. Records that it reads must still be the same
+/// at the commit. Its writes are visible to its own later reads, and to nobody else before the
+/// commit.
 pub struct TransactionCollection<T> {
     transaction: Transaction,
     declared: Arc<Declared>,
-    /// Whether its records come from a type or as JSON.
+    /// Whether the records come from a Rust type or as JSON.
     origin: Origin,
     kind: PhantomData<fn() -> T>,
 }
 
 impl Transaction {
-    /// The collection of a Rust type. Its schema must be in the store already.
+    /// The collection of a Rust type. The stored schema must already have it.
     pub fn collection<T: Record>(&self) -> Result<TransactionCollection<T>> {
         self.named(T::COLLECTION, Origin::Type)
     }
 
-    /// A collection as JSON.
+    /// A collection with records as JSON.
     pub fn documents(&self, name: &str) -> Result<TransactionCollection<Value>> {
         self.named(name, Origin::Json)
     }
@@ -49,7 +50,7 @@ impl Transaction {
 }
 
 impl<T> TransactionCollection<T> {
-    /// A record as it lies, by the fields of its key.
+    /// A record as stored, by the fields of its key.
     pub async fn get_document(&self, key: impl KeyFields) -> Result<Option<Document>> {
         match if_there(self.key_of(key))? {
             Some(key) => self.transaction.get(&self.declared, &key).await,
@@ -66,23 +67,23 @@ impl<T> TransactionCollection<T> {
         }
     }
 
-    /// Deletes a record if it has this version. The refusals are those of
-    /// [`Collection::delete_if`](super::Collection::delete_if).
+    /// Deletes a record if it has this version. It fails as
+    /// [`Collection::delete_if`](super::Collection::delete_if) does.
     pub async fn delete_if(&self, key: impl KeyFields, version: Version) -> Result<()> {
         let key = self.key_of(key)?;
         self.transaction.delete_if(&self.declared, &key, version).await
     }
 
     /// Merges a patch (RFC 7386) into a record as the transaction sees it: named members change,
-    /// `null` removes, all others stay. The record must exist. The refusals are those of
-    /// [`Collection::update`](super::Collection::update).
+    /// `null` removes, all others stay. The record must exist. It fails as
+    /// [`Collection::update`](super::Collection::update) does.
     pub async fn update(&self, key: impl KeyFields, patch: &Value) -> Result<Written<T>> {
         self.patch(key, patch, None).await
     }
 
     /// As [`update`](Self::update), if the record has this version. Otherwise the error is a
     /// [`VersionConflict`](ErrorKind::VersionConflict) with the current record
-    /// ([`Error::current`]), and the closure does not run again for it.
+    /// ([`Error::current`]), and the closure does not run again because of it.
     pub async fn update_if(
         &self,
         key: impl KeyFields,
@@ -108,9 +109,9 @@ impl<T> TransactionCollection<T> {
         self.transaction.judged(key)
     }
 
-    /// Adds to counters of a record at the commit; the record must exist then. Reads of this
-    /// transaction see it at once. Additions of others are no conflict. Once this transaction has
-    /// read the record, it does not see them.
+    /// Adds to counters of a record at the commit, when the record must exist. Later reads of this
+    /// transaction show the new counters. Increments of other writers do not conflict; once this
+    /// transaction has read the record, it does not see them.
     pub async fn increment(
         &self,
         key: impl KeyFields,
@@ -153,10 +154,10 @@ impl<T: Serialize + 'static> TransactionCollection<T> {
         json.map(Cow::into_owned).map_err(|error| in_indexes(error, &self.declared))
     }
 
-    /// Creates a record. A taken key is refused here and now, with
+    /// Creates a record. A taken key is refused at once, with
     /// [`AlreadyExists`](ErrorKind::AlreadyExists), so that the closure can do something else. The
     /// commit refuses a taken unique value, unless the closure looks it up with
-    /// [`get_by`](Self::get_by). One read, and none where the key is generated.
+    /// [`get_by`](Self::get_by). One read, and none if the key is generated.
     pub async fn insert(&self, record: &T) -> Result<Written<T>> {
         let record = self.json_of(record)?;
         let inserted = self.transaction.insert(&self.declared, record).await;

@@ -1,4 +1,4 @@
-//! Adding to counters.
+//! Increments counters.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::write::{self, Added, Counters, Increment, Request, Transaction, once};
 
 impl Increment {
-    /// Nothing yet, to the counters of the record that the fields of its key name.
+    /// No increments yet, for the record that these fields of its key name.
     pub fn of(collection: &str, key: impl KeyFields) -> Self {
         let key = key.into_values();
         Increment { collection: collection.to_owned(), key, deltas: Vec::new() }
     }
 
-    /// Adds to one more counter; a negative number subtracts. What is added to one counter twice
-    /// is summed.
+    /// Adds to one more counter; a negative number subtracts. Several additions to one counter are
+    /// summed.
     pub fn add(mut self, counter: impl Into<String>, delta: i64) -> Self {
         self.deltas.push((counter.into(), delta));
         self
@@ -26,11 +26,11 @@ impl Increment {
 /// Counters are declared (`[collection.….counters]`), kept beside the record, and shown in it when
 /// it is read.
 impl<T> Collection<T> {
-    /// Adds to any number of counters of a record in one atomic step, and gives all counters of
-    /// the record right after it.
+    /// Adds to any number of counters of a record in one atomic step, and gives all counters of the
+    /// record right after it.
     ///
-    /// One batch and no read. It never conflicts with another write, leaves the record's version as
-    /// it is, and no update undoes it. A sum that would leave the declared bounds or 64 bits, an
+    /// It takes one batch and no read. It never conflicts with another write, does not change the
+    /// record's version, and no update undoes it. A sum outside the declared bounds or 64 bits, an
     /// unknown counter, and a missing record are errors that change nothing.
     pub async fn increment(
         &self,
@@ -43,8 +43,8 @@ impl<T> Collection<T> {
         counters.ok_or_else(|| Error::new(ErrorKind::Internal, "an addition has no answer"))
     }
 
-    /// As [`increment`](Self::increment), of several records at once, all or nothing, in one
-    /// round trip.
+    /// As [`increment`](Self::increment), for several records at once, all or nothing, in one round
+    /// trip.
     pub async fn increment_many(
         &self,
         records: impl IntoIterator<
@@ -74,8 +74,8 @@ impl<T> Collection<T> {
 }
 
 impl Store {
-    /// Adds to counters of records of any collections, all or nothing, in one round trip. Gives
-    /// all counters of each record right after it, in the order of what was asked.
+    /// Adds to counters of records of any collections, all or nothing, in one round trip. Gives all
+    /// counters of each record right after it, in the order of the increments.
     pub async fn increment_many(
         &self,
         increments: impl IntoIterator<Item = Increment>,
@@ -90,7 +90,7 @@ impl Store {
 }
 
 impl Transaction {
-    /// Adds to counters of records of any collections at the commit.
+    /// Adds to counters of records of any collections when the transaction commits.
     pub async fn increment_many(
         &self,
         increments: impl IntoIterator<Item = Increment>,

@@ -1,4 +1,4 @@
-//! Due work of a collection.
+//! Leases due work of a collection to workers.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use crate::error::Result;
 use crate::query::{self, Problem};
 use crate::record::Document;
 
-/// What a worker got.
+/// The answer to a worker that asked for due work.
 #[derive(Debug)]
 pub struct Leased<R> {
-    /// The work, earliest first. Empty if everything that is due belongs to others.
+    /// The work, earliest first. Empty if others hold the leases of everything that is due.
     pub items: Vec<DueItem<R>>,
-    /// Records that cannot be read. Their leases run out by themselves, so that they do not come
-    /// back at once.
+    /// Records that cannot be decoded. Their leases run out by themselves, so these records do not
+    /// come back at once.
     pub problems: Vec<Problem>,
 }
 
 impl<T> Collection<T> {
-    /// As [`lease`](Self::lease), with the records as they lie in the store.
+    /// As [`lease`](Self::lease), with the records as stored.
     pub async fn lease_documents(
         &self,
         due: &Due,
@@ -35,9 +35,9 @@ impl<T> Collection<T> {
 }
 
 impl<T: DeserializeOwned> Collection<T> {
-    /// Gives a worker due work that nobody else has, for this long. Nobody else gets it in that
-    /// time. After it, somebody else may, unless the worker [extends](crate::Lease::extend) the
-    /// lease or [completes](crate::Transaction::complete) the work.
+    /// Leases due work to a worker for this long. Nobody else gets the work in that time.
+    /// Afterwards somebody else may, unless the worker [extends](crate::Lease::extend) the lease or
+    /// [completes](crate::Transaction::complete) the work.
     pub async fn lease(
         &self,
         due: &Due,

@@ -1,4 +1,4 @@
-//! Many new records: in large batches, the next made ready while the last is written.
+//! Inserts many new records in large batches. Prepares each batch while the one before is written.
 
 use std::borrow::Borrow;
 
@@ -9,33 +9,33 @@ use super::under_way::UnderWay;
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::write::{BulkInsert, bulk_insert, is_of_record};
 
-/// How many records a batch has at most, and at first, while nobody knows how large they are.
+/// The most records of a batch, and the number in the first batch, while their sizes are unknown.
 const RECORDS_MAX: usize = 1_000;
 const RECORDS_AT_FIRST: usize = 100;
 
-/// How many bytes the records of a batch have, or so.
+/// The approximate size of the records in a batch.
 const BYTES: usize = 1 << 20;
 
-/// How many refused records are told. All are counted.
+/// How many refused records the answer lists. It counts all of them.
 const REFUSED_MAX: usize = 1_000;
 
-/// What became of records that were loaded.
+/// The outcome of a load.
 #[derive(Debug, Default)]
 pub struct Load {
     /// How many were inserted.
     pub inserted: u64,
-    /// The first thousand of those that were not, in the order in which they were given.
+    /// The first thousand records that were refused, in the order in which they were given.
     pub refused: Vec<Unloaded>,
-    /// How many were not.
+    /// How many records were refused.
     pub refused_count: u64,
 }
 
 /// A record that was not inserted.
 #[derive(Debug)]
 pub struct Unloaded {
-    /// Its place among those that were given, from 0.
+    /// Its place among the given records, from 0.
     pub place: u64,
-    /// Why.
+    /// Why it was refused.
     pub error: Error,
 }
 
@@ -45,13 +45,14 @@ impl<T: Serialize + 'static> Collection<T> {
     /// all, as by [`insert`](Self::insert). Together they are not atomic, and readers may see some
     /// before others.
     ///
-    /// A record that cannot be inserted does not hold up the others. The answer lists it by its
-    /// place, with the reason: it breaks the schema, its key is taken, or another record has its
-    /// unique value. Of two records with the same key, one is inserted.
+    /// A record that cannot be inserted does not hold up the others. The answer lists its place and
+    /// the reason: it breaks the schema, its key is taken, or another record has its unique value.
+    /// Of two records with the same key, one is inserted.
     ///
-    /// An error is one of the store. Its context says how many records were surely `inserted`; if
-    /// it says that the write may have happened, those of the batch that failed may be there too,
-    /// which loading them again tells. Records whose key is generated are inserted again by that.
+    /// An error means that the store failed. Its context says how many records were certainly
+    /// `inserted`. If it says that the write may have happened, records of the failed batch may be
+    /// in the store too. Loading the same records again shows which ones are. Records with
+    /// generated keys, however, are inserted again by that.
     ///
     /// ```
     /// # use keyloom::{Schema, blocking::Store};
@@ -92,7 +93,7 @@ impl<T: Serialize + 'static> Collection<T> {
         loading.finish()
     }
 
-    /// How many records fit into a batch if each makes one entry in each index.
+    /// How many records fit into a batch if each adds one entry to each index.
     async fn records_at_once(&self) -> Result<usize> {
         let loaded = self.session.live.loaded().await?;
         let collection = loaded.schema.collection(&self.name)?;
@@ -127,24 +128,24 @@ impl<T: Serialize + 'static> Collection<T> {
     }
 }
 
-/// What became of the records of one batch.
+/// The outcome of one batch.
 #[derive(Default)]
 struct Part {
     records: usize,
     bulk: BulkInsert,
     refused: Vec<Unloaded>,
-    /// What ended it.
+    /// The error that ended the batch.
     failure: Option<Error>,
 }
 
-/// What became of all records so far, and how large they are.
+/// The outcome of all batches so far, and the sizes of the records.
 struct Loading {
     load: Load,
-    /// How many were taken up.
+    /// How many records were put into batches.
     begun: u64,
     failure: Option<Error>,
     records_at_once: usize,
-    /// Set when it is known how large records are.
+    /// Halved when a batch turned out too large for the engine.
     records_max: usize,
 }
 
@@ -173,7 +174,7 @@ impl Loading {
         let bytes_of_one = (bulk.bytes / records.max(1)).max(1);
         self.records_at_once = (BYTES / bytes_of_one).clamp(1, self.records_max);
         self.failure = match (self.failure.take(), failure) {
-            // The first is told. Of the other it matters whether it may have happened.
+            // The first error is reported. Of the second, only its fate matters.
             (Some(first), Some(other)) if other.fate() == Fate::MayHaveHappened => {
                 Some(first.with_fate(Fate::MayHaveHappened))
             }

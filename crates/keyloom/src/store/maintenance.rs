@@ -1,5 +1,5 @@
-//! What an operator does to a store: build, verify and repair its indexes and aggregates, and
-//! remove what is over.
+//! An operator's calls: build, verify and repair indexes and aggregates, and remove what is no
+//! longer needed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::side::{AGGREGATES, ANSWERS};
 use crate::space::Loaded;
 use crate::space::{Pace, PurgeOptions, Purged};
 
-/// A schema with what the store says of its indexes.
+/// A schema together with the states of its indexes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoredSchema {
@@ -28,8 +28,8 @@ pub struct StoredSchema {
 
 impl<T> Collection<T> {
     /// The indexes and aggregates of the collection that are not ready, as the store has them now,
-    /// each with the reason: it is still to be built, its build failed, or somebody disabled it.
-    /// [`Store::build`] makes each of them ready. One read.
+    /// each with its state: not built yet, failed, or disabled. [`Store::build`] makes each of them
+    /// ready. One read.
     pub async fn to_build(&self) -> Result<BTreeMap<String, IndexState>> {
         let loaded = self.session.program()?.reload().await?;
         let states = states(&loaded, loaded.schema.collection(&self.name)?);
@@ -44,8 +44,8 @@ fn states(loaded: &Loaded, collection: &Declared) -> impl Iterator<Item = (Strin
 }
 
 impl Store {
-    /// The schema and the state of every index and aggregate, as the store has them now. Both are
-    /// of one moment, and cost one read.
+    /// The schema and the state of every index and aggregate, as the store has them now. One read
+    /// gives both, so they agree.
     pub async fn stored_schema(&self) -> Result<StoredSchema> {
         let loaded = self.session().program()?.reload().await?;
         let states = loaded
@@ -64,7 +64,7 @@ impl Store {
     }
 
     /// Completes an index or an aggregate and makes it ready, while writers go on. One that is
-    /// ready stays as it is. One that was disabled or failed is built anew.
+    /// ready already stays as it is. One that was disabled or has failed is built anew.
     ///
     /// A build that was interrupted continues when it is run again. If it meets records that the
     /// index cannot hold, such as two with the same unique value, its error names them and the
@@ -73,8 +73,8 @@ impl Store {
         self.build_with_progress(collection, index, |_| {}).await
     }
 
-    /// As [`build`](Self::build), and reports what was done so far after each chunk of keys. If a
-    /// pass has to be made anew, its records begin at zero again.
+    /// As [`build`](Self::build), and reports the progress after each chunk of keys. If a pass has
+    /// to start over, its count of records begins at zero again.
     pub async fn build_with_progress(
         &self,
         collection: &str,
@@ -84,16 +84,16 @@ impl Store {
         index::build(self.session().program()?, collection, index, Pace::Full, &hear).await
     }
 
-    /// Counts an aggregate anew beside the current numbers, which are read meanwhile, and then
-    /// replaces them. Writers may go on: every record is counted once. Safe to run twice, and after
-    /// a crash.
+    /// Counts an aggregate anew, and then replaces the current numbers, which can be read
+    /// meanwhile. Writers may go on: every record is counted once. Safe to run twice, and after a
+    /// crash.
     pub async fn recount(&self, collection: &str, aggregate: &str) -> Result<Built> {
         index::recount(self.session().program()?, collection, aggregate).await
     }
 
-    /// Removes the cells of groups without records, and the remains of interrupted builds. Such
-    /// groups are hidden in any case; purging saves their room. Writers may go on meanwhile, and it
-    /// is safe to run twice.
+    /// Removes the cells of groups without records, and the remains of interrupted builds. Queries
+    /// hide such groups in any case; purging them frees their space. Writers may go on meanwhile,
+    /// and it is safe to run twice.
     pub async fn purge_groups(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         AGGREGATES.purge(self.session(), options, &|| true).await
@@ -105,8 +105,8 @@ impl Store {
         self.session().program()?.set_state(collection, index, IndexState::Disabled).await
     }
 
-    /// Removes the answers to idempotency keys that are older than `keep`, in this space. Writers
-    /// may go on meanwhile, and it is safe to run twice.
+    /// Removes the answers to this space's idempotency keys that are older than `keep`. Writers may
+    /// go on meanwhile, and it is safe to run twice.
     pub async fn purge_idempotency_keys(&self, options: &PurgeOptions) -> Result<Purged> {
         self.session().program()?;
         ANSWERS.purge(self.session(), options, &|| true).await
@@ -123,16 +123,16 @@ impl Store {
         index::verify(self.session(), options).await
     }
 
-    /// Verifies chunk by chunk: for reports that do not fit into memory, and for progress.
+    /// Verifies chunk by chunk, for reports that do not fit into memory, and to show progress.
     pub async fn verifier(&self, options: &VerifyOptions) -> Result<Verifier> {
         Verifier::new(self.session(), options).await
     }
 
-    /// Verifies and repairs. It adds missing entries, deletes dangling ones, and deletes or
-    /// rewrites wrong ones. It counts drifted aggregates anew. It deletes cells of histories,
-    /// leases and idempotency keys that cannot be read or belong to nothing. It reports and leaves
-    /// records and entries that cannot be read, keys of no template, and values that two records
-    /// claim.
+    /// Verifies, and repairs what it can. It adds missing entries, deletes dangling ones, and
+    /// deletes or rewrites wrong ones. It counts drifted aggregates anew. It deletes cells of
+    /// histories, leases and idempotency keys that cannot be decoded or belong to nothing. It only
+    /// reports the rest: records and entries that cannot be decoded, keys of no template, and
+    /// values that two records claim.
     ///
     /// Writers may go on meanwhile, and it is safe to run twice.
     pub async fn repair(&self, options: &RepairOptions) -> Result<Repair> {
@@ -150,16 +150,16 @@ impl Store {
     }
 
     /// Removes the expired records of this space, each with every key that it owns, in bounded
-    /// batches. Writers may go on meanwhile, and several may sweep at once. An interrupted sweep
-    /// leaves nothing half done; the next one goes on.
+    /// batches. Writers may go on meanwhile, and several processes may sweep at once. An
+    /// interrupted sweep leaves nothing half done, and the next one continues.
     pub async fn sweep(&self, options: &SweepOptions) -> Result<Swept> {
         self.session().program()?;
         due::sweep(self.session(), options, &|| true).await
     }
 
     /// Does all maintenance of this space: it sweeps, purges groups, histories and idempotency
-    /// keys, and trims the log, each within its bounds. Writers may go on meanwhile, several may do
-    /// it at once, and an interrupted call is continued by calling it again.
+    /// keys, and trims the log, each within its bounds. Writers may go on meanwhile, and several
+    /// processes may maintain at once. To continue an interrupted call, call it again.
     ///
     /// If a part fails, the others are still done, and the first error is returned.
     pub async fn maintain(&self, options: &MaintainOptions) -> Result<Maintained> {
@@ -168,9 +168,9 @@ impl Store {
         failed.map_or(Ok(done), Err)
     }
 
-    /// [Maintains](Self::maintain) at once, and again after each pause, until the maintainer is
-    /// stopped or dropped. Each pass continues where a bound stopped the one before. Runs on the
-    /// caller's async runtime.
+    /// [Maintains](Self::maintain) the space at once, and again after each pause, until the
+    /// maintainer is stopped or dropped. Each pass continues where the bounds stopped the one
+    /// before. Runs on the caller's async runtime.
     pub fn maintain_every(&self, pause: Duration, options: MaintainOptions) -> Result<Maintainer> {
         self.session().program()?;
         Maintainer::start(self.session().clone(), pause, options)

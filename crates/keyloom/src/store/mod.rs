@@ -1,4 +1,4 @@
-//! What a program holds in its hands: stores, collections, transactions.
+//! The types that a program works with: stores, collections, transactions.
 
 mod aggregates;
 mod backup;
@@ -79,12 +79,12 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// How many spaces a store remembers before it forgets those that nobody holds.
+/// How many spaces a store remembers before it forgets those without handles.
 const SPACES_KEPT: usize = 1024;
 
 struct Shared {
     engine: Arc<dyn Engine>,
-    /// One schema per space and process, so that all handles learn of a change together.
+    /// One schema per space and process, so that all handles see a change together.
     spaces: Mutex<HashMap<Space, Arc<Live>>>,
 }
 
@@ -105,7 +105,7 @@ impl Store {
         Ok(Store::on(engine::open(address, Absent::IsAnError).await?))
     }
 
-    /// A store on an engine that the program opened itself.
+    /// A store on an engine that the program opened.
     pub fn on(engine: Arc<dyn Engine>) -> Self {
         let shared = Arc::new(Shared { engine, spaces: Mutex::default() });
         Store { session: Session::new(live(&shared, Space::main())), shared }
@@ -118,21 +118,21 @@ impl Store {
         Ok(self.seen_by(self.session.in_space(live)))
     }
 
-    /// The same store, on behalf of a user, who reaches only what the declared
+    /// The same store, on behalf of a user. The user reaches only what the declared
     /// [`Access`](crate::Access) of each collection allows.
     pub fn acting_as(&self, user: &str) -> Result<Self> {
         Ok(self.seen_by(self.session.acting_as(user)?))
     }
 
-    /// The same store, by another clock.
+    /// The same store, with another clock.
     #[must_use]
     pub fn with_clock(&self, clock: Clock) -> Self {
         self.seen_by(self.session.by_clock(clock))
     }
 
-    /// The same store, which warns of writes that are allowed and probably not meant, such as
-    /// numbers that look like counters and are none. It reports each once. See also
-    /// [`Schema::warnings`].
+    /// The same store, with warnings about writes that are allowed but probably not meant, such as
+    /// a number that looks like a counter and is not declared as one. Each warning comes once. See
+    /// also [`Schema::warnings`].
     #[must_use]
     pub fn with_warnings(&self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.seen_by(self.session.warning(hear))
@@ -149,10 +149,10 @@ impl Store {
     }
 
     /// Adds this schema to the one in the store. Nothing is dropped: collections, indexes and
-    /// fields that only the store has stay, and are maintained. If the two contradict each other,
-    /// it fails and changes nothing.
+    /// fields that only the store has stay, and are maintained. If the two schemas contradict each
+    /// other, the call fails and changes nothing.
     ///
-    /// Existing records that do not fit stay, and can be changed in other fields.
+    /// Existing records that do not fit the new schema stay, and their other fields can be changed.
     /// [`Applied::misfits`] names some of them.
     pub async fn apply(&self, schema: &Schema) -> Result<Applied> {
         let applied = self.session.apply(schema).await?;
@@ -169,8 +169,8 @@ impl Store {
     /// later calls read nothing. An acting user cannot change the schema, and finds the collection
     /// only if the program has applied it.
     ///
-    /// A new index over existing records must be built before it is read: [`Collection::to_build`]
-    /// tells which.
+    /// A new index over existing records must be built before it can be read:
+    /// [`Collection::to_build`] lists such indexes.
     pub async fn collection<T: Record>(&self) -> Result<Collection<T>> {
         let of = TypeId::of::<T>();
         if !self.session.live.knows_type(of) {
@@ -185,7 +185,7 @@ impl Store {
         Ok(Collection::new(session, T::COLLECTION, Origin::Type))
     }
 
-    /// A collection of the stored schema, as JSON.
+    /// A collection of the stored schema, with records as JSON.
     pub async fn documents(&self, name: &str) -> Result<Collection<Value>> {
         if self.session.live.loaded().await?.schema.collection(name).is_err() {
             self.session.live.reload().await?.schema.collection(name)?;
@@ -193,7 +193,7 @@ impl Store {
         Ok(Collection::new(self.session.clone(), name, Origin::Json))
     }
 
-    /// Reads and writes several records of this space, as a whole or not at all.
+    /// Reads and writes several records of this space atomically.
     ///
     /// The closure may run more than once: if a record that it read has changed before the commit,
     /// it runs again on the current state. It should do nothing but read and write through the
@@ -217,10 +217,10 @@ impl Store {
         write::run(&self.session, retry, closure).await
     }
 
-    /// As [`transaction`](Self::transaction), but it happens once, however often it is sent with
-    /// this key; see [`Collection::with_idempotency_key`]. The closure's answer is kept as JSON. If
-    /// the transaction is repeated, it gives that answer without running the closure. Closures
-    /// cannot be compared, so another transaction with the same key would get the same answer.
+    /// As [`transaction`](Self::transaction), but idempotent: however often it is sent with this
+    /// key, it happens once; see [`Collection::with_idempotency_key`]. The closure's answer is kept
+    /// as JSON. A repetition gives that answer without running the closure. Closures cannot be
+    /// compared, so another transaction with the same key would get the same answer.
     pub async fn transaction_once<T, E, F, Fut>(&self, key: &str, mut closure: F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -246,7 +246,7 @@ impl Store {
         done.map(|Json(answer)| answer).map_err(Failed::into_own)
     }
 
-    /// Makes everything durable and releases the store. Dropping it does so too, but cannot
+    /// Makes everything durable and releases the store. Dropping it does the same, but cannot
     /// report an error.
     pub async fn close(&self) -> Result<()> {
         self.shared.engine.close().await
@@ -263,7 +263,7 @@ impl Store {
 
 fn live(shared: &Arc<Shared>, space: Space) -> Arc<Live> {
     let mut spaces = shared.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-    // Whoever may name spaces could name any number of them, and most that nobody uses any more.
+    // A caller may name any number of spaces, and most of them are never used again.
     if spaces.len() >= SPACES_KEPT && !spaces.contains_key(&space) {
         spaces.retain(|_, live| Arc::strong_count(live) > 1);
     }

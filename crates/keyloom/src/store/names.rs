@@ -1,4 +1,4 @@
-//! The names of records within their collection: what a key has after what all keys begin with.
+//! The names of records within their collection: their keys without the common prefix.
 //!
 //! | template | who asks | key | name |
 //! | --- | --- | --- | --- |
@@ -9,7 +9,7 @@
 //! | `user:{userId}:preferences` | ana, of an owned or hybrid collection | `user:ana:preferences` | `-` |
 //! | `settings` | anybody | `settings` | `-` |
 //!
-//! Names are pieces of keys, escapes included, so that a name and the template give the key back.
+//! Names are parts of keys, escapes included, so a name and the template give the key back.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -19,39 +19,40 @@ use crate::engine::ShowKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Access, Collection as Declared};
 
-/// The name of a record that is the only one of its kind.
+/// The name of a record whose key is nothing but the prefix.
 const ONLY: &str = "-";
 
-/// Names: short texts for records within their collection, such as URLs need.
+/// Names: short texts for records within their collection, as URLs need them.
 impl<T> Collection<T> {
-    /// The name of the record with this key: what the key has after the text that all keys of
-    /// the collection begin with. To an acting user of an owned or hybrid collection that text
-    /// includes the user, so that a note `user:ana:notes:n1` is `n1` to ana. A record that is the
-    /// only one there can be is named `-`.
+    /// The name of the record with this key: the key without the prefix that all keys of the
+    /// collection share. For an acting user of an owned or hybrid collection that prefix includes
+    /// the user, so a note `user:ana:notes:n1` is `n1` to ana. If the key is nothing but the
+    /// prefix, the name is `-`.
     ///
-    /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) for what is no key of the collection, or
-    /// of no record of the acting user.
+    /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) if this is not a key of the collection, or
+    /// if the record does not belong to the acting user.
     pub async fn name_of(&self, key: &str) -> Result<String> {
         let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         Names::new(declared, self.namesake(declared))?.of(key)
     }
 
-    /// The values of the key of the record with this name, owner included, as
-    /// [`get`](Self::get) and its like take them. The record need not be there.
+    /// The values of the key of the record with this name, owner included, as [`get`](Self::get)
+    /// and its like take them. The record need not exist.
     ///
     /// Fails with [`InvalidKey`](ErrorKind::InvalidKey) if the name gives no key, and says what is
-    /// wrong with it.
+    /// wrong with the name.
     pub async fn key_named(&self, name: &str) -> Result<Vec<Value>> {
         let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
         Names::new(declared, self.namesake(declared))?.key(name)
     }
 
-    /// As [`key_named`](Self::key_named), for a name that this owner would give to a record of
-    /// their own. Whether it may be read is another question.
+    /// As [`key_named`](Self::key_named), for a name that this owner would use for a record of
+    /// their own. The call does not check whether the acting user may read that record.
     ///
-    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) where records have no owners.
+    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) if records of the collection have
+    /// no owners.
     pub async fn key_of_owner_named(&self, owner: &str, name: &str) -> Result<Vec<Value>> {
         let loaded = self.session.live.loaded().await?;
         let declared = loaded.schema.collection(&self.name)?;
@@ -64,7 +65,7 @@ impl<T> Collection<T> {
         Names::new(declared, Some(owner))?.key(name)
     }
 
-    /// The owner that names leave out.
+    /// The owner that names omit.
     fn namesake(&self, declared: &Declared) -> Option<&str> {
         self.session.actor().filter(|_| has_owners(declared))
     }
@@ -74,13 +75,13 @@ fn has_owners(declared: &Declared) -> bool {
     matches!(declared.access, Access::Owned | Access::Hybrid) && declared.owner.is_some()
 }
 
-/// What the names of one caller leave out.
+/// What names leave out of keys, for one caller.
 struct Names<'c> {
     declared: &'c Declared,
     owner: Option<Value>,
-    /// What the keys of all records that have names begin with.
+    /// The prefix that the keys of all named records share.
     prefix: Bytes,
-    /// Whether the prefix is a key, and the only one.
+    /// Whether the prefix is a complete key, and so the only one.
     is_only: bool,
 }
 
@@ -127,7 +128,7 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// Whether the values of a key begin with the owner that names leave out.
+    /// Whether the values of a key begin with the owner that names omit.
     fn is_own(&self, values: &[Value]) -> bool {
         self.owner.as_ref().is_none_or(|owner| values.first() == Some(owner))
     }

@@ -1,4 +1,4 @@
-//! Every key that one record owns, as it lies in the store.
+//! Lists every key that one record owns, as stored.
 
 use bytes::Bytes;
 
@@ -12,47 +12,47 @@ use crate::side::{Current, counter_address, lease_address, versions_of};
 use crate::space::{Loaded, Retry};
 use crate::write::{self, Image, Lenience, entries_of};
 
-/// How many cells of a record's history are given, the newest.
+/// How many versions of a record's history are listed; the newest.
 const HISTORY_MAX: usize = 100;
 
-/// A key that a record owns: its own, one of an index, or one beside it. All of them come and go
-/// with the record.
+/// A key that a record owns: its own, an index entry's, or one beside the record. All of them come
+/// and go with the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedKey {
     /// The area that it lies in; empty for the default one, `~` for Keyloom's own.
     pub area: String,
-    /// The key, as people read it: bytes that are no text are shown as `\xNN`.
+    /// The key as people read it: bytes that are not text are shown as `\xNN`.
     pub key: String,
-    /// What it holds, as text; integers as JSON. Where nothing lies, what should.
+    /// Its value as text; integers as JSON. If the key is missing, the value that it should have.
     pub value: String,
-    /// What it is to the record.
+    /// How the record uses the key.
     pub kind: OwnedKind,
-    /// Whether the key was in the store just now, and held what it should.
+    /// Whether the key was just found in the store with the right value.
     pub is_present: bool,
 }
 
-/// What a key is to the record that owns it.
+/// How a record uses a key that it owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OwnedKind {
     /// The record itself.
     Record,
-    /// An entry of an index. It is missing from the store only if something went wrong.
+    /// An index entry. It is missing from the store only if something went wrong.
     Entry {
         /// The index.
         index: String,
     },
-    /// The counters beside the record, once there are some.
+    /// The counters beside the record, if there are any.
     Counters,
-    /// One version of its history.
+    /// One version of the record's history.
     History,
-    /// The lease that a worker has on one of its entries.
+    /// A worker's lease on one of the record's entries.
     Lease {
-        /// The index that the entry is of.
+        /// The index of that entry.
         index: String,
     },
-    /// The mark that an aggregate, which is being counted anew, has counted the record.
+    /// Marks a record that an aggregate has already counted, while the aggregate is counted anew.
     Mark {
         /// The aggregate.
         aggregate: String,
@@ -63,15 +63,15 @@ pub enum OwnedKind {
 struct Wanted {
     address: Address,
     kind: OwnedKind,
-    /// What it holds if all is well; `None` for what comes and goes by itself.
+    /// The value that it should have; `None` for keys that may be absent.
     expected: Option<Bytes>,
 }
 
 impl<T> Collection<T> {
     /// Every key that the record with this key owns, as stored: the record, its entries in every
     /// maintained index, its counters, its leases, and the newest 100 versions of its history. On
-    /// engines that read snapshots, all but the history is of one moment. `None` if there is no
-    /// such record, or not for the acting user.
+    /// engines that read snapshots, everything but the history comes from one snapshot. `None` if
+    /// there is no such record, or if the acting user may not see it.
     ///
     /// An acting user sees the record and its entries in the indexes that serve them, and nothing
     /// of Keyloom's own area.
@@ -91,7 +91,7 @@ impl<T> Collection<T> {
             let addresses: Vec<Address> = wanted.iter().map(|it| it.address.clone()).collect();
             let cells = self.session.live.get(&addresses).await?;
             let record = cells.first().and_then(Option::as_ref);
-            // Otherwise the entries are those of another version.
+            // If the record has changed meanwhile, these entries belong to another version.
             if record.is_some_and(|cell| cell.stamp == current.version.stamp()) {
                 let found = wanted.into_iter().zip(cells).filter_map(|(it, cell)| it.found(cell));
                 let mut owned: Vec<OwnedKey> = found.collect();
@@ -106,7 +106,7 @@ impl<T> Collection<T> {
         Err(Error::new(ErrorKind::Contention, message).with("collection", &*self.name))
     }
 
-    /// What to look for, the record first.
+    /// The keys to look for, the record's own first.
     fn wanted(
         &self,
         loaded: &Loaded,
@@ -170,12 +170,12 @@ impl<T> Collection<T> {
 }
 
 impl Wanted {
-    /// Something that need not be there.
+    /// A key that may be absent.
     fn beside(address: Address, kind: OwnedKind) -> Self {
         Wanted { address, kind, expected: None }
     }
 
-    /// The key as it was found; `None` for what need not be there, and is not.
+    /// The key as it was found; `None` for a key that may be absent and is.
     fn found(self, cell: Option<Cell>) -> Option<OwnedKey> {
         let Wanted { address, kind, expected } = self;
         let is_present = match (&cell, &expected) {
@@ -193,11 +193,11 @@ impl Wanted {
     }
 }
 
-/// What a cell holds, for people.
+/// The content of a cell, for people to read.
 pub(super) fn content_text(content: &Content) -> String {
     match content {
         Content::Bytes(bytes) => bytes_text(bytes),
-        // Names and numbers alone cannot fail to be JSON.
+        // Names and numbers can always be written as JSON.
         Content::Integers(integers) => serde_json::to_string(integers).unwrap_or_default(),
     }
 }

@@ -1,4 +1,4 @@
-//! All pages of an answer, one after the other.
+//! All pages of an answer, one after another.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,14 +19,14 @@ use crate::record::{Document, Key};
 
 type Reading<R> = Pin<Box<dyn Future<Output = Result<Page<R>>> + Send>>;
 
-/// The pages of an answer, one after the other: a [`Stream`] whose items are `Result<Page<R>>`.
+/// The pages of an answer, one after another: a [`Stream`] whose items are `Result<Page<R>>`.
 ///
-/// Nothing is read before it is asked for, and one page at a time: if you stop early, by dropping
-/// it, nothing was read in vain. It continues where a page stopped, whatever the reason, so a
-/// [`limit`](Query::limit) bounds each page and not the whole.
+/// It reads one page at a time, and only when asked for it, so dropping it early wastes no read. It
+/// continues where a page stopped, whatever the reason. A [`limit`](Query::limit) therefore bounds
+/// each page, and not the whole.
 ///
-/// The stream ends after the last page, and after an error. What was read until then was right,
-/// and [`cursor`](Self::cursor) tells where to go on.
+/// The stream ends after the last page, and after an error. The pages before an error are valid,
+/// and [`cursor`](Self::cursor) says where to continue.
 ///
 /// ```
 /// # use keyloom::{Query, Result, Store, Schema};
@@ -55,10 +55,10 @@ pub struct Pages<R> {
 }
 
 enum State<R> {
-    /// The page at the cursor is to be read.
+    /// The page at the cursor is to be read next.
     Due,
     Reading(Reading<R>),
-    /// What is asked cannot be.
+    /// The query is invalid.
     Refused(Error),
     Over,
 }
@@ -76,7 +76,7 @@ impl<R> Pages<R> {
         Pages { cursor: cursor.into_cursor(), ..self }
     }
 
-    /// The pages of a question that is refused before anything is read.
+    /// The pages of a query that is refused before anything is read.
     pub(crate) fn refused(self, error: Error) -> Self {
         Pages { state: State::Refused(error), ..self }
     }
@@ -86,8 +86,8 @@ impl<R> Pages<R> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// Where the next page begins: to go on later, or after an error, by
-    /// [`Query::from_cursor`]. `None` where the first page was not read yet, and after the last.
+    /// Where the next page begins, to continue later or after an error with [`Query::from_cursor`].
+    /// `None` before the first page was read, and after the last.
     pub fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
@@ -97,19 +97,19 @@ impl<R> Pages<R> {
         PagedRecords { pages: self, ready: VecDeque::new() }
     }
 
-    /// Ends with an error of whoever wanted the next page.
+    /// Ends with an error of the caller that wanted the next page.
     pub(crate) fn end_with(&mut self, error: Error) -> Option<Result<Page<R>>> {
         let is_over = self.is_terminated();
         self.state = State::Over;
         (!is_over).then_some(Err(error))
     }
 
-    /// Whether it goes from its cursor towards the start.
+    /// Whether it reads from its cursor towards the start.
     fn is_backward(&self) -> bool {
         self.cursor.as_deref().is_some_and(Cursor::is_towards_start)
     }
 
-    /// Goes on behind a page that was read.
+    /// Moves the cursor past a page that was read.
     fn pass(&mut self, page: &Page<R>) {
         let onward = if self.is_backward() { &page.previous } else { &page.next };
         self.cursor = onward.into_cursor();
@@ -157,29 +157,28 @@ impl<R> fmt::Debug for Pages<R> {
 /// The records of all pages of an answer, one by one: a [`Stream`] whose items are `Result<R>`.
 /// Made by [`Pages::records`].
 ///
-/// A record that a page could not read ([`Page::problems`]) is an error of kind
-/// [`Corrupt`](crate::ErrorKind::Corrupt) with its key, after the records of that page, and the
-/// stream goes on. So `?` never passes over a record in silence, and a program that wants to can.
-/// Every other error ends the stream.
+/// A record that a page could not decode ([`Page::problems`]) is an error of kind
+/// [`Corrupt`](crate::ErrorKind::Corrupt) with its key. It comes after the records of that page,
+/// and the stream continues. So `?` never skips a record silently, and a program that wants to skip
+/// it can. Every other error ends the stream.
 ///
-/// From a cursor that leads back, the records come in the opposite order, without a break between
-/// pages.
+/// From a cursor that leads backwards, all records come in the opposite order, across pages too.
 #[must_use = "records are read when they are asked for"]
 pub struct PagedRecords<R> {
     pages: Pages<R>,
-    /// What the last page gave and nobody has taken yet.
+    /// Records of the last page that nobody has taken yet.
     ready: VecDeque<Result<R>>,
 }
 
 impl<R> PagedRecords<R> {
-    /// The next record; `None` after the last, and after an error that is not of one record.
+    /// The next record; `None` after the last, and after an error that ends the stream.
     pub async fn next(&mut self) -> Option<Result<R>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 }
 
 impl<R> PagedRecords<R> {
-    /// Ends with an error of whoever wanted the next record.
+    /// Ends with an error of the caller that wanted the next record.
     pub(crate) fn end_with(&mut self, error: Error) -> Option<Result<R>> {
         let is_over = self.is_terminated();
         self.ready.clear();
@@ -188,7 +187,7 @@ impl<R> PagedRecords<R> {
     }
 }
 
-/// Nothing in it is ever pinned but futures in boxes.
+/// Only futures are ever pinned, and they are boxed.
 impl<R> Unpin for PagedRecords<R> {}
 
 impl<R> Stream for PagedRecords<R> {
@@ -227,7 +226,7 @@ impl<R> fmt::Debug for PagedRecords<R> {
     }
 }
 
-/// All pages of an answer, one after the other.
+/// All pages of an answer, one after another.
 impl<T: 'static> Collection<T> {
     /// As [`documents`](Self::documents), all pages from the query's on.
     pub fn document_pages(&self, query: &Query) -> Pages<Document> {

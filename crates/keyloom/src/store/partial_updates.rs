@@ -1,4 +1,4 @@
-//! Changes of parts of records: by merge patches and by functions.
+//! Changes parts of records, by merge patches and by functions.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,8 +17,8 @@ use crate::write::{self, once};
 /// [`rename`](Collection::rename)), break the schema, or make an undeclared transition.
 impl<T> Collection<T> {
     /// Merges a patch (RFC 7386) into a record that was read in this version: named members change,
-    /// `null` removes, all others stay. One attempt: if the record has changed since, the error is
-    /// a [`VersionConflict`](ErrorKind::VersionConflict) with the current record
+    /// `null` removes, all others stay. Makes one attempt. If the record has changed since, the
+    /// error is a [`VersionConflict`](ErrorKind::VersionConflict) with the current record
     /// ([`Error::current`]).
     pub async fn update(
         &self,
@@ -52,10 +52,11 @@ impl<T> Collection<T> {
     }
 }
 
-/// Changes of records by functions. If somebody else changes the record meanwhile, the change is
-/// tried again, so the function may run more than once. Writers of this process take turns; against
-/// others it is tried as often as [`with_retry`](Collection::with_retry) says. Members of the
-/// stored JSON that `T` does not know stay as they are.
+/// Changes records by functions. If somebody else changes the record meanwhile, the change is tried
+/// again, so the function may run more than once. Writers of this process take turns. Against
+/// writers of other processes, the change is tried as often as
+/// [`with_retry`](Collection::with_retry) says. Members of the stored JSON that `T` does not know
+/// stay as they are.
 impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     /// Changes a record, which must exist.
     pub async fn modify(
@@ -94,7 +95,8 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     }
 
     /// Moves a record to another key: the function changes fields of the key. The record and all
-    /// its entries move in one batch, in the same incarnation; nobody sees both or neither.
+    /// its entries move in one batch and keep the incarnation. No reader sees both records, or
+    /// neither.
     pub async fn rename(
         &self,
         key: impl KeyFields,
@@ -111,7 +113,7 @@ impl<T: Serialize + DeserializeOwned + 'static> Collection<T> {
     }
 }
 
-/// The record after a function of its typed form; `None` when that did not change.
+/// The record after the function changed its typed form; `None` if the function changed nothing.
 fn changed<T: Serialize + DeserializeOwned + 'static>(
     declared: &Declared,
     current: &Current,
@@ -135,14 +137,14 @@ fn changed<T: Serialize + DeserializeOwned + 'static>(
     Ok(Some(without_aliases(value, &doubtful, is_as_meant)))
 }
 
-/// What a type shows of a value, if it can read it.
+/// The value as the type would write it back; `None` if the type cannot read it.
 fn shows<T: Serialize + DeserializeOwned>(value: &Value) -> Option<Value> {
     let record: T = serde_json::from_value(value.clone()).ok()?;
     serde_json::to_value(record).ok()
 }
 
-/// The value without those doubtful members that the type reads under another name (serde's
-/// `alias`), if leaving them out gives the record that the program meant.
+/// Removes the doubtful members that the type reads under another name (serde's `alias`), if that
+/// gives the record that the program meant.
 fn without_aliases(
     value: Value,
     doubtful: &[String],

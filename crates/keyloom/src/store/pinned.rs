@@ -1,4 +1,4 @@
-//! A store as it was at one moment.
+//! Pins a store at one moment.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,19 +7,21 @@ use crate::error::Result;
 use crate::space::Clock;
 
 impl Store {
-    /// The store as it is now, in all spaces: a store whose every answer is of this one moment,
-    /// while writers go on. Pages, look-ups, counts, histories and the log read as always. Every
-    /// change is refused with [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly). The clock of the
-    /// moment decides which records have expired. [`log_bounds`](Self::log_bounds) tells where the
-    /// log ended then: a [`watch`](Self::watch) of this store from there gives everything since.
+    /// Pins the store as it is now, in all spaces. The answer is a store that always reads this
+    /// moment, while writers go on. Pages, look-ups, counts, histories and the log read as always.
+    /// Every change is refused with [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly). The time
+    /// of the pin decides which records have expired. [`log_bounds`](Self::log_bounds) says where
+    /// the log ended at that time: a [`watch`](Self::watch) of the original store from there gives
+    /// everything since.
     ///
-    /// The last handle that is dropped releases the moment, and so does [`close`](Self::close),
-    /// which leaves this store open. Closing this store ends the moment. While it is held, whatever
-    /// writers replace keeps its room: in memory the maps that they change, in a folder the files
-    /// that would be gone.
+    /// Dropping the last handle of the pinned store releases the moment. So does its
+    /// [`close`](Self::close), which leaves the original store open. Closing the original store
+    /// ends the moment too. While the moment is pinned, data that writers replace still takes
+    /// space: in memory the maps that they change, in a folder the files that would otherwise be
+    /// deleted.
     ///
     /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) on an engine that
-    /// cannot hold a moment; memory and folders can.
+    /// cannot pin a moment; memory and folders can.
     pub async fn pinned(&self) -> Result<Store> {
         let engine = self.engine().pin().await?;
         let now = self.session().now();

@@ -1,7 +1,7 @@
 //! The plain key-value interface: `get`, `put`, `delete` and `list` of keys as they are.
 //!
-//! It reads everything that the caller may see. It writes what belongs to no template as it is, and what belongs to a
-//! record through its collection, so that no index ever drifts.
+//! Reads show everything that the caller may see. Writes to keys of no template happen as they are.
+//! Writes to keys of records go through their collection, so that no index ever drifts.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::space::Loaded;
 use crate::space::Session;
 use crate::write::{self, Origin, Replay, Request, Whole, commit_claimed, once};
 
-/// How often a write is repeated when the schema changes under it.
+/// How often a write is tried again when the schema changes meanwhile.
 const ATTEMPTS: usize = 16;
 
-/// The keys of one area of a space, as they are.
+/// The plain keys of one area of a space.
 #[derive(Clone)]
 pub struct Plain {
     session: Session,
@@ -39,27 +39,27 @@ pub struct Plain {
 pub struct Listed {
     /// The key.
     pub key: Bytes,
-    /// What is there.
+    /// The value at the key.
     pub value: Bytes,
-    /// The version of what is there.
+    /// The version of the value.
     pub version: Version,
 }
 
-/// Some keys, in order.
+/// A page of keys, in order.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// What was found.
     pub entries: Vec<Listed>,
-    /// Where to go on; `None` when there is nothing after it.
+    /// Where to continue; `None` if no keys follow.
     pub next: Option<Cursor>,
-    /// Why the listing ended: it is full, or there is nothing after it.
+    /// Why the listing stopped: it is full, or no keys follow.
     pub stopped: Stopped,
-    /// Keys that hold something else than bytes.
+    /// Keys whose content is not bytes.
     pub problems: Vec<Problem>,
 }
 
 impl Store {
-    /// The keys of the default area, as they are.
+    /// The plain keys of the default area.
     pub fn plain(&self) -> Plain {
         Plain { session: self.session().clone(), area: Area::default_area() }
     }
@@ -80,7 +80,7 @@ impl Expired {
         Ok(Expired { keyspace, now: session.now() })
     }
 
-    /// Whether a key holds an expired record: at its own key, or in an entry that carries it.
+    /// Whether a key holds an expired record: at the record's own key, or in an entry with a copy.
     fn has(&self, area: &Area, key: &[u8], value: &[u8]) -> bool {
         let Some(keyspace) = &self.keyspace else { return false };
         match keyspace.owner_of(area, key) {
@@ -93,20 +93,20 @@ impl Expired {
     }
 }
 
-/// What a key is, and what may be written there.
+/// What a key belongs to, and thus what may be written there.
 enum Kind {
-    /// A record.
+    /// A record: only that record.
     Record(Arc<Collection>),
-    /// Nothing: it is an entry of an index.
+    /// An index entry: nothing.
     Entry(Arc<Collection>, Arc<Index>),
-    /// Nothing: it begins like this template and belongs to none.
+    /// A key that begins like this template but does not fit it: nothing.
     Stray(String),
-    /// Anything.
+    /// A key of no template: anything.
     Free,
 }
 
 impl Plain {
-    /// The same keys, for one write that happens once however often it is sent, as
+    /// The same keys, for one idempotent write; see
     /// [`Collection::with_idempotency_key`](crate::Collection::with_idempotency_key).
     pub fn with_idempotency_key(&self, key: &str) -> Result<Self> {
         Ok(Plain { session: self.session.with_key(key)?, area: self.area.clone() })
@@ -117,10 +117,10 @@ impl Plain {
         Ok(Plain { session: self.session.clone(), area: Area::new(name)? })
     }
 
-    /// The value at a key: the JSON text of a record, the value of an index entry, or whatever was
-    /// put there. An expired record is hidden. An acting user sees the records that they may read,
-    /// with the entries of indexes that serve them. All other keys of collections are hidden, and
-    /// keys of no template are refused.
+    /// The value at a key: the JSON text of a record, the value of an index entry, or the bytes
+    /// that a program put there. An expired record is hidden. An acting user sees the records that
+    /// they may read, and the entries of indexes that serve them. All other keys of collections are
+    /// hidden, and keys of no template are refused.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         let address = self.address(key.as_ref());
         let decided = self.session.live.decide(|loaded| {
@@ -141,12 +141,12 @@ impl Plain {
         Ok((!expired.has(&self.area, &address.key, value)).then(|| value.clone()))
     }
 
-    /// Puts a value at a key, whatever was there.
+    /// Puts a value at a key, and replaces the value that was there.
     ///
-    /// At the key of a record, the value must be that record: a JSON object whose fields make
-    /// exactly this key. It is checked and indexed as by an upsert. The keys of index entries are
-    /// refused, since they follow from their records. So are keys that begin like a declared
-    /// template and fit none, since nothing would ever find them.
+    /// At the key of a record, the value must be that record: a JSON object whose fields give
+    /// exactly this key. It is checked and indexed as by an upsert. Keys of index entries are
+    /// refused, since entries follow from their records. So are keys that begin like a declared
+    /// template but do not fit it, since nothing would ever find them.
     pub async fn put(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) -> Result<Version> {
         let (address, value) = (self.address(key.as_ref()), value.into());
         once!(&self.session, self.request("put", &[&address.key, &value]), |session| {
@@ -191,8 +191,8 @@ impl Plain {
 
     /// Deletes the value at a key. Gives the version that it had, or `None` if the key was absent.
     ///
-    /// At the key of a record, it deletes the record with all its entries. The keys of index
-    /// entries are refused. Keys that verify reports as unknown can be deleted.
+    /// At the key of a record, it deletes the record with all its entries. Keys of index entries
+    /// are refused. Keys that `verify` reports as unknown can be deleted.
     pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<Option<Version>> {
         let address = self.address(key.as_ref());
         once!(&self.session, self.request("delete", &[&address.key]), |session| {
@@ -227,8 +227,8 @@ impl Plain {
     }
 
     /// The keys that begin with a prefix, in order, at most `limit`, from the start or from a
-    /// cursor of the same prefix. Expired records are left out; their entries may be among the keys
-    /// until they are swept.
+    /// cursor of the same prefix. Expired records are left out; their index entries may still be
+    /// listed until they are swept.
     pub async fn list(
         &self,
         prefix: impl AsRef<[u8]>,
@@ -265,7 +265,7 @@ impl Plain {
         };
         let expired = Expired::of(&self.session).await?;
         while let Some(part) = sight.first_part(&left) {
-            // One key more than the listing takes tells whether there is more.
+            // One key more than the listing takes shows whether more follow.
             let wanted = limit - listing.entries.len() + 1;
             let stretch = self
                 .session
@@ -318,8 +318,8 @@ impl Plain {
         Address::new(self.area.clone(), Bytes::copy_from_slice(key))
     }
 
-    /// The schema of a space that has a catalog. A space that is written to for the first time
-    /// gets one, so that this write and every later one is fenced, and cursors outlive the process.
+    /// The schema of a space that has a catalog. A space without one gets it at its first write, so
+    /// that every write is fenced, and cursors outlive the process.
     async fn catalogued(&self) -> Result<Arc<Loaded>> {
         let loaded = self.session.live.loaded().await?;
         if loaded.fence().is_some() {
@@ -329,7 +329,7 @@ impl Plain {
         self.session.live.loaded().await
     }
 
-    /// What an address is; an error for one of no template if a user is acting.
+    /// What an address belongs to. If a user is acting, an address of no template is an error.
     fn place(&self, loaded: &Loaded, address: &Address) -> Result<Kind> {
         address.check()?;
         let kind = match Keyspace::of(&loaded.schema)?.owner_of(&address.area, &address.key) {
@@ -348,7 +348,7 @@ impl Plain {
         }
     }
 
-    /// Writes one key under the schema that it was judged by; `false` when that has changed.
+    /// Writes one key under the schema that judged it; `false` if that schema has changed since.
     async fn commit(
         &self,
         loaded: &Loaded,
@@ -361,13 +361,13 @@ impl Plain {
         commit_claimed(&self.session, loaded, batch, || answer.to_answer()).await
     }
 
-    /// What is asked, as a request to a collection that cannot be: no name has a blank.
+    /// The request as one to a collection that cannot exist, since no name has a space in it.
     fn request(&self, operation: &'static str, payload: &[&[u8]]) -> Request<'static> {
         let told = || {
             let texts = payload.iter().map(|bytes| bytes.escape_ascii().to_string());
             [self.area.name().to_owned()].into_iter().chain(texts).collect()
         };
-        // Only a write with a key is told apart from others.
+        // Only an idempotent write compares requests.
         let payload = self.session.key().map_or(Value::Null, |_| told());
         Request::new(operation, "plain keys", payload)
     }
@@ -378,7 +378,7 @@ impl Plain {
             space: self.session.live.space.name().to_owned(),
             actor: self.session.actor().map(str::to_owned),
             collection: String::new(),
-            // A query is a JSON text, and never begins so.
+            // A query is JSON text, which never begins like this.
             query: Question::Words(format!("list {} {}", self.area.name(), prefix.escape_ascii())),
         }
     }
@@ -401,7 +401,7 @@ fn bytes_of<'c>(key: &[u8], cell: &'c Cell) -> Result<&'c Bytes> {
     })
 }
 
-/// The refusal to write an index entry.
+/// The error for a write to an index entry.
 fn follows_records(address: &Address, collection: &Collection, index: &Index) -> Error {
     let message = "this key belongs to an index, which follows its records; write the record";
     Error::new(ErrorKind::InvalidKey, message)
@@ -411,7 +411,7 @@ fn follows_records(address: &Address, collection: &Collection, index: &Index) ->
         .with("template", &index.key.source)
 }
 
-/// The record that is put at its key.
+/// The record that is to be put at its key.
 fn record_at(collection: &Collection, key: &Bytes, text: &[u8]) -> Result<Value> {
     let about = |message| {
         Error::new(ErrorKind::InvalidRecord, message)

@@ -1,4 +1,4 @@
-//! The keys of a space as they lie, in every area, for a person who looks at them.
+//! Lists the keys of a space as stored, in every area, for a person to inspect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::space::Loaded;
 use crate::space::Session;
 use crate::space::cell_bytes;
 
-/// The raw keys of a space, Keyloom's own included. For the program alone, since it shows what
-/// every user has.
+/// The raw keys of a space, including Keyloom's own. Only the program may use it, since it shows
+/// every user's data.
 #[derive(Clone)]
 pub struct RawKeys {
     pub(super) session: Session,
@@ -34,7 +34,7 @@ pub struct RawList {
     values: bool,
 }
 
-/// One key as it lies.
+/// One key as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawKey {
@@ -42,23 +42,23 @@ pub struct RawKey {
     pub area: String,
     /// The key.
     pub key: Bytes,
-    /// The key as people read it: bytes that are no text are shown as `\xNN`.
+    /// The key as people read it: bytes that are not text are shown as `\xNN`.
     pub text: String,
-    /// The bytes of the key and of what it holds.
+    /// The bytes of the key and its value.
     pub bytes: u64,
-    /// What it is to the schema.
+    /// What the key belongs to.
     pub kind: RawKind,
-    /// What it holds, as text, where that was asked for; integers as JSON.
+    /// The value as text, if the list asked for values; integers as JSON.
     pub value: Option<String>,
 }
 
-/// What a key is to the schema.
+/// What a key belongs to, judged by the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RawKind {
     /// A record.
     Record {
-        /// Its collection.
+        /// The record's collection.
         collection: String,
     },
     /// An entry of an index.
@@ -70,30 +70,29 @@ pub enum RawKind {
     },
     /// The counters of a record.
     Counters,
-    /// Something else that Keyloom keeps for itself; see
-    /// [`Schema::keyspace`](crate::Schema::keyspace).
+    /// One of Keyloom's own keys; see [`Schema::keyspace`](crate::Schema::keyspace).
     Own,
     /// A key of no template, which a program put there.
     Free,
-    /// A key that lies among those of a template, and is none of them.
+    /// A key among those of a template that does not fit the template.
     Stray {
         /// The template.
         template: String,
     },
 }
 
-/// Some keys, in order of area and key.
+/// A page of keys, in order of area and key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RawPage {
     /// The keys.
     pub keys: Vec<RawKey>,
-    /// Where to go on; `None` when there is nothing after it.
+    /// Where to continue; `None` if no keys follow.
     pub next: Option<Cursor>,
 }
 
 impl RawList {
-    /// The first 100 keys of all areas, without what they hold.
+    /// The first 100 keys of all areas, without values.
     pub fn new() -> Self {
         RawList::default()
     }
@@ -105,7 +104,7 @@ impl RawList {
         self
     }
 
-    /// Only keys that begin so.
+    /// Only keys that begin with this prefix.
     #[must_use]
     pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.prefix = Bytes::copy_from_slice(prefix.as_ref());
@@ -119,14 +118,14 @@ impl RawList {
         self
     }
 
-    /// From where a cursor of the same list points; `None` is the first page.
+    /// Starts at a cursor of the same list; `None` is the first page.
     #[must_use]
     pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
         self.cursor = cursor.into_cursor();
         self
     }
 
-    /// Also what the keys hold.
+    /// Also gives the values of the keys.
     #[must_use]
     pub fn values(mut self) -> Self {
         self.values = true;
@@ -141,7 +140,7 @@ impl Default for RawList {
 }
 
 impl Store {
-    /// The keys of this space as they lie, in every area. Refused to acting users.
+    /// The keys of this space as stored, in every area. Refused to acting users.
     pub fn raw_keys(&self) -> Result<RawKeys> {
         self.session().program()?;
         Ok(RawKeys { session: self.session().clone() })
@@ -150,13 +149,13 @@ impl Store {
 
 impl RawKeys {
     /// The areas of the space: the default one, those that the schema names, and Keyloom's own, in
-    /// order. A program may have put keys into others, which only it knows.
+    /// order. A program may have put keys into other areas; they are not listed.
     pub async fn areas(&self) -> Result<Vec<String>> {
         let loaded = self.session.live.loaded().await?;
         Ok(areas(&loaded.schema).iter().map(|area| area.name().to_owned()).collect())
     }
 
-    /// Keys as they lie, in order of area and key.
+    /// Keys as stored, in order of area and key.
     pub async fn list(&self, list: &RawList) -> Result<RawPage> {
         if !(1..=TAKE_MAX).contains(&list.take) {
             let message = "a list has 1 to 10000 keys";
@@ -182,7 +181,7 @@ impl RawKeys {
                 _ => {}
             }
             loop {
-                // One key more than the page takes tells whether there is more.
+                // One key more than the page takes shows whether more follow.
                 let limit = list.take - keys.len() + 1;
                 let live = &self.session.live;
                 let stretch = live.scan_one(&left, limit, Direction::Forward).await?;
@@ -202,7 +201,7 @@ impl RawKeys {
         Ok(RawPage { keys, next: None })
     }
 
-    /// One key, with what it holds.
+    /// One key, with its value.
     pub async fn get(&self, area: &str, key: impl AsRef<[u8]>) -> Result<Option<RawKey>> {
         let address = Address::new(Area::known(area)?, Bytes::copy_from_slice(key.as_ref()));
         let loaded = self.session.live.loaded().await?;

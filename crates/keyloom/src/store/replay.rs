@@ -1,4 +1,4 @@
-//! A store from the log of another.
+//! Builds a store from the log of another.
 
 use super::Store;
 use super::change_log::{declared_log, read};
@@ -10,16 +10,17 @@ use crate::log::Entry;
 use crate::record::Version;
 use crate::space::catalog_address;
 
-/// How much of the log is read at once.
+/// How much of the log one read asks for.
 const SLICE_ENTRIES: usize = 512;
 const SLICE_BYTES: usize = 4 << 20;
 
-/// What a replay did.
+/// The outcome of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// How many commits were made again.
+    /// How many commits were replayed.
     pub commits: u64,
-    /// What the log of the new store keeps: the same as the old one had up to there.
+    /// What the log of the new store keeps: the same as the old log had, up to the end of the
+    /// replay.
     pub bounds: LogBounds,
 }
 
@@ -28,16 +29,16 @@ impl Store {
     /// version, every index entry, the schema, and the log itself. It ends where the log ended when
     /// the replay began.
     ///
-    /// The log must go back to the very first change of its space: it was declared with the first
-    /// schema, and nothing was trimmed since. Nobody else may write to this space meanwhile. If a
-    /// replay was interrupted, begin again with an empty store.
+    /// The log must go back to the very first change of its space: the first schema declared it,
+    /// and nothing was trimmed since. Nobody else may write to this space meanwhile. If a replay
+    /// was interrupted, start again with an empty store.
     pub async fn replay(&self, log: &Store) -> Result<Replayed> {
         self.session().program()?;
         let end = log.log_bounds().await?.next;
         self.replay_before(log, end).await
     }
 
-    /// As [`replay`](Self::replay), up to the commit at this position, which is included.
+    /// As [`replay`](Self::replay), up to and including the commit at this position.
     pub async fn replay_until(&self, log: &Store, last: Position) -> Result<Replayed> {
         self.session().program()?;
         let end = log.log_bounds().await?.next;
@@ -71,7 +72,7 @@ impl Store {
         Ok(Replayed { commits: next.number() - 1, bounds })
     }
 
-    /// Makes one commit again: the same cells, and the same entry at the same position.
+    /// Replays one commit: the same cells, and the same entry at the same position.
     async fn redo(&self, entry: LogEntry) -> Result<()> {
         let LogEntry { position, bytes } = entry;
         let cells = Entry::decode(&bytes).map_err(|error| error.with("position", position))?.cells;
@@ -115,7 +116,7 @@ fn not_empty(store: &Store) -> Error {
         .with("space", store.space_name())
 }
 
-/// Whether a batch created the catalog: nothing of the space is older.
+/// Whether a batch created the catalog, so that nothing in the space is older.
 fn begins_space(cells: &[(Address, Effect)]) -> bool {
     let catalog = catalog_address();
     cells.iter().any(|(address, effect)| match effect {

@@ -1,9 +1,9 @@
 //! Makes a space from a backup.
 //!
-//! First a mark is put into the catalog's place, which keeps everyone else away; then the cells
-//! and the log are written; then the catalog takes the place of the mark. A restore that broke off
-//! leaves the mark, and the same backup goes on from there: nothing is ever overwritten, and what
-//! is there already is compared.
+//! First, a mark takes the catalog's place and keeps everyone else away. Then the cells and the log
+//! are written. Last, the catalog replaces the mark. A restore that was interrupted leaves the
+//! mark, and the same backup continues from there. A restore never overwrites anything: it compares
+//! the cells that already exist.
 
 use std::io;
 
@@ -18,11 +18,11 @@ use crate::record::Version;
 use crate::schema::{restored_backup, restoring_mark};
 use crate::space::{catalog_address, check_catalog, epoch_address};
 
-/// How much one batch writes at most, where the engine allows it.
+/// The most that one batch writes, if the engine allows that much.
 const BATCH_ENTRIES: usize = 1_024;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// How much is read from a file at once.
+/// How many bytes one read from a file asks for.
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Store {
@@ -44,8 +44,8 @@ impl Store {
         }
     }
 
-    /// As [`restore_from`](Self::restore_from), for bytes from elsewhere. Refused at once if the
-    /// space is in use.
+    /// As [`restore_from`](Self::restore_from), for bytes that the caller supplies. Refused at once
+    /// if the space is in use.
     pub async fn restorer(&self) -> Result<Restorer> {
         self.session().program()?;
         marked(self).await?;
@@ -53,8 +53,8 @@ impl Store {
     }
 }
 
-/// A restore that is under way. If it is dropped before [`finish`](Self::finish), nobody can use
-/// the space, until the same backup is restored into it.
+/// A restore in progress. If it is dropped before [`finish`](Self::finish), nobody can use the
+/// space until the same backup is restored into it.
 pub struct Restorer {
     store: Store,
     reader: Reader,
@@ -62,14 +62,14 @@ pub struct Restorer {
 }
 
 struct Begun {
-    /// The stamp of the mark that keeps others away.
+    /// The stamp of the mark that keeps everyone else away.
     mark: Stamp,
-    /// What will take its place.
+    /// The cells that will replace the mark.
     catalog: Vec<Taken>,
 }
 
 impl Restorer {
-    /// Takes the next bytes of the backup, of any number.
+    /// Takes the next bytes of the backup, in pieces of any size.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.reader.push(bytes);
         while let Some(frame) = self.reader.next()? {
@@ -91,8 +91,8 @@ impl Restorer {
     }
 
     async fn take(&mut self, frame: Frame) -> Result<()> {
-        // A backup comes from a file or a network, and the store's thread answers at once where it
-        // can: others on this thread have their turn between two parts.
+        // Bytes from a file or the network may always be ready, and the store may answer without
+        // waiting. Yield between two parts, so that other tasks on this thread get their turn.
         tokio::task::yield_now().await;
         match (frame, &mut self.begun) {
             (Frame::Head(head), begun) => {
@@ -110,7 +110,7 @@ impl Restorer {
 }
 
 impl Begun {
-    /// Puts the mark into the space, or takes up a restore of the same backup that broke off.
+    /// Puts the mark into the space, or continues an interrupted restore of the same backup.
     async fn over(store: &Store, head: &Head) -> Result<Self> {
         let mark = match marked(store).await? {
             Some((stamp, backup)) if backup == head.id => stamp,
@@ -140,7 +140,7 @@ impl Begun {
         Ok(())
     }
 
-    /// Writes cells that are not there yet.
+    /// Writes the cells that do not exist yet.
     async fn put(&self, store: &Store, cells: Vec<Taken>) -> Result<()> {
         let capabilities = store.engine().capabilities();
         let entries_max = BATCH_ENTRIES.min(capabilities.batch_entries_max);
@@ -161,20 +161,21 @@ impl Begun {
         self.commit(store, batch).await
     }
 
-    /// An empty batch that is committed only while the mark is there.
+    /// An empty batch that commits only while the mark is there.
     fn batch(&self, store: &Store) -> Batch {
         let fence = Fence { address: catalog_address(), stamp: self.mark };
         Batch { fence: Some(fence), ..Batch::new(store.session().live.space.clone()) }
     }
 
-    /// Commits what of a batch is not there yet.
+    /// Commits the entries of a batch that do not exist yet.
     async fn commit(&self, store: &Store, mut batch: Batch) -> Result<()> {
         let rejection = match store.engine().commit(batch.clone()).await? {
             Outcome::Committed(_) => return Ok(()),
             Outcome::Rejected(rejection) => rejection,
         };
         self.check_mark(store, &rejection)?;
-        // A restore that broke off, or a batch whose answer was lost, left some of it.
+        // An interrupted restore, or a batch whose answer was lost, already wrote some of the
+        // entries.
         let addresses: Vec<Address> =
             batch.entries.iter().map(|entry| entry.address.clone()).collect();
         let found = store.engine().get(&store.session().live.space, &addresses).await?;
@@ -200,7 +201,7 @@ impl Begun {
         if rejection.cause == Cause::Fence { Err(disturbed(store)) } else { Ok(()) }
     }
 
-    /// Puts the catalog in the place of the mark: now everyone sees the space.
+    /// Replaces the mark by the catalog: from now on everyone sees the space.
     async fn unveil(self, store: &Store) -> Result<()> {
         let mut batch = Batch::new(store.session().live.space.clone());
         for address in [catalog_address(), epoch_address()] {
@@ -215,8 +216,8 @@ impl Begun {
     }
 }
 
-/// The mark in the space and the backup that it names; `None` in an empty space. Refuses a space
-/// that is in use.
+/// The mark in the space and the backup that it names; `None` if the space is empty. Refuses a
+/// space that is in use.
 async fn marked(store: &Store) -> Result<Option<(Stamp, String)>> {
     let space = &store.session().live.space;
     let catalog = store.engine().get_one(space, &catalog_address()).await?;
@@ -250,7 +251,7 @@ async fn put_mark(store: &Store, backup: &str) -> Result<Stamp> {
     }
 }
 
-/// Has the log begin where that of the backup does.
+/// Makes the log begin at the position where the backup's log begins.
 async fn begin_log(store: &Store, log: Kept) -> Result<()> {
     let space = &store.session().live.space;
     let capabilities = store.engine().capabilities();
@@ -267,7 +268,7 @@ async fn begin_log(store: &Store, log: Kept) -> Result<()> {
     Ok(())
 }
 
-/// Adds entries that the log does not have yet.
+/// Appends the entries that the log does not have yet.
 async fn extend_log(store: &Store, entries: Vec<LogEntry>) -> Result<()> {
     let space = &store.session().live.space;
     let bytes_max = BATCH_BYTES.min(store.engine().capabilities().batch_bytes_max);
@@ -285,7 +286,7 @@ async fn extend_log(store: &Store, entries: Vec<LogEntry>) -> Result<()> {
     Ok(())
 }
 
-/// What makes an absent cell this one.
+/// The effect that creates this cell where there is none.
 fn effect(cell: Cell) -> Effect {
     let stamp = cell.stamp;
     match cell.content {

@@ -1,4 +1,4 @@
-//! How much there is: records, entries, bytes, and what the engine knows of itself.
+//! How much a space holds: records, entries, bytes, and the engine's own figures.
 
 use super::Store;
 use crate::engine::Figure;
@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::schema::IndexState;
 use crate::space::{KeyCount, count_keys_of};
 
-/// How much is counted at most.
+/// Bounds of what is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatsOptions {
     /// The most keys that are counted of each collection and of each index; 100,000 unless set.
     pub keys_max: usize,
-    /// Only this collection.
+    /// Counts only this collection.
     pub collection: Option<String>,
 }
 
@@ -21,33 +21,33 @@ impl Default for StatsOptions {
     }
 }
 
-/// How much there is in a space.
+/// How much a space holds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoreStats {
     /// The engine's name.
     pub engine: &'static str,
-    /// Whether what was acknowledged survives the end of the process.
+    /// Whether acknowledged writes survive the end of the process.
     pub is_persistent: bool,
     /// Each collection, in order of the names.
     pub collections: Vec<CollectionStats>,
-    /// What the engine knows of itself. It is about all spaces.
+    /// The engine's own figures. They cover all spaces.
     pub figures: Vec<Figure>,
 }
 
-/// How much there is of a collection.
+/// How much a collection holds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CollectionStats {
     /// Its name.
     pub name: String,
-    /// The records, those that have expired and were not swept included.
+    /// The records, including those that have expired but were not swept yet.
     pub records: Amount,
-    /// Each index, Keyloom's own over the ends of records included.
+    /// Each index, including Keyloom's own index over the ends of records.
     pub indexes: Vec<IndexStats>,
 }
 
-/// How much there is of an index.
+/// How much an index holds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IndexStats {
@@ -65,10 +65,10 @@ pub struct IndexStats {
 pub struct Amount {
     /// How many.
     pub keys: u64,
-    /// The bytes of these keys and of what they hold, as they were written: engines compress, and
-    /// add what they need themselves.
+    /// The bytes of these keys and their values as they were written. What the engine stores
+    /// differs: it compresses, and adds data of its own.
     pub bytes: u64,
-    /// Whether everything was counted. Otherwise there is more than is told.
+    /// Whether everything was counted. If not, the true number is higher.
     pub is_exact: bool,
 }
 
@@ -79,8 +79,8 @@ impl From<KeyCount> for Amount {
 }
 
 impl Store {
-    /// How much each collection and index of this space holds, counted within a budget, and what
-    /// the engine knows of itself. Refused to acting users.
+    /// How much each collection and index of this space holds, counted within a budget, and the
+    /// engine's own figures. Refused to acting users.
     pub async fn stats(&self, options: &StatsOptions) -> Result<StoreStats> {
         let live = self.session().program()?;
         let loaded = live.reload().await?;

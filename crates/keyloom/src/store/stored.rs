@@ -1,4 +1,4 @@
-//! A record that was read: the value, with its key and version.
+//! A record that was read: its value, key and version.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ use crate::record::{Document, Key, Version};
 pub struct Stored<T> {
     /// The record's key.
     pub key: Key,
-    /// The version, to guard a later write.
+    /// The version, which a later write can require.
     pub version: Version,
     /// The record.
     pub value: T,

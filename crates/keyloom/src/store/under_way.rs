@@ -1,15 +1,15 @@
-//! Futures that go on together. Whoever waits for one drives all of them: one may have what another
-//! waits for.
+//! Futures that run together. Whoever waits for one of them polls all of them, because one may hold
+//! what another waits for.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// How many go on at once: while one waits for the store, the next is made ready.
+/// How many run at once: while one waits for the store, the next is prepared.
 const AT_ONCE: usize = 2;
 
-/// At most [`AT_ONCE`] futures that go on together, the first of which is waited for.
+/// At most [`AT_ONCE`] futures that run together. Their outputs come in the order of the futures.
 pub(super) struct UnderWay<F: Future>(VecDeque<Running<F>>);
 
 enum Running<F: Future> {
@@ -24,8 +24,8 @@ impl<F: Future> Default for UnderWay<F> {
 }
 
 impl<F: Future<Output: Unpin>> UnderWay<F> {
-    /// Begins one more: it does what it can without waiting. If no other may be begun then, waits
-    /// for the first, and gives what it came to.
+    /// Starts one more future and polls it once. If no further future may start then, waits for the
+    /// first one and gives its output.
     pub(super) async fn begin(&mut self, future: F) -> Option<F::Output> {
         self.0.push_back(Running::Pending(Box::pin(future)));
         if self.0.len() >= AT_ONCE {
@@ -39,7 +39,7 @@ impl<F: Future<Output: Unpin>> UnderWay<F> {
         None
     }
 
-    /// What the first comes to; `None` when there is none.
+    /// Waits for the first future and gives its output; `None` if there is none.
     pub(super) async fn end_first(&mut self) -> Option<F::Output> {
         poll_fn(|context| {
             self.drive(context);

@@ -1,4 +1,4 @@
-//! What of an area a caller of the plain interface sees.
+//! Decides which keys of an area a caller of the plain interface sees.
 
 use bytes::Bytes;
 
@@ -10,10 +10,10 @@ use crate::space::Session;
 
 /// The keys of an area that a caller may see.
 pub(super) enum VisibleKeys<'s> {
-    /// All of them: the program itself is looking.
+    /// All of them: the caller is the program itself.
     Everything,
-    /// Those of these templates, as far as the acting user may read them. Keys of no template
-    /// belong to nobody, and no user sees them.
+    /// The keys of these templates that the acting user may read. Keys of no template belong to
+    /// nobody, and no user sees them.
     Templates(Vec<VisibleTemplate<'s>>),
 }
 
@@ -32,7 +32,7 @@ impl<'s> VisibleKeys<'s> {
         for collection in schema.collections.values() {
             let indexes = collection.indexes.values().map(|index| Some(&**index));
             for index in std::iter::once(None).chain(indexes) {
-                // Where entries of all owners mix, a user sees none of them.
+                // If an index mixes entries of all owners, a user sees none of them.
                 let Ok(own) = session.confine(collection, index) else { continue };
                 let (range, template) = match (own, index) {
                     (Some(own), Some(index)) => (own, &index.key),
@@ -48,7 +48,7 @@ impl<'s> VisibleKeys<'s> {
         Ok(VisibleKeys::Templates(rooms))
     }
 
-    /// Whether the caller sees this key, if something is there.
+    /// Whether the caller may see this key, if it exists.
     pub(super) fn shows(&self, key: &[u8]) -> bool {
         match self {
             VisibleKeys::Everything => true,
@@ -76,8 +76,7 @@ impl<'s> VisibleKeys<'s> {
         Some(Range { area: left.area.clone(), start, end })
     }
 
-    /// What is left of a range after a key in it that is not visible: jumps to where the next
-    /// visible one may be.
+    /// The rest of a range after a hidden key: it skips to where the next visible key may be.
     pub(super) fn skip(&self, left: &Range, hidden: &[u8]) -> Range {
         let left = left.after(hidden, Direction::Forward);
         let VisibleKeys::Templates(rooms) = self else { return left };
@@ -96,7 +95,7 @@ impl<'s> VisibleKeys<'s> {
 }
 
 impl VisibleTemplate<'_> {
-    /// The lowest position that the room and a range share.
+    /// The lowest key that the template and a range share.
     fn first_of(&self, range: &Range) -> Option<Bytes> {
         let start = self.range.start.clone().max(range.start.clone());
         (self.range.contains(&start) && range.contains(&start)).then_some(start)

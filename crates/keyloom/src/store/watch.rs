@@ -1,4 +1,4 @@
-//! Waiting for changes, one commit after the other.
+//! Waits for changes and gives them commit by commit.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use crate::engine::{EngineExt, Position};
 use crate::error::Result;
 use crate::space::Session;
 
-/// A watch holds at most so many commits, and about so many bytes, ahead of its reader. The rest
-/// waits in the log.
+/// The most commits, and roughly the most bytes, that a watch reads ahead of its caller. The rest
+/// stays in the log.
 const AHEAD_ENTRIES: usize = 256;
 const AHEAD_BYTES: usize = 1 << 20;
 
@@ -22,12 +22,12 @@ pub struct WatchOptions {
 }
 
 impl WatchOptions {
-    /// Everything that is committed after the watch has begun.
+    /// Every commit after the watch has begun.
     pub fn from_now() -> Self {
         WatchOptions::default()
     }
 
-    /// Everything from a position on. To go on after a commit, give the position after it.
+    /// Every commit from a position on. To continue after a commit, give the position after it.
     pub fn from_position(position: Position) -> Self {
         WatchOptions { from: Some(position), ..WatchOptions::default() }
     }
@@ -39,7 +39,7 @@ impl WatchOptions {
         self
     }
 
-    /// Only records whose keys begin with this. May be called again for more prefixes.
+    /// Only records whose keys begin with this prefix. May be called again for more prefixes.
     #[must_use]
     pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.key_prefixes.push(prefix.into());
@@ -57,8 +57,8 @@ impl WatchOptions {
             && (self.key_prefixes.is_empty() || self.key_prefixes.iter().any(begins))
     }
 
-    /// The commit with the changes that are wanted; `None` when there are none. Without a filter,
-    /// changes of the schema are given too.
+    /// The commit with the wanted changes; `None` if it has none. Without a filter, changes of the
+    /// schema are wanted too.
     fn filtered(&self, mut commit: Logged) -> Option<Logged> {
         commit.changes.retain(|change| self.wants(change));
         let is_wanted =
@@ -67,17 +67,17 @@ impl WatchOptions {
     }
 }
 
-/// The commits of a space as they come, each once and in order.
+/// The commits of a space as they happen, each once and in order.
 ///
-/// It reads on from the log as more is asked for, so a slow reader costs nothing but its place in
-/// the log. If the log is trimmed before a reader has read it, the reader gets
-/// [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed).
+/// It reads from the log only as its caller asks for more, so a slow reader takes no memory for the
+/// changes that it has not reached. If the log is trimmed before a reader has read it, the reader
+/// gets [`ErrorKind::LogTrimmed`](crate::ErrorKind::LogTrimmed).
 pub struct Watch {
     session: Session,
     options: WatchOptions,
-    /// What was read and not given yet.
+    /// Commits that were read from the log and not given to the caller yet.
     ahead: VecDeque<Logged>,
-    /// The position after what was read.
+    /// The position after the last commit that was read.
     next: Position,
 }
 
@@ -87,8 +87,8 @@ impl Store {
         let session = self.session().clone();
         declared_log(&session).await?;
         let next = match options.from {
-            // A position that is gone, or was never reached, is told now and not at the first
-            // change.
+            // Fails now, and not at the first change, if the position is trimmed or was never
+            // reached.
             Some(from) => {
                 read(&session, from, 1, 1).await?;
                 from
@@ -100,11 +100,11 @@ impl Store {
 }
 
 impl Watch {
-    /// The next commit that passes the filter, with the changes that do. Waits until there is one.
-    /// Dropping the future loses nothing.
+    /// The next commit that passes the filter, with only the changes that pass it. Waits until
+    /// there is one. Dropping the future loses nothing.
     ///
-    /// An error leaves the watch where it stood. After an error that is worth a retry, the next
-    /// call may give the next commit, without a gap.
+    /// An error leaves the watch at its position. After a retryable error, the next call may give
+    /// the next commit, without a gap.
     pub async fn next(&mut self) -> Result<Logged> {
         loop {
             if let Some(commit) = self.ahead.pop_front() {

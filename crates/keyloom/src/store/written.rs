@@ -1,4 +1,4 @@
-//! A record that was written: its key and version, and the record where it is asked for.
+//! A record that was written: its key and version, and its value on request.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,15 +10,15 @@ use crate::error::Result;
 use crate::record::{Document, Key, Version};
 use crate::write::{Effect, WrittenDocument};
 
-/// A record that was written, as it is now: with what was generated, and with its counters.
+/// A record that was written, as it is now: with generated values and counters.
 ///
-/// It has the key and the version of a [`Stored`](crate::Stored). The record itself is read from
-/// its JSON when [`value`](Self::value) asks for it. Most programs know what they wrote. And if a
-/// type cannot read what it wrote, a write that happened must not look like one that failed.
+/// It has a key and a version, like a [`Stored`](crate::Stored). The record itself is decoded from
+/// its JSON only when [`value`](Self::value) asks for it, since most programs know what they wrote.
+/// And if a type cannot read its own JSON, a write that succeeded must not look like a failure.
 pub struct Written<T> {
     /// The record's key.
     pub key: Key,
-    /// The version, to guard a later write.
+    /// The version, which a later write can require.
     pub version: Version,
     /// What the write did.
     pub effect: Effect,
@@ -27,12 +27,12 @@ pub struct Written<T> {
 }
 
 impl<T> Written<T> {
-    /// The JSON text, as it is stored; of a record with counters, with these in place.
+    /// The JSON text as stored. If the record has counters, they are in it.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The record as it lies in the store.
+    /// The record as stored.
     pub fn into_document(self) -> Document {
         Document::new(self.key.bytes().clone(), self.version, self.text)
     }

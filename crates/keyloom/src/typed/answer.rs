@@ -1,4 +1,4 @@
-//! Questions that are ready to be asked: `.await` them, or `.wait()` where the store is a
+//! Queries that are ready to run: `.await` them, or call `.wait()` if the store is a
 //! [`blocking`](crate::blocking) one.
 
 use std::fmt;
@@ -33,8 +33,8 @@ impl<A> Answer<A> {
         Answer { future: Box::pin(future), runtime }
     }
 
-    /// Waits for the answer. Only for what a [`blocking::Store`](crate::blocking::Store) gave:
-    /// others are awaited.
+    /// Waits for the answer. Only for answers of a [`blocking::Store`](crate::blocking::Store):
+    /// others must be awaited.
     pub fn wait(self) -> Result<A> {
         match self.runtime {
             Some(runtime) => runtime.run(self.future),
@@ -61,8 +61,8 @@ impl<A> fmt::Debug for Answer<A> {
     }
 }
 
-/// A page that is read when it is awaited. `R` is what it holds: [`Records`], [`Documents`] or
-/// [`Keys`].
+/// A page that is read when it is awaited. `R` says what the page has: [`Records`], [`Documents`]
+/// or [`Keys`].
 #[must_use = "a page is read when it is awaited"]
 pub struct Paging<T, R> {
     of: Collection<T>,
@@ -81,7 +81,7 @@ impl<T, R> Paging<T, R> {
         }
     }
 
-    /// Goes on from a cursor of an earlier page of the same query, in the cursor's direction:
+    /// Continues from a cursor of an earlier page of the same query, in the cursor's direction:
     /// `page.next` leads onward, `page.previous` leads back. `None` is the first page.
     pub fn after(mut self, cursor: impl IntoCursor) -> Self {
         if let Some(text) = cursor.into_cursor() {
@@ -97,7 +97,7 @@ impl<T: Record, R: Reads<T>> Paging<T, R> {
         Answer::new(runtime, async move { R::read(of, query?).await })
     }
 
-    /// Waits for the page. Only for what a [`blocking::Store`](crate::blocking::Store) gave.
+    /// Waits for the page. Only for pages of a [`blocking::Store`](crate::blocking::Store).
     pub fn wait(self) -> Result<Page<R::Item>> {
         self.answer().wait()
     }
@@ -121,15 +121,15 @@ impl<T, R> fmt::Debug for Paging<T, R> {
 /// Pages of records.
 pub struct Records(());
 
-/// Pages of records as they lie in the store.
+/// Pages of records as stored.
 pub struct Documents(());
 
 /// Pages of keys.
 pub struct Keys(());
 
-/// What a page holds.
+/// What the pages of a query have.
 pub trait Reads<T>: 'static {
-    /// Each of its members.
+    /// The type of each item.
     type Item: 'static;
 
     /// Reads the page.

@@ -12,9 +12,9 @@ pub trait Choice: Field {
     fn name(&self) -> &'static str;
 }
 
-/// Tells at compile time whether a field's type is a choice. The two traits have a method of one
-/// name; it is found on the first for a choice, and for all else only on the second, which is one
-/// reference further away.
+/// Tells at compile time whether a field's type is a choice. Two traits have a method of the same
+/// name. Method lookup finds the first trait's method for a choice. For every other type it finds
+/// only the second's, which is one reference further away.
 pub struct Probe<F>(PhantomData<F>);
 
 /// The answer for choices.

@@ -1,15 +1,15 @@
-//! What the fields of a record must be where an attribute says what they are for.
+//! Compile-time checks of the Rust types of fields that have a special role.
 
 use super::values::{DateTime, Timestamp};
 
-/// A Rust type that a counter is shown in: a whole number.
+/// A Rust type that can show a counter: a whole number.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot show a counter, which is a whole number",
     note = "use `i64`, or a smaller type where a bound is declared"
 )]
 pub trait Counted {}
 
-/// A Rust type that says when a record ends.
+/// A Rust type that can say when a record expires.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say when a record ends",
     note = "`expires_at` names a `Timestamp` or a `DateTime`, maybe in an `Option`; of another \
@@ -33,8 +33,8 @@ impl<C: Counted> Counted for Box<C> {}
 impl<M: Moment> Moment for Option<M> {}
 impl<M: Moment> Moment for Box<M> {}
 
-/// Compiles only for a type that a counter is shown in.
+/// Compiles only for a type that can show a counter.
 pub fn expect_counter<C: Counted>() {}
 
-/// Compiles only for a type that says when a record ends.
+/// Compiles only for a type that can say when a record expires.
 pub fn expect_moment<M: Moment>() {}

@@ -1,4 +1,4 @@
-//! Which Rust type is which type of field.
+//! Maps Rust types to the types of fields.
 //!
 //! | Rust | field | compared with |
 //! | --- | --- | --- |
@@ -24,8 +24,8 @@ use super::select::Integer;
 use super::values::{DateTime, Id, Point, Timestamp, Uuid};
 use crate::schema::{CollectionDeclaration, FieldType, PointOf};
 
-/// The digits of an integer unless declared otherwise: every 64-bit number with a sign fits. Of
-/// `u64` and `usize` the upper half does not, and is refused where it would become part of a key.
+/// The digits of an integer, unless declared otherwise: every signed 64-bit number fits. The upper
+/// half of `u64` and `usize` does not, and is refused where it would become part of a key.
 pub const DIGITS: u8 = 19;
 
 /// A Rust type that a declared field can have.
@@ -36,28 +36,28 @@ pub const DIGITS: u8 = 19;
     note = "for another type say what it is in JSON: #[field(type = \"text\")]"
 )]
 pub trait Field {
-    /// What queries compare the field with.
+    /// The type that queries compare the field with.
     type Segment;
 
     /// The type of the field in a schema.
     fn field_type() -> FieldType;
 }
 
-/// A Rust type with elements of one type, which `{name.*}` stands for.
+/// A Rust type whose elements share one type, which `{name.*}` stands for.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no elements that a `*` in a template could stand for"
 )]
 pub trait Each {
     /// The type of each element, or of each value of a map.
     type Element;
-    /// Whether the elements have names, which are data.
+    /// Whether the elements have names that are data.
     const IS_MAP: bool = false;
 }
 
-/// What queries compare a field of type `F` with.
+/// The type that queries compare a field of type `F` with.
 pub type Segment<F> = <F as Field>::Segment;
 
-/// What queries compare an element of a field of type `F` with.
+/// The type that queries compare an element of a field of type `F` with.
 pub type ElementSegment<F> = Segment<<F as Each>::Element>;
 
 /// Declares the elements of a field, and the field itself if it is a map.

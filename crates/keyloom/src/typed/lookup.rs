@@ -1,4 +1,4 @@
-//! The record that holds a unique value.
+//! Typed look-ups of the record with a unique value.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl<T: Record> TypedLookup<T> {
         Answer::new(runtime, async move { of.get_by(index, values).await })
     }
 
-    /// The record as it lies in the store, if there is one. Two reads.
+    /// The record as stored, if there is one. Two reads.
     pub fn document(self) -> Answer<Option<Document>> {
         let TypedLookup { of, runtime, index, values } = self;
         Answer::new(runtime, async move { of.get_document_by(index, values).await })

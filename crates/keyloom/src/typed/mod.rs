@@ -1,9 +1,9 @@
-//! Records as Rust types: what [`#[derive(Record)]`](macro@crate::Record) implements, and the
-//! queries that it makes possible.
+//! Records as Rust types: the trait that [`#[derive(Record)]`](macro@crate::Record) implements, and
+//! typed queries.
 //!
-//! A query begins at an index (`approvals.by_requester("ana")`), goes on segment by segment along
-//! the index's template, may end in one range and one order, and is then asked for pages, keys or
-//! a number. Every step is a type, so that a query that no index could answer does not compile.
+//! A query begins at an index (`approvals.by_requester("ana")`) and continues segment by segment
+//! along the index's template. It may end in one range and one order, and then gives pages, keys or
+//! a count. Every step is a type, so a query that no index could answer does not compile.
 
 mod answer;
 mod choice;

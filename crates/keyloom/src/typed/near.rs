@@ -1,4 +1,4 @@
-//! Records near a place.
+//! Typed searches near a place.
 
 use std::sync::Arc;
 
@@ -30,13 +30,14 @@ impl<T: Record> TypedNear<T> {
         TypedNear { of, runtime, near: Near::new(place.lat, place.lon).index(index) }
     }
 
-    /// Only records whose field has this value. The derive fixes what stands before the geohash.
+    /// Only records whose field has this value. The derive uses it for the segments before the
+    /// geohash.
     pub fn equal(mut self, field: &str, value: Value) -> Self {
         self.near = self.near.equal(field, value);
         self
     }
 
-    /// Only what is at most so many metres away.
+    /// Only records within this distance, in metres.
     pub fn within(mut self, radius_m: f64) -> Self {
         self.near = self.near.within(radius_m);
         self
@@ -48,7 +49,7 @@ impl<T: Record> TypedNear<T> {
         self
     }
 
-    /// Goes on from a cursor of an earlier page of the same search; `None` is the first page.
+    /// Continues from a cursor of an earlier page of the same search; `None` is the first page.
     pub fn after(mut self, cursor: impl IntoCursor) -> Self {
         if let Some(text) = cursor.into_cursor() {
             self.near = self.near.from_cursor(text);
@@ -56,13 +57,13 @@ impl<T: Record> TypedNear<T> {
         self
     }
 
-    /// A page of up to so many records, nearest first, with their distances.
+    /// A page of at most this many records, nearest first, with their distances.
     pub fn page(self, records: usize) -> Answer<Page<Nearby<Stored<T>>>> {
         let TypedNear { of, runtime, near } = self;
         let near = near.take(records);
         Answer::new(runtime, async move { of.near(&near).await })
     }
-    /// All pages, each of up to so many records, ever farther away.
+    /// All pages, each of at most this many records, from near to far.
     pub fn pages(self, records: usize) -> Pages<Nearby<Stored<T>>> {
         Pages::new(self.of.near_pages(&self.near.take(records)), &self.runtime)
     }

@@ -12,9 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::query::{IntoCursor, Page};
 use crate::store::{self, PagedRecords};
 
-/// The pages of a typed query, one after the other, as [`keyloom::Pages`](crate::Pages) tells: a
-/// [`Stream`], or an iterator after [`wait`](Self::wait) where the store is a
-/// [`blocking`](crate::blocking) one.
+/// The pages of a typed query, one after another, as described at [`keyloom::Pages`](crate::Pages):
+/// a [`Stream`], or, if the store is a [`blocking`](crate::blocking) one, an iterator after
+/// [`wait`](Self::wait).
 #[must_use = "pages are read when they are asked for"]
 pub struct Pages<R> {
     inner: store::Pages<R>,
@@ -26,7 +26,7 @@ impl<R> Pages<R> {
         Pages { inner, runtime: runtime.clone() }
     }
 
-    /// Begins at a cursor of an earlier page of the same query, and goes on in the cursor's
+    /// Starts at a cursor of an earlier page of the same query, and continues in the cursor's
     /// direction. `None` is the first page.
     pub fn after(self, cursor: impl IntoCursor) -> Self {
         Pages { inner: self.inner.starting_at(cursor), ..self }
@@ -47,8 +47,8 @@ impl<R> Pages<R> {
         self.inner.records()
     }
 
-    /// The same pages as an iterator, each step of which waits. Only for what a
-    /// [`blocking::Store`](crate::blocking::Store) gave.
+    /// The same pages as an iterator; each step waits for a page. Only for pages of a
+    /// [`blocking::Store`](crate::blocking::Store).
     pub fn wait(self) -> Result<blocking::Pages<R>> {
         match self.runtime {
             Some(runtime) => Ok(blocking::Pages::new(self.inner, runtime)),

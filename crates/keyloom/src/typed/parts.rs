@@ -1,4 +1,4 @@
-//! A typed query as plain data, on its way to become a [`Query`].
+//! The parts of a typed query, before it becomes a [`Query`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::query::{Alternative, Order, Query};
 use crate::schema::Test;
 use crate::store::Collection;
 
-/// What a typed query consists of. Its steps are [`TypedQuery`](super::TypedQuery) and the types that
-/// `#[derive(Record)]` makes; this is what they carry.
+/// The parts of a typed query. [`TypedQuery`](super::TypedQuery) and the types that
+/// `#[derive(Record)]` makes add to them step by step.
 pub struct QueryParts<T> {
     pub(super) of: Collection<T>,
     pub(super) runtime: Option<Arc<Runtime>>,
-    /// One branch, or those of a union.
+    /// The only branch, or those of a union.
     branches: Vec<Branch>,
-    /// The segments that are not fixed.
+    /// The segments that are not fixed yet.
     rest: &'static [&'static str],
     range: Option<(&'static str, Span)>,
     order: Option<(&'static str, Order)>,
     filters: Vec<(String, Test)>,
     limit: Option<usize>,
     scan: bool,
-    /// Sides of a union that ask for different things.
+    /// Why the sides of a union do not fit together.
     disagreement: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ impl<T> QueryParts<T> {
         }
     }
 
-    /// Everything, in the order of the keys.
+    /// All records, in the order of their keys.
     pub(super) fn whole(of: Collection<T>, runtime: Option<Arc<Runtime>>) -> Self {
         QueryParts { scan: true, ..QueryParts::new(of, runtime, None, &[]) }
     }
@@ -98,7 +98,7 @@ impl<T> QueryParts<T> {
         self
     }
 
-    /// This or that. Everything but the fixed segments must be the same in both.
+    /// The union of two queries. Everything but the fixed segments must be the same in both.
     pub(super) fn or(mut self, other: &Self) -> Self {
         if self.rest != other.rest {
             self.disagreement = Some("the sides of a union must have the same segments left");
@@ -114,7 +114,7 @@ impl<T> QueryParts<T> {
         self
     }
 
-    /// The question in the terms of the untyped API.
+    /// The same query for the untyped API.
     pub(super) fn query(&self) -> Result<Query> {
         let mut query = match &*self.branches {
             [Branch { index, equal }] => {
@@ -136,7 +136,8 @@ impl<T> QueryParts<T> {
         Ok(query)
     }
 
-    /// What all branches fix alike is asked of all; each adds the one thing that is its own.
+    /// The query of a union. Equalities that all branches share become conditions of the whole
+    /// query; each branch adds the one equality of its own.
     fn union(&self) -> Result<Query> {
         let refused =
             |reason| Error::new(ErrorKind::InvalidQuery, reason).with("collection", self.of.name());

@@ -1,8 +1,8 @@
-//! How a collection comes to its `by_…` methods.
+//! How a collection gets its `by_…` methods.
 //!
-//! `Collection<Approval>` derefs to `dyn ApprovalQueries`, a trait object of a trait that the derive
-//! makes, and the methods are inherent ones of that trait object. So they are found without an
-//! import, they live in the crate that declares the record, and the collection itself is all the
+//! `Collection<Approval>` derefs to `dyn ApprovalQueries`. The derive makes this trait, and defines
+//! the `by_…` methods as inherent methods of its trait object. So callers need no import, the
+//! methods live in the crate that declares the record, and the collection itself holds all the
 //! state that they need.
 
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use super::values::Point;
 use crate::blocking::{self, Runtime};
 use crate::store::Collection;
 
-/// What the `by_…` methods of a collection begin with.
+/// The starting points of a collection's `by_…` methods.
 pub trait TypedQueries<T: Record>: Send + Sync + 'static {
     #[doc(hidden)]
     fn origin(&self) -> (Collection<T>, Option<Arc<Runtime>>);

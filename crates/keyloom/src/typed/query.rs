@@ -1,4 +1,4 @@
-//! A typed query, and how far it has come.
+//! Typed queries and their states.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,11 +14,11 @@ use crate::record::{Document, Key};
 use crate::schema::Test;
 use crate::store::{Collection, Stored};
 
-/// A query of the collection of `T`. `P` says what may still be added: [`Open`] before a segment
-/// that is neither fixed nor bounded, [`Ranged`] after a range, [`Settled`] when nothing is left.
+/// A query of the collection of `T`. `P` says what can still be added: [`Open`] before a segment
+/// that is neither fixed nor bounded, [`Ranged`] after a range, [`Settled`] if nothing is left.
 ///
-/// Nothing is read until a page, a count or an explanation is awaited. The same query can be
-/// asked again.
+/// Nothing is read until a page, a count or an explanation is awaited. The same query can be used
+/// again.
 #[must_use = "a query does nothing until a page of it is awaited"]
 pub struct TypedQuery<T, P> {
     parts: QueryParts<T>,
@@ -34,7 +34,7 @@ pub struct Ranged<V>(PhantomData<V>);
 /// Nothing can be bounded or ordered any more.
 pub struct Settled(());
 
-/// Where an order can be given.
+/// States in which an order can be given.
 #[diagnostic::on_unimplemented(
     message = "there is nothing left to order by",
     label = "every segment is fixed, or the order is given already"
@@ -99,7 +99,7 @@ impl<T, P> TypedQuery<T, P> {
 }
 
 impl<T, V> TypedQuery<T, Open<V>> {
-    /// Bounds the next segment, whatever its name. Serves unions, whose sides may come from
+    /// Bounds the next segment, whatever its name is. Useful for unions, whose sides may come from
     /// different indexes.
     pub fn range<S>(&self, range: S) -> TypedQuery<T, Ranged<V>>
     where
@@ -112,7 +112,7 @@ impl<T, V> TypedQuery<T, Open<V>> {
         range.select::<T, TypedQuery<T, Settled>, TypedQuery<T, Ranged<V>>>(self.parts.clone())
     }
 
-    /// Only those whose next segment begins with this text.
+    /// Only records whose next segment begins with this text.
     pub fn starts_with(&self, text: &str) -> TypedQuery<T, Ranged<V>>
     where
         V: Prefixed,
@@ -122,31 +122,31 @@ impl<T, V> TypedQuery<T, Open<V>> {
 }
 
 impl<T, P> TypedQuery<T, P> {
-    /// This or that, in one order and without duplicates: the union of two indexes whose
-    /// remaining segments are the same.
+    /// The union of two queries, in one order and without duplicates. Their indexes must have the
+    /// same remaining segments.
     pub fn or(&self, other: impl AsRef<TypedQuery<T, P>>) -> Self {
         self.parts.clone().or(&other.as_ref().parts).into()
     }
 
-    /// Leaves out records that do not pass. What a filter drops was read; see
+    /// Drops records that do not pass a test. The page reads the records that it drops; see
     /// [`limit`](Self::limit).
     pub fn filter(&self, field: &str, test: Test) -> Self {
         self.parts.clone().filtered(field, test).into()
     }
 
-    /// The most records that are read, whether a filter keeps them or not.
+    /// The most records that are read, whether or not a filter drops them.
     pub fn limit(&self, records: usize) -> Self {
         self.parts.clone().limited(records).into()
     }
 }
 
 impl<T: Record, P> TypedQuery<T, P> {
-    /// A page of up to so many records.
+    /// A page of at most this many records.
     pub fn page(&self, records: usize) -> Paging<T, Records> {
         Paging::new(&self.parts, records)
     }
 
-    /// A page of records as they lie in the store: the JSON text, not looked at.
+    /// A page of records as stored: their JSON text, not parsed.
     pub fn documents(&self, records: usize) -> Paging<T, Documents> {
         Paging::new(&self.parts, records)
     }
@@ -156,17 +156,17 @@ impl<T: Record, P> TypedQuery<T, P> {
         Paging::new(&self.parts, records)
     }
 
-    /// All pages, each of up to so many records, one after the other.
+    /// All pages, each of at most this many records, one after another.
     pub fn pages(&self, records: usize) -> Pages<Stored<T>> {
         self.all(records, Collection::pages)
     }
 
-    /// As [`pages`](Self::pages), of records as they lie in the store.
+    /// As [`pages`](Self::pages), with records as stored.
     pub fn document_pages(&self, records: usize) -> Pages<Document> {
         self.all(records, Collection::document_pages)
     }
 
-    /// As [`pages`](Self::pages), of keys. The records are not read.
+    /// As [`pages`](Self::pages), with keys only. The records are not read.
     pub fn key_pages(&self, records: usize) -> Pages<Key> {
         self.all(records, Collection::key_pages)
     }
@@ -198,7 +198,7 @@ impl<T: Record, P> TypedQuery<T, P> {
         Answer::new(self.parts.runtime.clone(), async move { of.count(&query?).await })
     }
 
-    /// How the query would be answered, in words.
+    /// Explains in words how the query would be answered.
     pub fn explain(&self) -> Answer<String> {
         let (of, query) = (self.parts.of.clone(), self.parts.query());
         Answer::new(self.parts.runtime.clone(), async move { of.explain(&query?).await })

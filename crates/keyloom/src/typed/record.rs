@@ -1,4 +1,4 @@
-//! What `#[derive(Record)]` implements.
+//! The trait that `#[derive(Record)]` implements.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,20 +14,20 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The name of the collection.
     const COLLECTION: &'static str;
 
-    /// The ways into the collection: what a [`Collection`](crate::Collection) of this type
-    /// derefs to. The derive makes it a trait object with a `by_…` method for each index.
+    /// The queries of the collection: the type that a [`Collection`](crate::Collection) of this
+    /// type derefs to. The derive makes it a trait object with a `by_…` method for each index.
     type Queries: ?Sized;
 
     /// The collection that the type declares, as a schema file would.
     fn declaration() -> Result<CollectionDeclaration>;
 
-    /// The names of its members as JSON, declared or not: a question for one of them is no slip.
-    /// `None` where the type alone does not tell.
+    /// The names of its members in JSON, declared or not, so that a query for one of them does not
+    /// count as a slip. `None` if the type alone does not tell.
     fn members() -> Option<&'static [&'static str]> {
         None
     }
 
-    /// The ways of a collection.
+    /// The queries of a collection.
     fn queries<W: TypedQueries<Self>>(of: &W) -> &Self::Queries;
 
     /// The schema that the type declares: its collection, checked.

@@ -1,4 +1,4 @@
-//! What the value of one segment can be asked for: a value, or a range where it has an order.
+//! What a query may ask of one segment: a value, or a range if the segment has an order.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -18,24 +18,24 @@ pub trait Equals<V> {
     fn into_value(self) -> Value;
 }
 
-/// What a segment of type `V` can be asked for: a value, which leads to the next segment, or a
-/// range, which is the last thing that can be asked for.
+/// A condition on a segment of type `V`: a value, which leads to the next segment, or a range,
+/// which must be the last condition.
 #[diagnostic::on_unimplemented(
     message = "a segment of type `{V}` cannot be asked for `{Self}`",
     label = "neither a value of this segment nor a range of such values"
 )]
 pub trait Selects<V>: Sized {
-    /// What follows: `Fixed` after a value, `Ranged` after a range.
+    /// The type of the next step: `Fixed` after a value, `Ranged` after a range.
     type Then<Fixed, Ranged>;
 
-    /// Adds this to a query.
+    /// Adds this condition to a query.
     fn select<T, Fixed, Ranged>(self, parts: QueryParts<T>) -> Self::Then<Fixed, Ranged>
     where
         Fixed: From<QueryParts<T>>,
         Ranged: From<QueryParts<T>>;
 }
 
-/// Segments whose order in keys is the order of their values.
+/// Types of segments whose order in keys is the order of their values.
 #[diagnostic::on_unimplemented(
     message = "a segment of type `{Self}` has no order in keys, so it has no ranges either",
     label = "a range or an order of `{Self}`",
@@ -49,18 +49,18 @@ pub trait Ordered: Into<Value> {
     }
 }
 
-/// Segments that are moments in time, so that the latest is the newest.
+/// Types of segments that are moments in time, where the latest is the newest.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a moment in time, so that nothing is newest or oldest by it",
     note = "`ascending` and `descending` serve every segment with an order"
 )]
 pub trait Timelike: Ordered {}
 
-/// Segments that can be asked for by the beginning of their text.
+/// Types of segments that a query can match by the prefix of their text.
 #[diagnostic::on_unimplemented(message = "`{Self}` is not text, so that it has no beginning")]
 pub trait Prefixed {}
 
-/// Text with an order: a segment that is declared `sorted`.
+/// Text with an order: the type of a segment that is declared `sorted`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SortedText(String);
 
@@ -76,8 +76,8 @@ impl From<SortedText> for Value {
     }
 }
 
-/// A whole number that a segment is asked for, of any of Rust's types up to 64 bits. One that no
-/// key of the segment can hold is refused when the query is.
+/// A whole number in a query, of any Rust type up to 64 bits. A number that no key of the segment
+/// can hold makes the query fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Integer(i128);
 
@@ -85,21 +85,21 @@ impl From<Integer> for Value {
     fn from(Integer(number): Integer) -> Self {
         match u64::try_from(number) {
             Ok(number) => number.into(),
-            // What is negative came from a type of 64 bits with a sign.
+            // A negative number came from a signed type of 64 bits at most.
             Err(_) => i64::try_from(number).unwrap_or(i64::MIN).into(),
         }
     }
 }
 
-/// Rust's types of whole numbers, up to 64 bits. One implementation for all of them lets a literal
-/// be asked for: `by_number(5)`.
+/// Rust's types of whole numbers, up to 64 bits. They share one implementation, so that a literal
+/// works: `by_number(5)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a whole number that a key can hold, nor a range of such numbers",
     note = "whole numbers are `i8` to `i64`, `u8` to `u64`, `isize` and `usize`"
 )]
 pub trait Whole: Into<Integer> {}
 
-/// Rust's types of numbers with a fraction.
+/// Rust's floating-point types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number with a fraction, nor a range of such numbers",
     note = "write `5.0` for `5`; the types are `f32` and `f64`"
@@ -224,7 +224,7 @@ impl<V: Ordered, B: Into<V>> Selects<V> for RangeInclusive<B> {
     }
 }
 
-/// Everything, which is the whole of the segment's order.
+/// The full range: no bounds, only the segment's order.
 impl<V: Ordered> Selects<V> for RangeFull {
     type Then<Fixed, Ranged> = Ranged;
 

@@ -1,13 +1,13 @@
-//! Choices that are the same for the same seed, on every machine.
+//! Random choices that are the same for the same seed, on every machine.
 
-/// A small generator of numbers (SplitMix64): the demo needs variety, not secrets.
+/// A small random number generator (SplitMix64): the demo needs variety, not secrets.
 pub(super) struct Dice(u64);
 
 const ID_LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const CODE_LETTERS: &[u8] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 impl Dice {
-    /// The dice of one subject. Subjects do not disturb each other.
+    /// The dice of one subject, independent of other subjects.
     pub(super) fn new(seed: u64, subject: &str) -> Self {
         let mixed = subject.bytes().fold(seed ^ 0x6b65_796c_6f6f_6d00, |mixed, byte| {
             (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -23,38 +23,39 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; zero if there is none.
+    /// A number below `end`; zero if `end` is zero.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// One of these. There is at least one, by the type.
+    /// One of these. The type ensures that there is at least one.
     pub(super) fn one<'a, T: ?Sized, const N: usize>(&mut self, all: &[&'a T; N]) -> &'a T {
         const { assert!(N > 0, "one of nothing") };
         all[self.below(N as u64) as usize]
     }
 
-    /// One of these, the first ones far more often: a few people do most of the work.
+    /// One of these, the first ones far more often: most of the work is done by a few people.
     pub(super) fn mostly<'a, T: ?Sized, const N: usize>(&mut self, all: &[&'a T; N]) -> &'a T {
         const { assert!(N > 0, "one of nothing") };
         let (first, second) = (self.below(N as u64), self.below(N as u64));
         all[first.min(second) as usize]
     }
 
-    /// Whether something happens that happens so many times of a hundred.
+    /// `true` with this probability, in percent.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// An id of 26 characters that begins with its number, so that ids sort as they were made.
+    /// An id of 26 characters that begins with its number, so that ids sort in the order of
+    /// creation.
     pub(super) fn id(&mut self, number: u64) -> String {
         let head = letters(ID_LETTERS, number, 8);
         head + &(0..18).map(|_| self.letter(ID_LETTERS)).collect::<String>()
     }
 
-    /// A code that no other number has.
+    /// A unique code for a number.
     pub(super) fn code(number: u64) -> String {
-        // An odd factor only permutes the numbers of 30 bits, so that no two share a code.
+        // An odd factor only permutes the numbers of 30 bits, so no two share a code.
         let mixed = number.wrapping_mul(0x2545_f491) & 0x3fff_ffff;
         format!("A-{}", letters(CODE_LETTERS, mixed, 6))
     }

@@ -12,18 +12,18 @@ use super::systems::{self, Item};
 use crate::exit::{FAILED, Failure};
 use crate::output::Progress;
 
-/// How many records are written at a time. They share commits.
+/// How many records are written at once. They share commits.
 const AT_ONCE: usize = 64;
 
-/// One approval of so many is decided after it was asked for, so that it has a history.
+/// One approval in this many is decided after its creation, so that it has a history.
 const DECIDED_EVERY: u64 = 5;
 
-/// What was written.
+/// The result of filling the demo.
 pub(super) struct Filled {
     pub(super) systems: Vec<System>,
 }
 
-/// What was written for one system.
+/// The records of one system.
 pub(super) struct System {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -36,7 +36,7 @@ impl Filled {
     }
 }
 
-/// Gives a store the five schemas, and about so many records.
+/// Gives a store the five schemas, and roughly this many records.
 pub(super) async fn fill(store: &Store, seed: u64, records: u64) -> Result<Filled, Failure> {
     let reputation = store.space("reputation")?;
     for schema in systems::MAIN {
@@ -68,14 +68,14 @@ pub(super) async fn fill(store: &Store, seed: u64, records: u64) -> Result<Fille
     Ok(filled)
 }
 
-/// Writes records that are not there yet, many at a time.
+/// Writes records that do not exist yet, many at once.
 async fn write(store: &Store, items: Vec<Item>, progress: &Arc<Progress>) -> Result<(), Failure> {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks: JoinSet<Result<Option<Item>, Failure>> = JoinSet::new();
     let mut counted = BTreeMap::new();
     let (flows, items): (Vec<Item>, Vec<Item>) =
         items.into_iter().partition(|(collection, _)| *collection == "flow");
-    // Flows first: what runs add to them needs them.
+    // Flows first: runs add to their counters.
     for flow in flows {
         insert(store, flow, 0).await?;
         progress.add(1);
@@ -108,7 +108,7 @@ fn flatten(
     done.map_err(|error| Failure::new(FAILED, format!("a task failed: {error}")))?
 }
 
-/// Inserts a record, and gives it back if it was not there before.
+/// Inserts a record, and gives it back if it did not exist before.
 async fn insert(store: &Store, item: Item, number: u64) -> Result<Option<Item>, Failure> {
     let (collection, record) = item;
     let documents = store.documents(collection).await?;
@@ -129,7 +129,7 @@ async fn insert(store: &Store, item: Item, number: u64) -> Result<Option<Item>, 
     Ok(Some((collection, record)))
 }
 
-/// Adds a new run to what its flow is told at the end.
+/// Notes what a new run will add to the counters of its flow.
 fn note_run(counted: &mut BTreeMap<String, BTreeMap<String, i64>>, item: Option<Item>) {
     let Some(("run", record)) = item else { return };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! `keyloom demo`: the five systems with believable data, to look around in.
+//! `keyloom demo`: five systems with realistic data, to look around in.
 
 mod dice;
 mod fill;
@@ -117,7 +117,7 @@ fn tell_tries(screen: Screen, announced: &Announced) -> Result<(), Failure> {
     line("  keyloom keys --tree")
 }
 
-/// A folder that goes when the demo ends.
+/// A folder that is removed when the demo ends.
 struct Temporary(PathBuf);
 
 impl Temporary {

@@ -1,21 +1,21 @@
-//! Believable records of the five systems.
+//! Realistic records of the five systems.
 
 use serde_json::{Value, json};
 
 use super::dice::Dice;
 use crate::output::moment;
 
-/// The schemas, as the examples have them.
+/// The schemas of the examples.
 pub(super) const MAIN: [&str; 4] = [
     include_str!("../../../../../examples/approvals/keyloom.toml"),
     include_str!("../../../../../examples/executions/keyloom.toml"),
     include_str!("../../../../../examples/flows/keyloom.toml"),
     include_str!("../../../../../examples/patterns/keyloom.toml"),
 ];
-/// It has users too, of another kind: so it lives in a space of its own.
+/// This example also has users, of another kind, so it gets a space of its own.
 pub(super) const REPUTATION: &str = include_str!("../../../../../examples/reputation/keyloom.toml");
 
-/// The last moment of the demo: 1 November 2026, 12:00 UTC. It does not follow the clock, so that
+/// The end of the demo's time: 1 November 2026, 12:00 UTC. It does not follow the clock, so that
 /// the same seed gives the same records.
 const NOW_MS: u64 = 1_793_534_400_000;
 const DAY_MS: u64 = 86_400_000;
@@ -71,12 +71,12 @@ const CITIES: [&(&str, f64, f64); 6] = [
 ];
 const PLACES: [&str; 6] = ["Cafe", "Library", "Bakery", "Museum", "Workshop", "Bookshop"];
 
-/// A moment of the last days.
+/// A time within the last days.
 fn recently(dice: &mut Dice, days: u64) -> u64 {
     NOW_MS - dice.below(days * DAY_MS)
 }
 
-/// Requests, and what became of them.
+/// Requests for approval, and their decisions.
 pub(super) fn approvals(seed: u64, count: u64) -> Vec<Item> {
     let mut dice = Dice::new(seed, "approvals");
     let mut made = Vec::new();
@@ -163,7 +163,7 @@ pub(super) fn runs(seed: u64, count: u64) -> Vec<Item> {
     made
 }
 
-/// Users with what they own, what they share, and places.
+/// Users with their own records, shared records, and places.
 pub(super) fn patterns(seed: u64, count: u64) -> Vec<Item> {
     let mut dice = Dice::new(seed, "patterns");
     let mut made = Vec::new();

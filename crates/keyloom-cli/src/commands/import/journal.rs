@@ -1,8 +1,10 @@
-//! What an import remembers beside its file: what it is, how far it is, and that it is finished.
+//! The state of an import, in a file beside its source: what it imports, how far it is, and whether
+//! it is finished.
 //!
-//! Every batch has an idempotency key of import and line, and the file is written before a batch
-//! is sent and after it is answered. So whatever ends the import, the file names the batches that
-//! are done, and at most one more was sent, whose key the store knows.
+//! The idempotency key of every batch is made of the import's key and the batch's first line. The
+//! file is written before a batch is sent, and after it is answered. So however the import ends,
+//! the file says which batches are done. At most one more batch was sent, and the store knows its
+//! key.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,7 +20,7 @@ use crate::output::{counted, moment, note};
 
 const FORMAT: u32 = 1;
 
-/// What is imported how, so that a file is not resumed as something else.
+/// The settings of an import, so that it is not resumed with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -27,13 +29,13 @@ pub(super) struct Settings {
     pub(super) space: String,
 }
 
-/// What is done of an import.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Done {
-    /// How many bytes of the source.
+    /// How many bytes of the source are done.
     pub(super) bytes: u64,
-    /// How many lines of it.
+    /// How many lines of the source are done.
     pub(super) lines: u64,
     /// How many records were written.
     pub(super) written: u64,
@@ -41,42 +43,42 @@ pub(super) struct Done {
     pub(super) failed: u64,
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     format: u32,
-    /// Tells this import apart from others.
+    /// A key that distinguishes this import from others.
     import: String,
     settings: Settings,
-    /// Where the records go, for people.
+    /// The target, for people.
     target: String,
     source: Print,
     batch: BatchSize,
     done: Done,
     is_finished: bool,
-    /// The key of the last batch that is done, or of the beginning.
+    /// The key of the last batch that is done, or of the import itself before the first batch.
     last_key: String,
     report: Option<Reported>,
     /// When this was written, in milliseconds since 1970.
     at: i64,
 }
 
-/// The file beside the source; nothing for a source that can be read only once.
+/// The file beside the source. A source that can be read only once has none.
 pub(super) struct Journal {
     path: Option<PathBuf>,
     state: State,
     is_resumed: bool,
 }
 
-/// What to do with the traces of an earlier import of the file.
+/// What to do about an earlier import of the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Earlier {
-    /// Go on with it.
+    /// Continue it.
     Resume,
-    /// Forget it.
+    /// Discard its state.
     Restart,
-    /// Refuse to import the file if it was interrupted.
+    /// Refuse to start if it was interrupted.
     Respect,
 }
 
@@ -91,7 +93,7 @@ impl Journal {
         }
     }
 
-    /// The import of a file, new or gone on with.
+    /// The import of a file: a new one, or the one that is resumed.
     pub(super) fn open(
         file: &str,
         settings: Settings,
@@ -118,12 +120,12 @@ impl Journal {
         Ok(Journal { path: Some(path), state, is_resumed })
     }
 
-    /// Whether the source is a file, beside which there is room.
+    /// Whether the source is a file, so that the state can be stored beside it.
     pub(super) fn is_beside_file(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Where and when the import was at work, for whoever looks for it.
+    /// Where and when the import worked, for a person who looks for it.
     pub(super) fn traces(&self) -> String {
         let State { target, done, at, .. } = &self.state;
         format!(
@@ -139,7 +141,7 @@ impl Journal {
         self.is_resumed
     }
 
-    /// Whether the import can be gone on with when it ends now.
+    /// Whether the import can be resumed if it ends now.
     pub(super) fn is_kept(&self) -> bool {
         self.path.is_some() && !self.state.last_key.is_empty()
     }
@@ -157,12 +159,12 @@ impl Journal {
         self.state.batch
     }
 
-    /// What an earlier process told of lines that failed.
+    /// How much an earlier process reported about lines that failed.
     pub(super) fn reported(&self) -> Option<&Reported> {
         self.state.report.as_ref()
     }
 
-    /// The key under which the import begins.
+    /// The key of the import itself.
     pub(super) fn key(&self) -> &str {
         &self.state.import
     }
@@ -177,13 +179,13 @@ impl Journal {
         &self.state.last_key
     }
 
-    /// Remembers that the store knows of the import.
+    /// Records that the store knows the import.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.state.last_key = self.state.import.clone();
         self.save()
     }
 
-    /// Remembers that everything up to here is done.
+    /// Records that everything up to here is done.
     pub(super) fn advance(
         &mut self,
         key: String,
@@ -194,13 +196,13 @@ impl Journal {
         self.save()
     }
 
-    /// Remembers that nothing is left to be done.
+    /// Records that the import is finished.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.state.is_finished = true;
         self.save()
     }
 
-    /// Written beside, made durable and renamed, so that whoever resumes finds a whole one.
+    /// Writes a new file, syncs it, and renames it. So whoever resumes finds a complete file.
     fn save(&mut self) -> Result<(), Failure> {
         let Some(path) = &self.path else { return Ok(()) };
         self.state.at = now();
@@ -237,7 +239,7 @@ impl State {
         }
     }
 
-    /// The same import, if it is one of the same file in the same way.
+    /// The same import, if it imports the same file with the same settings.
     fn resumed_as(self, file: &str, path: &Path, now: &State) -> Result<Self, Failure> {
         if self.settings != now.settings {
             let Settings { collection, mode, space } = &self.settings;
@@ -268,7 +270,7 @@ impl State {
         Ok(self)
     }
 
-    /// Refuses to import a file a second time while a first import is not finished.
+    /// Refuses to import a file a second time before a first import is finished.
     fn respected(&self, file: &str) -> Result<(), Failure> {
         if self.is_finished {
             note(&format!(
@@ -284,7 +286,7 @@ impl State {
     }
 }
 
-/// What the file says; an error within if it says nothing that can be understood.
+/// The content of the file. The inner error says that it cannot be understood.
 fn read(path: &Path) -> Result<Option<Result<State, Failure>>, Failure> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! `keyloom import`: JSON lines into a store.
+//! `keyloom import`: imports JSON lines into a store.
 
 mod journal;
 mod report;
@@ -69,14 +69,14 @@ import, the same command with --resume goes on and writes no line twice; on a fi
 writes nothing. It is refused if the file has changed, or if the interruption lasted longer than
 the store keeps idempotency keys (24 hours unless its schema says otherwise).";
 
-/// The problem of a store that does not know what was imported last.
+/// The type of problem of a store that does not know the last imported batch.
 const UNKNOWN_BATCH: &str = "unknown-batch";
 
-/// How far an import is, for whoever has to say so when it is interrupted.
+/// How far an import is, for the message if it is interrupted.
 #[derive(Default)]
 struct Standing {
     lines: AtomicU64,
-    /// Whether it can be gone on with.
+    /// Whether it can be resumed.
     is_kept: AtomicBool,
     progress: Mutex<Option<Progress>>,
 }
@@ -108,7 +108,8 @@ impl Import {
         let mut report = match journal.is_resumed() {
             true => Report::go_on(report_path, journal.reported())?,
             false => {
-                // The store may know no such collection, and then nothing has happened.
+                // The store may not have this collection; then it must fail before anything has
+                // happened.
                 target.value(self.request(journal.key(), None, Vec::new()))?;
                 journal.begin()?;
                 Report::begin(report_path)
@@ -158,7 +159,8 @@ impl Import {
     ) -> Result<(), Failure> {
         let done = journal.done();
         source.go_to(done.bytes, done.lines)?;
-        // The first batch of whoever resumes may have been written, and the store must know.
+        // The first batch after a resume may have been written already, and the store must know its
+        // predecessor.
         let mut after = journal.is_resumed().then(|| journal.last_key().to_owned());
         while let Some(Batch { text, first_line }) = source.next(journal.batch_size())? {
             let key = journal.key_of_batch(first_line);
@@ -182,7 +184,7 @@ impl Import {
         journal.finish()
     }
 
-    /// One batch, which happens once however often it is sent with its key.
+    /// A batch, which happens once however often it is sent with its key.
     fn request(&self, key: &str, after: Option<String>, lines: Vec<u8>) -> Request {
         Request::new(Method::POST, &["admin", "import"])
             .param_if("collection", self.collection.as_ref())
@@ -200,8 +202,8 @@ impl Import {
         }
     }
 
-    /// Where lines that fail are told: where the caller says, where they were told before, or
-    /// beside the file.
+    /// Where failed lines are reported: in the given file, in the earlier report, or beside the
+    /// source.
     fn report_path(&self, journal: &Journal) -> Option<PathBuf> {
         let before = journal.reported().map(|before| before.path.clone());
         let beside = || PathBuf::from(format!("{}.errors.jsonl", self.file));
@@ -220,7 +222,7 @@ impl Import {
         }
         let failure = Failure::new(WRONG_INPUT, format!("{} failed", counted(failed, "line")));
         let all = report.path().map(|path| format!("all of them are in {}", path.display()));
-        // Where no line names its collection, they are records alone.
+        // If no line names its collection, they are bare records.
         let bare = (written == 0 && self.collection.is_none())
             .then(|| "bare records need --collection NAME".to_owned());
         let hints: Vec<String> = [bare, all].into_iter().flatten().collect();
@@ -241,7 +243,7 @@ impl Standing {
         progress.iter().for_each(|progress| progress.at(bytes));
     }
 
-    /// A failure that ends the import before its end, with how to go on.
+    /// A failure that ends the import early, with a hint at how to continue.
     fn stopped(&self, failure: Failure, is_resume: bool) -> Failure {
         let lines = self.lines.load(Ordering::Relaxed);
         let is_kept = self.is_kept.load(Ordering::Relaxed);
@@ -259,16 +261,16 @@ impl Standing {
             ),
         };
         match failure.code() {
-            // Nobody has to look what happened: whoever resumes finds out.
+            // Nobody has to find out what happened: resuming does.
             UNKNOWN => failure.with_hint(go_on),
-            // This would be refused again.
+            // Resuming would be refused again.
             _ if failure.kind() == Some(UNKNOWN_BATCH) => failure,
             _ => failure.with_further_hint(&go_on),
         }
     }
 }
 
-/// The lines that were refused, with their numbers in the whole source.
+/// The refused lines, with their numbers in the whole source.
 fn failed_lines(answer: &Value, first_line: u64) -> Vec<Value> {
     let errors = answer["errors"].as_array().into_iter().flatten();
     let numbered = errors.map(|error| {

@@ -1,4 +1,4 @@
-//! The lines that failed, as JSON lines in a file.
+//! Reports the lines that failed, as JSON lines in a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -11,10 +11,10 @@ use super::journal::unwritable;
 use crate::exit::Failure;
 use crate::output::note;
 
-/// How many failed lines are told on stderr; the report has all of them.
+/// The most failed lines that are printed to stderr; the report has all of them.
 const TOLD_MAX: u64 = 10;
 
-/// How much of a report belongs to what is done.
+/// The part of a report that belongs to finished batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reported {
@@ -22,26 +22,27 @@ pub(super) struct Reported {
     bytes: u64,
 }
 
-/// Where lines that failed are told.
+/// The report of failed lines.
 pub(super) struct Report {
     path: Option<PathBuf>,
     file: Option<File>,
     bytes: u64,
-    /// How many were told by this process.
+    /// How many lines this process reported.
     told: u64,
 }
 
 impl Report {
-    /// A report that begins. What an earlier import said there is over.
+    /// A new report. It replaces that of an earlier import.
     pub(super) fn begin(path: Option<PathBuf>) -> Self {
         if let Some(path) = &path {
-            // If it cannot be removed, it cannot be written either, and that is told then.
+            // If the file cannot be removed, it cannot be written either, and writing reports the
+            // error.
             let _ = fs::remove_file(path);
         }
         Report { path, file: None, bytes: 0, told: 0 }
     }
 
-    /// A report that goes on. What was told of a batch that is not done is told again.
+    /// A continued report. Lines of unfinished batches are cut off and reported again.
     pub(super) fn go_on(path: Option<PathBuf>, before: Option<&Reported>) -> Result<Self, Failure> {
         let known = before.filter(|before| path.as_ref() == Some(&before.path));
         let Some(Reported { path: known, bytes }) = known else { return Ok(Report::begin(path)) };
@@ -51,30 +52,30 @@ impl Report {
         }
         let failed = |error| unwritable(known, &error);
         let file = open(known).map_err(failed)?;
-        // Somebody may have taken away what is done.
+        // Somebody may have shortened the file meanwhile.
         report.bytes = file.metadata().map_err(failed)?.len().min(*bytes);
         file.set_len(report.bytes).map_err(failed)?;
         report.file = Some(file);
         Ok(report)
     }
 
-    /// The report of an import that is finished.
+    /// The report of an import that is finished already.
     pub(super) fn told_before(before: Option<&Reported>) -> Self {
         let path = before.map(|before| before.path.clone());
         Report { path, file: None, bytes: 0, told: 0 }
     }
 
-    /// Where all of them are told.
+    /// The file with all failed lines.
     pub(super) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// How much there is of it.
+    /// How long the report is.
     pub(super) fn reported(&self) -> Option<Reported> {
         Some(Reported { path: self.path.clone()?, bytes: self.bytes })
     }
 
-    /// Tells lines that failed.
+    /// Reports failed lines.
     pub(super) fn add(&mut self, errors: &[Value]) -> Result<(), Failure> {
         for error in errors {
             self.told += 1;
@@ -99,7 +100,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Says on stderr what is wrong with a line.
+/// Prints to stderr what is wrong with a line.
 fn tell_line(error: &Value) {
     let problem = &error["problem"];
     let detail = problem["detail"].as_str().or(problem["title"].as_str());

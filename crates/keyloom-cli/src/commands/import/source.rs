@@ -1,4 +1,4 @@
-//! What is imported: lines, read in batches whose ends depend on nothing but the lines.
+//! The source of an import: lines, in batches whose ends depend only on the lines.
 
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, stdin};
@@ -9,10 +9,11 @@ use sha2::{Digest, Sha256};
 use crate::exit::{Failure, UNREACHABLE, WRONG_INPUT};
 use crate::input::unreadable;
 
-/// Of a longer line only so much is sent, which is refused with its number. A record is smaller.
+/// The most bytes of a line that are sent. Records are smaller, so the server refuses a longer line
+/// and reports its number.
 const LINE_BYTES_MAX: usize = 2 << 20;
 
-/// What tells a file apart from what it was.
+/// The size and the hash of a file, to notice that it has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Print {
@@ -20,7 +21,7 @@ pub(super) struct Print {
     sha256: String,
 }
 
-/// A batch ends after so many lines or bytes, whichever comes first.
+/// A batch ends after this many lines or bytes, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchSize {
@@ -28,7 +29,7 @@ pub(super) struct BatchSize {
     bytes: u64,
 }
 
-/// Large enough to be written at speed. A server takes up to 1,000 lines and 4 MiB.
+/// Large enough for fast writes. A server accepts up to 1,000 lines and 4 MiB.
 pub(super) const BATCH_SIZE: BatchSize = BatchSize { lines: 1000, bytes: 1 << 20 };
 
 /// Whole lines of a source.
@@ -42,7 +43,7 @@ pub(super) struct Batch {
 pub(super) struct Source {
     reader: Box<dyn BufRead + Send>,
     name: String,
-    /// What a file was when it was opened.
+    /// The size and the hash of the file when it was opened.
     print: Option<Print>,
     /// A second handle of the file, which holds the lock.
     file: Option<File>,
@@ -53,7 +54,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Opens a file, or stdin for `-`. Only what is a file in the narrow sense can be read again.
+    /// Opens a file, or stdin for `-`. Only regular files can be read again.
     pub(super) fn open(path: &str) -> Result<Self, Failure> {
         if path == "-" {
             return Ok(Source::stream("stdin", BufReader::new(stdin())));
@@ -63,7 +64,7 @@ impl Source {
         if !file.metadata().map_err(failed)?.is_file() {
             return Ok(Source::stream(path, BufReader::new(file)));
         }
-        // Where files cannot be locked, two imports of one have the same keys if they are one.
+        // On systems without file locks, two runs of the same import use the same keys.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let message = format!("another import of {path} is running");
             return Err(Failure::new(UNREACHABLE, message)
@@ -89,17 +90,18 @@ impl Source {
         }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the file was when it was opened; `None` for what can be read only once.
+    /// The size and the hash of the file when it was opened; `None` for sources that can be read
+    /// only once.
     pub(super) fn print(&self) -> Option<&Print> {
         self.print.as_ref()
     }
 
-    /// Goes on behind so many bytes and lines.
+    /// Continues after this many bytes and lines.
     pub(super) fn go_to(&mut self, bytes: u64, lines: u64) -> Result<(), Failure> {
         let failed = |error| unreadable(&self.name, &error);
         let (Some(file), Some(print)) = (&self.file, &self.print) else { return Ok(()) };
@@ -107,7 +109,7 @@ impl Source {
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         self.hash = Sha256::new();
         update(&mut self.hash, Read::by_ref(&mut file).take(bytes)).map_err(failed)?;
-        // What is appended meanwhile is no part of this import.
+        // Lines that are appended meanwhile do not belong to this import.
         self.reader = Box::new(BufReader::new(file.take(print.bytes.saturating_sub(bytes))));
         (self.offset, self.lines) = (bytes, lines);
         Ok(())
@@ -152,7 +154,7 @@ impl Source {
         }
     }
 
-    /// Whether what was read is what the file was when it was opened.
+    /// Checks that the file is still the same as when it was opened.
     fn check_end(&self) -> Result<(), Failure> {
         let Some(print) = &self.print else { return Ok(()) };
         let read = Print { bytes: self.offset, sha256: hex(self.hash.clone()) };

@@ -1,4 +1,4 @@
-//! Lines of a log as JSON, one object each: `time`, `level`, `target`, and what the line tells.
+//! Log lines as JSON, one object each: `time`, `level`, `target`, and the fields of the event.
 
 use std::fmt::{self, Debug};
 

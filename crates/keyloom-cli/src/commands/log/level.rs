@@ -1,7 +1,7 @@
-//! What is logged: `--log LEVEL`, or the variable RUST_LOG.
+//! Selects what is logged: `--log LEVEL`, or the variable RUST_LOG.
 //!
-//! RUST_LOG is a level, or several separated by commas, of which each but one names whose lines it
-//! is for: `warn`, `info,hyper=off`, `keyloom::access=info`.
+//! RUST_LOG is a list separated by commas. One item may be a level alone; every other item names
+//! the target that its level applies to: `warn`, `info,hyper=off`, `keyloom::access=info`.
 
 use std::ffi::OsStr;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::exit::{Failure, USAGE};
 
-/// How much is logged: lines of this level, and of those before it.
+/// How much is logged: events of this level and of more severe ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Level {
     Off,
@@ -21,10 +21,10 @@ pub(super) enum Level {
     Trace,
 }
 
-/// What is logged unless something else is said.
+/// The default level.
 const USUAL: Level = Level::Warn;
 
-/// What is logged, by the option and the variable. The variable counts only without the option.
+/// The filter from the option and the variable. The variable is used only without the option.
 pub(super) fn filter(option: Option<Level>, variable: Option<&OsStr>) -> Result<Targets, Failure> {
     match (option, variable) {
         (Some(level), _) => Ok(all(level)),
@@ -89,7 +89,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
     use super::*;
 
-    /// The most that is logged of two modules.
+    /// The most verbose level for two modules.
     fn levels(option: Option<Level>, variable: Option<&str>) -> [LevelFilter; 2] {
         let targets = filter(option, variable.map(OsStr::new)).unwrap();
         ["keyloom::access", "hyper::proto"].map(|target| {

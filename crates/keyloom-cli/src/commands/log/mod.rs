@@ -1,4 +1,4 @@
-//! The log of a server, on stderr, without a word of what records hold.
+//! The server's log, on stderr. It never contains the content of records.
 
 mod json;
 mod level;
@@ -34,14 +34,14 @@ enum Format {
     Json,
 }
 
-/// A log that has not begun.
+/// A log that was not started yet.
 pub(super) struct Log {
     filter: Targets,
     format: Format,
 }
 
 impl LogOptions {
-    /// Reads what was said, here and in the environment.
+    /// Reads the options and the environment.
     pub(super) fn prepare(&self) -> Result<Log, Failure> {
         let variable = std::env::var_os("RUST_LOG");
         let filter = level::filter(self.log, variable.as_deref())?;
@@ -50,7 +50,7 @@ impl LogOptions {
 }
 
 impl Log {
-    /// Begins the log of this process.
+    /// Starts the log of this process.
     pub(super) fn begin(self, is_colored: bool) {
         let lines = fmt::layer().with_writer(std::io::stderr);
         let lines = match self.format {
@@ -62,8 +62,8 @@ impl Log {
     }
 }
 
-/// Tells where a panic was. What it says may quote keys and values, which are not for a log; the
-/// calls that led there, with RUST_BACKTRACE, have none.
+/// Logs where a panic happened. Its message may quote keys and values, which must not be logged.
+/// The backtrace, with RUST_BACKTRACE, has none.
 fn tell(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let calls = Backtrace::capture();
@@ -84,7 +84,7 @@ mod tests {
 
     const CHILD: &str = "KEYLOOM_TEST_PANICS";
 
-    /// A hook is the whole process's, so that the panic has a process of its own.
+    /// A panic hook is global, so the panic happens in a process of its own.
     #[test]
     fn a_panic_is_told_by_its_place_and_not_by_its_words() {
         if std::env::var_os(CHILD).is_some() {

@@ -1,4 +1,4 @@
-//! A space as the bytes of one file, and back.
+//! Backs up a space as the bytes of one file, and restores it.
 
 use std::io;
 
@@ -23,7 +23,7 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
 
-/// What both routes send and take.
+/// The media type that one route sends and the other accepts.
 const MEDIA: &str = "application/octet-stream";
 
 pub(in crate::api) fn routes() -> Routes {
@@ -51,7 +51,7 @@ async fn backup(
 const CONTENT: [(HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, MEDIA), (header::CACHE_CONTROL, "no-store")];
 
-/// A backup under way.
+/// A backup in progress.
 struct Going {
     moment: Moment,
     backup: Backup,
@@ -59,8 +59,8 @@ struct Going {
 }
 
 impl Going {
-    /// Some bytes; `None` after the last. What breaks off ends with an error, and has no end, so that
-    /// nobody takes it for whole.
+    /// The next bytes; `None` after the last. A backup that breaks off ends with an error and
+    /// without its end, so that nobody takes it for complete.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if self.is_broken {
             return None;
@@ -89,7 +89,7 @@ async fn restore(
     let store = caller.admin()?;
     params.finish()?;
     refuse_encodings(request.headers())?;
-    // Before the body is read: a space that is in use is refused at once.
+    // A space that is in use is refused at once, before the body is read.
     let restorer = store.restorer().await.map_err(refused)?;
     let restoring = take(restorer, request.into_body(), &app);
     let info = tokio::select! {
@@ -99,7 +99,7 @@ async fn restore(
     Ok(answer::json(&told(&info)))
 }
 
-/// Restores from a body, each piece of which has the time of a body to come.
+/// Restores from a body. Each piece may take as long to arrive as a body.
 async fn take(mut restorer: Restorer, mut body: Body, app: &App) -> Result<BackupInfo, Problem> {
     let patience = app.config().limits.body_timeout;
     loop {
@@ -116,7 +116,7 @@ async fn take(mut restorer: Restorer, mut body: Body, app: &App) -> Result<Backu
     }
 }
 
-/// A backup that cannot be read is a mistake of whoever sent it, and not of the store.
+/// An unreadable backup is a fault of the caller, and not of the store.
 fn refused(error: Error) -> Problem {
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::UnknownFormat => {
@@ -127,7 +127,7 @@ fn refused(error: Error) -> Problem {
     }
 }
 
-/// What a backup is, as JSON.
+/// A summary of a backup, as JSON.
 fn told(info: &BackupInfo) -> Value {
     let log = info.log.map(|log| json!({ "oldest": log.oldest, "next": log.next }));
     let mut told = json!({

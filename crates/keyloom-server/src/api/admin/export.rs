@@ -1,4 +1,4 @@
-//! Records as JSON lines, all of one moment where the engine can hold one.
+//! Exports records as JSON lines, all from one moment if the engine can pin one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ use crate::caller::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// How many records are read at once; each may be as large as a value may.
+/// How many records one read asks for; each may have the largest size of a value.
 const PAGE: usize = 64;
 
 pub(in crate::api) fn routes() -> Routes {
@@ -58,7 +58,7 @@ async fn export(
 const CONTENT: [(HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "application/jsonl"), (header::CACHE_CONTROL, "no-store")];
 
-/// The collections that were named, each of which is there, or all.
+/// The named collections, each of which must exist, or all of them.
 async fn wanted(store: &Store, named: Vec<String>) -> Result<VecDeque<String>, Problem> {
     if named.is_empty() {
         return Ok(store.schema().await?.collection_names().map(str::to_owned).collect());
@@ -75,20 +75,20 @@ async fn wanted(store: &Store, named: Vec<String>) -> Result<VecDeque<String>, P
     Ok(names)
 }
 
-/// An export under way.
+/// An export in progress.
 struct Going {
     moment: Moment,
-    /// The collections that are left, the present one first.
+    /// The collections that are left, the current one first.
     names: VecDeque<String>,
-    /// What is asked of the present collection.
+    /// The query of the current collection.
     query: Query,
     cursor: Option<String>,
     is_broken: bool,
 }
 
 impl Going {
-    /// Some lines; `None` after the last. What breaks off ends with a line that says why, and
-    /// then with an error, so that nobody takes it for whole.
+    /// The next lines; `None` after the last. An export that breaks off ends with a line that says
+    /// why, and then with an error, so that nobody takes it for complete.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if self.is_broken {
             return Some(Err(io::Error::other("the export broke off")));
@@ -119,8 +119,8 @@ impl Going {
             lines.push((document.key.to_string(), line(&collection, document).await?));
         }
         for problem in page.problems {
-            // By its name, as an export that is resumed behind it needs it. What lies there may be
-            // no key of the collection, and is told as it is.
+            // The record's name, which a resumed export needs to continue after it. If the key does
+            // not belong to the collection, it is given as it is.
             let key = collection.name_of(&problem.key).await;
             let key = key.unwrap_or_else(|_| problem.key.clone());
             let told = json!({"collection": name, "key": key, "problem": problem.reason});
@@ -139,7 +139,7 @@ impl Going {
     }
 }
 
-/// One record, or why it cannot be read.
+/// One record, or the reason why it cannot be read.
 async fn line(collection: &Collection<Value>, document: &Document) -> Result<Value, Problem> {
     let key = collection.name_of(&document.key).await?;
     Ok(match document.json() {

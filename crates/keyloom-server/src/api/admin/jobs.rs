@@ -82,7 +82,7 @@ async fn start_build(
     let (collection, index) = (members.text("collection")?, members.text("index")?);
     let pace = pace(&mut members)?;
     members.finish()?;
-    // An index that is not there is told now, and not by a job that fails.
+    // Refuses a missing index at once, rather than with a failed job.
     caller.store.index_state(&collection, &index).await?;
     start(&app, &caller, Work::Build { collection, index }, request, pace).await
 }

@@ -1,4 +1,4 @@
-//! The keys of a space as they lie.
+//! The keys of a space as stored.
 
 use axum::Extension;
 use axum::extract::State;
@@ -19,7 +19,7 @@ use crate::guard::Arrival;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// How many keys a page has unless set.
+/// How many keys a page has, unless the request says otherwise.
 const PAGE: usize = 100;
 
 pub(in crate::api) fn routes() -> Routes {

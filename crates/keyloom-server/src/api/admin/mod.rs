@@ -1,4 +1,4 @@
-//! What an operator needs of a running server.
+//! The calls of an operator to a running server.
 
 mod backup;
 mod export;

@@ -1,4 +1,4 @@
-//! One moment of the store, for as long as somebody is told of it.
+//! One moment of the store, pinned while an answer is sent.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use crate::problem::Problem;
 use crate::refusal;
 use crate::slots::Slot;
 
-/// How the parts of an answer relate in time: `snapshot`, or `walk`.
+/// Whether the answer comes from one moment: `snapshot`, or else `walk`.
 const CONSISTENCY: HeaderName = HeaderName::from_static("keyloom-consistency");
 
-/// From where on the log tells what the answer does not.
+/// The log position after which the log has the changes that the answer does not.
 const LOG_POSITION: HeaderName = HeaderName::from_static("keyloom-log-position");
 
-/// The store as an answer tells it. Dropped, it is released.
+/// The store as an answer reads it. Dropping this releases the moment.
 pub(super) struct Moment {
     app: App,
     pub(super) store: Store,
-    /// Whether all of it is of one moment. Otherwise it is read piece by piece while writers go on.
+    /// Whether everything comes from one moment. If not, it is read piece by piece while writers go
+    /// on.
     is_one: bool,
-    /// The log's next position at the moment, or before the first piece; `None` without a log.
+    /// The log's next position at that moment, or before the first piece; `None` without a log.
     pub(super) position: Option<Position>,
     longest: Duration,
     end: Instant,
@@ -31,7 +32,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Holds the store as it is now, where its engine can; otherwise as it goes.
+    /// Pins the store as it is now, if its engine can; otherwise reads it while it changes.
     pub(super) async fn hold(app: &App, store: &Store) -> Result<Self, Problem> {
         match store.pinned().await {
             Ok(pinned) => Moment::of(app, pinned, true).await,
@@ -61,7 +62,7 @@ impl Moment {
         Ok(Moment { app, store, is_one, position, longest, end, _slot: slot })
     }
 
-    /// Refuses to go on when the server is about to stop, and after the longest time.
+    /// Fails if the server is about to stop, or after the longest allowed time.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if self.app.is_stopping() {
             return Err(refusal::stopping());
@@ -76,7 +77,7 @@ impl Moment {
         Err(refusal::limit_exceeded(detail))
     }
 
-    /// What an answer says of its moment.
+    /// The headers that describe the moment.
     pub(super) fn headers(&self) -> HeaderMap {
         let consistency = if self.is_one { "snapshot" } else { "walk" };
         let mut headers =

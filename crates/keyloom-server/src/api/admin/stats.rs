@@ -1,4 +1,4 @@
-//! How much there is, and how indexes spread.
+//! How much a space holds, and how the entries of its indexes are distributed.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -16,7 +16,7 @@ use crate::params::Params;
 use crate::path::PathParts;
 use crate::problem::Problem;
 
-/// How many keys of each collection and index are counted unless set.
+/// How many keys of each collection and index are counted, unless the request says otherwise.
 const COUNTED: usize = 10_000;
 
 pub(in crate::api) fn routes() -> Routes {
@@ -102,7 +102,7 @@ fn index_stats(stats: &IndexStats) -> Value {
     told
 }
 
-/// The state of an index in one word, and the reason of one that failed.
+/// The state of an index as a word, and the reason if it has failed.
 fn state(state: &IndexState) -> (&'static str, Option<&str>) {
     match state {
         IndexState::Building => ("building", None),

@@ -23,22 +23,22 @@ use crate::problem::Problem;
 use crate::refusal;
 use told::commit;
 
-/// How many commits a page has unless set.
+/// How many commits a page has, unless the request says otherwise.
 const PAGE: usize = 100;
 
-/// What a stream is.
+/// The media type of a stream.
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// Where a stream that broke off goes on.
+/// The position from which a broken stream is resumed.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/changes", get(changes))
 }
 
-/// Which changes are told.
+/// Which changes the caller wants.
 pub(super) struct Wanted {
-    /// Those of these collections, if any are named, or all that the caller may see.
+    /// These collections, if any are named, or all that the caller may see.
     collections: Option<Vec<String>>,
     prefix: Option<String>,
 }
@@ -110,8 +110,8 @@ async fn page(
 }
 
 impl Wanted {
-    /// The commit with the changes that are wanted; `None` when there are none. Changes of the
-    /// schema are told where nothing is left out.
+    /// The commit with the wanted changes; `None` if it has none. Changes of the schema are
+    /// included if nothing is filtered out.
     fn of(&self, mut logged: Logged) -> Option<Logged> {
         let is_one = |name: &String| self.collections.as_ref().is_none_or(|all| all.contains(name));
         let begins = |key: &str| self.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix));
@@ -122,7 +122,7 @@ impl Wanted {
     }
 }
 
-/// The collections that are told to the caller; `None` for all of them.
+/// The collections that the caller gets; `None` for all of them.
 async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<String>>, Problem> {
     if let Some(named) = named {
         caller.collection(Verb::Read, &named).await?;
@@ -143,7 +143,7 @@ async fn readable(caller: &Caller, named: Option<String>) -> Result<Option<Vec<S
     }
 }
 
-/// A position that the log has not come to is a good one of another store, as a cursor can be.
+/// A position beyond the end of the log may be valid in another store, as a cursor can be.
 fn refused(error: Error) -> Problem {
     if error.kind() != ErrorKind::InvalidArgument || error.context_value("next position").is_none()
     {
@@ -154,7 +154,7 @@ fn refused(error: Error) -> Problem {
     context.fold(foreign, |foreign, (name, value)| foreign.with(name, value)).into()
 }
 
-/// Where a stream goes on that broke off: behind what it gave last.
+/// Where a broken stream is resumed: after the last event that it gave.
 fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(id) = header(headers, &LAST_EVENT_ID)?.filter(|id| !id.is_empty()) else {
         return Ok(None);
@@ -162,7 +162,7 @@ fn resumed(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     Ok(Some(id.parse::<Position>()?.next()))
 }
 
-/// Whether the answer is to be a stream.
+/// Whether the caller wants a stream.
 fn accepts_stream(headers: &HeaderMap) -> Result<bool, Problem> {
     let Some(accept) = header(headers, &name::ACCEPT)? else { return Ok(false) };
     Ok(accept.split(',').any(|range| {
@@ -172,7 +172,7 @@ fn accepts_stream(headers: &HeaderMap) -> Result<bool, Problem> {
     }))
 }
 
-/// The refusal of one stream too many.
+/// The refusal of a stream beyond the limit.
 fn too_many(most: usize) -> Problem {
     refusal::overloaded(format!("there are {most} streams already, which is the limit"))
 }

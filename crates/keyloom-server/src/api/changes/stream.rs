@@ -3,8 +3,8 @@
 //! | event | when |
 //! | --- | --- |
 //! | `id: 17`, `event: commit`, `data: {…}` | a commit; `id` is its position |
-//! | `id: 17`, a comment, no data | at the beginning, and when nothing wanted came for a while: what is up to `id` need not be read again |
-//! | `event: problem`, `data: {…}` | the last: why the stream ends |
+//! | `id: 17`, a comment, no data | at the beginning, and after a while without wanted changes: everything up to `id` need not be read again |
+//! | `event: problem`, `data: {…}` | the last event: why the stream ends |
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::refusal;
 use crate::slots::Slot;
 
-/// What a stream needs to go on.
+/// The state of a stream.
 struct Following {
     app: App,
     watch: Watch,
@@ -33,7 +33,7 @@ struct Following {
     _slot: Slot,
 }
 
-/// Answers with a stream from this position on, or from now.
+/// Answers with a stream from this position on, or from now on.
 pub(super) async fn answer(
     app: &App,
     store: &Store,
@@ -54,7 +54,7 @@ pub(super) async fn answer(
         is_over: false,
         _slot: slot,
     };
-    // Who loses the connection before anything happened must know where to go on, too.
+    // A caller who loses the connection before the first change must also know where to continue.
     let begin = iter([following.beat("from here on")]);
     let events = begin.chain(unfold(following, |mut following| async {
         let event = following.next().await?;
@@ -64,7 +64,7 @@ pub(super) async fn answer(
     let headers = [
         (header::CONTENT_TYPE, super::EVENT_STREAM),
         (header::CACHE_CONTROL, "no-store"),
-        // Proxies must not hold events back.
+        // Tells proxies not to buffer events.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(events)).into_response())
@@ -94,8 +94,8 @@ impl Following {
         format!("event: problem\ndata: {}\n\n", problem.to_json())
     }
 
-    /// A sign of life. It tells how far the log was read, so that a reader who wants little does
-    /// not fall behind what the log keeps.
+    /// A sign of life. It says how far the log was read, so that a reader who wants few changes
+    /// does not fall behind the part that is kept.
     fn beat(&self, comment: &str) -> String {
         let seen = self.watch.position().number().checked_sub(1).filter(|seen| *seen > 0);
         match seen {
@@ -105,7 +105,7 @@ impl Following {
     }
 }
 
-/// A commit as an event. JSON text has no line breaks, so that it is one line of data.
+/// A commit as an event. The JSON text has no line breaks, so it is a single line of data.
 fn event(logged: Logged) -> String {
     let position = logged.position;
     format!("id: {position}\nevent: commit\ndata: {}\n\n", commit(logged))

@@ -1,4 +1,4 @@
-//! One operation by itself, whether it is a request or an item of a batch.
+//! A single operation: either a whole request, or one item of a batch.
 
 use std::slice::from_ref;
 
@@ -15,7 +15,7 @@ use crate::config::Limits;
 use crate::problem::{Problem, is_missing};
 
 impl Prepared {
-    /// Does the operation, once where there is an idempotency key.
+    /// Does the operation; only once, if there is an idempotency key.
     pub(crate) async fn alone(
         &self,
         store: &Store,
@@ -51,8 +51,9 @@ impl Prepared {
         }
     }
 
-    /// What tests fields needs one moment for the test and the write. What reads is kept for an
-    /// idempotency key by a transaction only.
+    /// Whether the operation needs a transaction. A test of fields needs one, so that the test and
+    /// the write see the same record. And only a transaction can store the result of a read under
+    /// an idempotency key.
     fn needs_transaction(&self, key: Option<&str>) -> bool {
         match &self.operation.action {
             Action::Patch { guard, .. } => !guard.is_empty(),
@@ -79,7 +80,7 @@ impl Prepared {
         Ok(Answered::of_kept(status, version, &done.results.into_iter().next().unwrap_or_default()))
     }
 
-    /// The same for the same operation: the library does not compare transactions.
+    /// A fingerprint of the operation, since the library does not compare transactions.
     fn fingerprint(&self) -> String {
         let texts = |versions: &Option<Versions>| {
             versions.as_ref().map(|all| all.iter().map(Version::to_string).collect::<Vec<_>>())
@@ -140,7 +141,8 @@ impl Prepared {
     ) -> Result<Written<Value>, Refused> {
         let key = || self.key.clone();
         let Some(versions) = versions else {
-            // Other callers patch the same record at their own pace; what is lost is time only.
+            // Other callers may patch the same record as often as they like; a retry costs only
+            // time.
             return Ok(records.update_with_retry(key(), patch).await?);
         };
         match match_one(versions, |version| records.update(key(), patch, version)).await {
@@ -192,14 +194,15 @@ impl Prepared {
         Ok(Answered::new(200).with_version(found.version).with_record(found.text))
     }
 
-    /// The refusal of a write whose `If-Match` no record could meet; `None` where no record is.
+    /// The refusal of a write whose `If-Match` names no valid version; `None` if there is no
+    /// record.
     async fn unmatched(&self) -> Result<Option<Problem>, Error> {
         let current = self.collection.get(self.key.clone()).await?;
         let detail = "If-Match names no version; the ETag of a record does, in its quotes";
         Ok(current.map(|current| failed(self, detail, Some(current))))
     }
 
-    /// The refusal as the caller is told. A record that is in the way is named as URLs do.
+    /// The refusal for the caller. A conflicting record is named as in URLs.
     pub(crate) async fn refusal(&self, refused: Refused, names: &mut Names<'_>) -> Problem {
         match refused {
             Refused::Operation(problem) => problem,
@@ -211,10 +214,10 @@ impl Prepared {
     }
 }
 
-/// Tries a write with each version that it may meet. At most one of them is the current one, so
-/// that at most one attempt writes. With an idempotency key the attempt that wrote before is
-/// found again, whichever it was: the others are refused as other requests. `None` where there is
-/// no version.
+/// Tries a write with each version that it accepts. At most one of them is the current version, so
+/// at most one attempt writes. If an earlier request with the same idempotency key has written, the
+/// attempt with its version finds that again; the others are refused as different requests. `None`
+/// without versions.
 async fn match_one<T, Fut>(
     versions: &Versions,
     attempt: impl Fn(Version) -> Fut,

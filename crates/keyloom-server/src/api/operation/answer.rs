@@ -1,5 +1,5 @@
-//! What an operation answers, as text: a record is shown as it lies, and never read and written
-//! again for an answer.
+//! The answers of operations, as text. A record's stored text is copied as it is, and never parsed
+//! and printed again for an answer.
 
 use bytes::Bytes;
 use keyloom::{Version, Written};
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use super::Prepared;
 use crate::api::answer::bodiless;
 
-/// What an operation came to.
+/// The result of an operation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered {
-    /// The status that the same request by itself would have.
+    /// The status that the operation would have as a request of its own.
     pub(crate) status: u16,
-    /// The version of the record, if it has one now.
+    /// The current version of the record, if it has one.
     pub(crate) version: Option<Version>,
-    /// The key of the record in the store, where it was written.
+    /// The key of the written record in the store.
     pub(crate) stored_at: Option<String>,
     /// The values of counters.
     pub(crate) values: Option<Map<String, Value>>,
@@ -25,17 +25,17 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// An answer about a record that is not told.
+    /// An answer without a record.
     pub(super) fn new(status: u16) -> Self {
         Answered { status, ..Answered::default() }
     }
 
-    /// The version of the record.
+    /// Adds the version of the record.
     pub(super) fn with_version(self, version: Version) -> Self {
         Answered { version: Some(version), ..self }
     }
 
-    /// A record that was written, told to those who may read it.
+    /// Adds a written record, if the caller may read it.
     pub(super) fn with_written(self, prepared: &Prepared, written: Written<Value>) -> Self {
         let stored_at = Some(written.key.to_string());
         let answered = Answered { stored_at, ..self.with_version(written.version) };
@@ -45,28 +45,28 @@ impl Answered {
         }
     }
 
-    /// As a request by itself, which has no body where nothing of the record may be told.
+    /// The answer as a request of its own, without a body if the caller may not read the record.
     pub(super) fn without_body(self) -> Self {
         let status = bodiless(self.status);
         Answered { status, ..self }
     }
 
-    /// The text of a record.
+    /// Adds the text of a record.
     pub(super) fn with_record(self, text: Bytes) -> Self {
         Answered { record: Some(text), ..self }
     }
 
-    /// No record where one was looked for.
+    /// States that there is no record.
     pub(super) fn with_no_record(self) -> Self {
         self.with_record(Bytes::from_static(b"null"))
     }
 
-    /// The values of counters.
+    /// Adds the values of counters.
     pub(super) fn with_values(self, values: Map<String, Value>) -> Self {
         Answered { values: Some(values), ..self }
     }
 
-    /// What a transaction kept for an idempotency key.
+    /// The answer that a transaction stored under an idempotency key.
     pub(crate) fn of_kept(status: u16, version: Option<Version>, told: &Told) -> Self {
         let mut body: Value = serde_json::from_slice(told.text()).unwrap_or_default();
         let mut take = |name: &str| body.as_object_mut()?.shift_remove(name);
@@ -78,13 +78,13 @@ impl Answered {
         Answered { status, version, stored_at: None, values, record }
     }
 
-    /// The record that it shows, if any.
+    /// The record in the answer, if any.
     pub(crate) fn record(&self) -> Value {
         let text = self.record.as_deref().unwrap_or(b"null");
         serde_json::from_slice(text).unwrap_or_default()
     }
 
-    /// The answer as one of several: of which operation, on the record of which name.
+    /// The answer as one of several, with its operation and the name of its record.
     pub(crate) fn body(&self, op: &str, key: &str) -> Told {
         let mut members = Map::new();
         members.insert("op".to_owned(), op.into());
@@ -97,7 +97,7 @@ impl Answered {
         }
         let Ok(mut text) = serde_json::to_vec(&members) else { return Told::default() };
         if let Some(record) = &self.record {
-            // There are members before it: the operation and the key.
+            // The operation and the key come before it.
             text.pop();
             text.extend_from_slice(b",\"record\":");
             text.extend_from_slice(record);
@@ -107,7 +107,7 @@ impl Answered {
     }
 }
 
-/// The text of one answer. It is kept for idempotency keys as the value that it stands for.
+/// The text of one answer. Under an idempotency key, it is stored as a JSON value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told(Bytes);
 
@@ -121,8 +121,8 @@ impl Told {
         &self.0
     }
 
-    /// The same without the record and the values of counters: what a caller is told who may not
-    /// read the record.
+    /// The same without the record and the values of counters, for a caller who may not read the
+    /// record.
     pub(crate) fn withheld(&self) -> Self {
         let mut body: Value = serde_json::from_slice(&self.0).unwrap_or_default();
         if let Value::Object(members) = &mut body {
@@ -131,12 +131,12 @@ impl Told {
         Told::of(&body)
     }
 
-    /// The answer as one of a batch.
+    /// The answer as one result of a batch.
     pub(crate) fn as_result(&self, status: u16, version: Option<&str>) -> Told {
         let mut text = format!("{{\"status\":{status},\"body\":").into_bytes();
         text.extend_from_slice(&self.0);
         if let Some(version) = version {
-            // A version is hex digits and a hyphen.
+            // A version has only hex digits and a hyphen.
             text.extend_from_slice(format!(",\"etag\":\"\\\"{version}\\\"\"").as_bytes());
         }
         text.push(b'}');
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for Told {
     }
 }
 
-/// `{"results": […]}`. Each text is gone when it was copied.
+/// `{"results": […]}`. Each text is dropped as soon as it is copied.
 pub(crate) fn results(told: Vec<Told>) -> Vec<u8> {
     let bytes = told.iter().map(|told| told.0.len() + 1).sum::<usize>();
     let mut text = Vec::with_capacity(bytes + 16);

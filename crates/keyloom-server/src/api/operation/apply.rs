@@ -1,4 +1,4 @@
-//! Operations within a transaction.
+//! Does operations within a transaction.
 
 use keyloom::{Effect, ErrorKind, Stored, Transaction, TransactionCollection, Version, Written};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{Action, Answered, Guard, NewRecord, Prepared, PutOnly, Versions};
 use crate::api::records::missing;
 use crate::problem::{Problem, Sent, is_missing, to_writer};
 
-/// Does an operation within a transaction. Refusals carry its number.
+/// Does an operation within a transaction. Refusals have its number.
 pub(crate) async fn apply(
     prepared: &Prepared,
     transaction: &Transaction,
@@ -104,7 +104,7 @@ async fn put(
     replaced.map_err(|error| prepared.told_of_put(error))
 }
 
-/// What a put tells whether it made a new record.
+/// The status of a put, which says whether it created the record.
 pub(super) fn put_status(written: &Written<Value>) -> u16 {
     if written.effect == Effect::Created { 201 } else { 200 }
 }
@@ -130,7 +130,7 @@ fn check(
     }
 }
 
-/// Refuses a record that is not as the conditions say.
+/// Refuses a record that does not meet the conditions.
 fn hold(
     prepared: &Prepared,
     found: &Stored<Value>,
@@ -150,7 +150,7 @@ fn hold(
     }
 }
 
-/// A condition that does not hold, with the record as it is for those who may read it.
+/// A failed condition, with the current record if the caller may read it.
 pub(super) fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<Value>>) -> Problem {
     let problem = Problem::precondition_failed(detail);
     match current.filter(|_| prepared.may_read) {
@@ -161,20 +161,20 @@ pub(super) fn failed(prepared: &Prepared, detail: &str, current: Option<Stored<V
     }
 }
 
-/// The answer to a put that asks for a version of what is not there. Without its condition it
-/// would have created the record.
+/// The answer to a put that requires a version of a missing record. Without the condition, it would
+/// have created the record.
 pub(super) fn nothing_to_match() -> Problem {
     Problem::precondition_failed("there is no record that If-Match could fit")
 }
 
-/// The answer to a put that asks for no record where there is one.
+/// The answer to a put that requires that there is no record, if there is one.
 pub(super) fn in_the_way(prepared: &Prepared, found: Option<Stored<Value>>) -> Problem {
     failed(prepared, "there is a record at this key already", found)
 }
 
 impl Prepared {
-    /// An error of the store. Whether a record is not there or not for this caller is told alike,
-    /// and what it has is told to those who may read it.
+    /// An error of the store. A record that does not exist and one that the caller may not see give
+    /// the same answer. Its content is shown only to callers who may read it.
     pub(crate) fn told(&self, error: keyloom::Error) -> Problem {
         if is_missing(&error) {
             return missing();

@@ -1,8 +1,8 @@
-//! Members of records by their paths.
+//! Reads and removes members of records by their paths.
 
 use serde_json::{Map, Value};
 
-/// Removes the value at a path, with the objects around it that are empty then.
+/// Removes the value at a path, and the objects around it that are then empty.
 pub(crate) fn remove_member(record: &mut Value, path: &str) -> Option<Value> {
     let members = record.as_object_mut()?;
     let Some((first, rest)) = path.split_once('.') else { return members.shift_remove(path) };

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::Guard;
 use crate::api::template::value_at;
 
-/// The first field that does not have its value, with that value. `null` also stands for a field that is not
-/// there, and numbers are compared by what they are worth.
+/// The first field that does not have the required value, with that value. `null` also matches a
+/// missing field, and numbers are compared by value.
 pub(super) fn broken<'g>(guard: &'g Guard, record: &Value) -> Option<(&'g str, &'g Value)> {
     let holds = |path: &str, wanted: &Value| {
         let found = value_at(record, path).unwrap_or(&Value::Null);

@@ -1,12 +1,12 @@
-//! Which operations may run side by side: those on one record follow each other.
+//! Decides which operations may run concurrently: operations on the same record run in order.
 
 use std::collections::HashMap;
 
-/// Slots in a list whose items are worked off one after the other.
+/// Places in a list whose items are processed in order.
 pub(crate) type Lane = Vec<usize>;
 
-/// Puts the places of a list into lanes by what their items are about, in order. An item that is
-/// about nothing in particular has a lane of its own.
+/// Divides the places of a list into lanes by the subjects of their items, in order. An item
+/// without a subject has a lane of its own.
 pub(crate) fn lanes(subjects: impl IntoIterator<Item = Option<String>>) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     let mut by_subject: HashMap<String, usize> = HashMap::new();

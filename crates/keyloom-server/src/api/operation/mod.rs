@@ -1,25 +1,24 @@
-//! Operations on records: one that is a request by itself, and those that transactions and batches
-//! list.
+//! Operations on records: single requests, and the items of transactions and batches.
 //!
 //! | step | where |
 //! | --- | --- |
-//! | a request or an item of a list becomes an operation; items are refused with their number | [`parse`] |
+//! | a request or an item of a list is parsed; a refused item has its number | [`parse`] |
 //! | rights are checked and keys are found | [`prepare`] |
-//! | it happens: alone, or within a transaction | [`alone`], [`apply`] |
-//! | and is answered | [`answer`] |
-//! | as far as there is room | [`room`] |
+//! | it is done, alone or within a transaction | [`alone`], [`apply`] |
+//! | it is answered | [`answer`] |
+//! | the answers are limited in size | [`room`] |
 //!
 //! # A record that is missing
 //!
-//! Conditions are looked at where the request without them would do something (RFC 9110, section
-//! 13.2.1). So a record that is missing is answered alike with and without conditions, and alike
-//! alone, in a batch and in a transaction:
+//! A condition counts only if the request would do something without it (RFC 9110, section 13.2.1).
+//! So a missing record gets the same answer with and without conditions, and the same answer alone,
+//! in a batch and in a transaction:
 //!
 //! | operation | missing record | why |
 //! | --- | --- | --- |
 //! | `patch`, `delete`, `increment`, `get` | 404 | there is nothing to work on, whatever the condition |
 //! | `put` with `If-Match` | 412 | without the condition it would create the record |
-//! | `check` | 412, unless it asks for `exists: false` | a check is nothing but its conditions |
+//! | `check` | 412, unless it asks for `exists: false` | a check consists only of its conditions |
 
 mod alone;
 mod answer;
@@ -45,14 +44,14 @@ use serde_json::Value;
 
 use crate::auth::Verb;
 
-/// One operation, as it was asked for.
+/// One operation, as requested.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Operation {
     pub(crate) collection: String,
     pub(crate) action: Action,
 }
 
-/// What is to be done.
+/// The action of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     Insert { record: NewRecord },
@@ -68,19 +67,19 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PutOnly {
     Always,
-    /// Whatever version is there.
+    /// Whatever its version is.
     IfPresent,
     IfMatch(Versions),
     IfAbsent,
 }
 
-/// The versions that a write may meet. None is met where a condition names what is no version.
+/// The versions that a write accepts. None of them matches if a condition names invalid versions.
 pub(crate) type Versions = Vec<Version>;
 
-/// A record that is to be inserted.
+/// A record to insert.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NewRecord {
-    /// JSON text, which nobody has looked at.
+    /// JSON text that was not parsed yet.
     Text(Bytes),
     Read(Value),
 }
@@ -102,7 +101,7 @@ impl Operation {
         }
     }
 
-    /// What the caller must be allowed to do.
+    /// The right that the caller needs.
     pub(crate) fn verb(&self) -> Verb {
         match self.action {
             Action::Insert { .. }
@@ -114,7 +113,7 @@ impl Operation {
         }
     }
 
-    /// The record's key in its collection; an insert has it in the record.
+    /// The record's key in its collection. An insert has it in the record instead.
     pub(crate) fn key(&self) -> Option<&str> {
         match &self.action {
             Action::Insert { .. } => None,

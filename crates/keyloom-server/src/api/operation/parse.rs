@@ -1,4 +1,4 @@
-//! Operations from JSON, strictly: what is not known, missing or of another type is refused.
+//! Parses operations from JSON, strictly: unknown, missing and mistyped members are refused.
 
 use keyloom::Version;
 use serde_json::{Map, Value};
@@ -93,7 +93,7 @@ fn check(members: &mut Members) -> Result<Action, Problem> {
     }
 }
 
-/// Counters and what is added to each.
+/// Counters and their increments.
 pub(super) fn additions(json: Value) -> Result<Vec<(String, i64)>, Problem> {
     let Value::Object(members) = json else {
         return Err(Problem::invalid_request("add is an object: counters and whole numbers"));
@@ -111,7 +111,7 @@ pub(super) fn additions(json: Value) -> Result<Vec<(String, i64)>, Problem> {
     members.into_iter().map(addition).collect()
 }
 
-/// A whole number of 64 bits, however it is written: `1.0` is one, since JSON does not tell.
+/// A whole number of 64 bits. `1.0` is one too, since JSON does not distinguish it from `1`.
 pub(crate) fn whole(number: &Value) -> Option<i64> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     number.as_i64().or_else(|| {
@@ -129,7 +129,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// The members of an object; `what` names it in refusals.
+    /// The members of an object; `what` names it in messages.
     pub(crate) fn of(json: Value, what: &'static str) -> Result<Self, Problem> {
         match json {
             Value::Object(members) => Ok(Members { what, members }),
@@ -137,12 +137,12 @@ impl Members {
         }
     }
 
-    /// A member that may be missing.
+    /// An optional member.
     pub(crate) fn take_if_there(&mut self, name: &str) -> Option<Value> {
         self.members.shift_remove(name)
     }
 
-    /// A member that must be there.
+    /// A required member.
     pub(crate) fn take(&mut self, name: &str) -> Result<Value, Problem> {
         self.take_if_there(name)
             .ok_or_else(|| Problem::invalid_request(format!("{} lacks {name}", self.what)))
@@ -188,7 +188,7 @@ impl Members {
         }
     }
 
-    /// Refuses what nobody took.
+    /// Refuses members that nobody took.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         match self.members.keys().next() {
             None => Ok(()),
@@ -256,7 +256,7 @@ mod tests {
             (json!(1), "an operation is an object"),
             (json!({"op": "get", "collection": "n"}), "an operation lacks key"),
             (json!({"op": "get", "key": "1"}), "an operation lacks collection"),
-            // What it is comes before what it lacks.
+            // An unknown operation is reported before its missing members.
             (
                 json!({"op": "drop"}),
                 "there is no operation \"drop\"; known are insert, put, patch, delete, increment, check and get",

@@ -1,4 +1,4 @@
-//! Rights and keys of operations, before anything happens.
+//! Checks the rights and finds the keys of operations before anything happens.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::auth::Verb;
 use crate::caller::Caller;
 use crate::problem::Problem;
 
-/// An operation that the caller may ask for, with what it takes to do it.
+/// An operation that the caller is allowed to do, with everything that it needs.
 #[derive(Clone)]
 pub(crate) struct Prepared {
     /// Its number among several.
@@ -22,25 +22,25 @@ pub(crate) struct Prepared {
     pub(crate) collection: Collection<Value>,
     /// The values of the record's key; none for inserts, which have them in the record.
     pub(crate) key: Vec<Value>,
-    /// Whether the caller may read what they write.
+    /// Whether the caller may read the record that they write.
     pub(crate) may_read: bool,
     declaration: Arc<CollectionDeclaration>,
 }
 
-/// What is known of the collections while operations are prepared.
+/// The collections that were looked up while operations are prepared.
 pub(crate) struct Preparing<'c> {
     caller: &'c Caller,
     collections: HashMap<(String, u8), Collection<Value>>,
 }
 
 impl<'c> Preparing<'c> {
-    /// Prepares operations of a caller.
+    /// Prepares the operations of a caller.
     pub(crate) fn new(caller: &'c Caller) -> Self {
         Preparing { caller, collections: HashMap::new() }
     }
 
-    /// Checks the rights to an operation and finds the record that it is about. Refusals carry
-    /// its number.
+    /// Checks the rights to an operation and finds its record. Refusals have the operation's
+    /// number.
     pub(crate) async fn prepare(
         &mut self,
         number: usize,
@@ -68,8 +68,7 @@ impl<'c> Preparing<'c> {
 }
 
 impl Prepared {
-    /// An operation on a collection that the caller may ask this of. Finds the record that it is
-    /// about.
+    /// An operation on a collection that the caller may use for it. Finds the operation's record.
     pub(crate) async fn new(
         caller: &Caller,
         collection: Collection<Value>,
@@ -87,7 +86,7 @@ impl Prepared {
         Ok(Prepared { number: None, operation, collection, key, may_read, declaration })
     }
 
-    /// A refusal with the number of the operation, if it has one.
+    /// Adds the number of the operation, if it has one, to a refusal.
     pub(crate) fn numbered(&self, problem: Problem) -> Problem {
         match self.number {
             Some(number) => problem.with("operation", number),
@@ -95,14 +94,14 @@ impl Prepared {
         }
     }
 
-    /// Whether it names the record with this key in the store.
+    /// Whether the operation names the record with this key in the store.
     pub(crate) async fn is_about(&self, stored_at: &str) -> bool {
         let Ok(name) = self.collection.name_of(stored_at).await else { return false };
         let key = self.collection.key_named(&name).await;
         self.operation.key().is_some() && key.is_ok_and(|key| key == self.key)
     }
 
-    /// An answer as one of several.
+    /// The answer as one of several.
     pub(crate) async fn body(&self, answered: &Answered) -> Result<Told, Problem> {
         let name = match (self.operation.key(), &answered.stored_at) {
             (Some(key), _) => key,
@@ -112,8 +111,8 @@ impl Prepared {
         Ok(answered.body(self.operation.name(), name))
     }
 
-    /// The record that the operation is about, as text that is the same for the same record;
-    /// `None` for an insert that makes its own key.
+    /// Identifies the operation's record: the same text for the same record; `None` for an insert
+    /// that generates its key.
     pub(crate) fn subject(&self) -> Option<String> {
         let key: Vec<&Value> = match &self.operation.action {
             Action::Insert { record: NewRecord::Text(_) } => return None,

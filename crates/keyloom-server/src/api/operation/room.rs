@@ -1,7 +1,7 @@
-//! How many bytes the answers of one request may have together.
+//! Limits the bytes of all answers to one request together.
 //!
-//! A request of some kilobytes can ask a thousand times for a record of 360 KB. What does not fit is
-//! not told: a read is refused, and a write is answered without its record.
+//! A request of a few kilobytes can ask a thousand times for a record of 360 KB. If a record does
+//! not fit, a read is refused, and a write is answered without its record.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,14 +12,14 @@ use crate::config::Limits;
 use crate::problem::Problem;
 use crate::refusal;
 
-/// What an answer without a record has, about.
+/// The approximate size of an answer without a record.
 const ANSWER_BYTES: usize = 1 << 10;
 
 /// See the [module's](self) description.
 pub(crate) struct Room {
     left: AtomicUsize,
     bytes_max: usize,
-    /// Whether a read was refused, so that none after it is tried.
+    /// Whether a read was refused; no later read is tried then.
     is_over: AtomicBool,
 }
 
@@ -29,17 +29,17 @@ impl Room {
         Room { left: AtomicUsize::new(bytes_max), bytes_max, is_over: AtomicBool::new(false) }
     }
 
-    /// How many bytes these operations could read, and answer, as far as answers may go.
+    /// How many bytes these operations could read and answer, at most the limit on answers.
     pub(crate) fn expected(&self, operations: &[Operation]) -> usize {
         let bytes = |operation: &Operation| match operation.action {
-            // What is written was sent, and has its room.
+            // The record was sent in the request, and already has its memory.
             Action::Insert { .. } | Action::Increment { .. } => ANSWER_BYTES,
             _ => VALUE_BYTES_MAX,
         };
         operations.iter().map(bytes).sum::<usize>().min(self.bytes_max)
     }
 
-    /// An answer, as much of it as there is room for. A read that does not fit is refused.
+    /// An answer, or as much of it as fits. A read that does not fit is refused.
     pub(crate) fn fit(&self, operation: &Operation, told: Told) -> Result<Told, Problem> {
         if self.takes(told.text().len()) {
             return Ok(told);
@@ -51,7 +51,7 @@ impl Room {
         Ok(told.withheld())
     }
 
-    /// Refuses a read after another did not fit, before anything is read for it.
+    /// Refuses a read after another one did not fit, before anything is read for it.
     pub(crate) fn check(&self, operation: &Operation) -> Result<(), Problem> {
         match is_read(operation) && self.is_over.load(Ordering::Relaxed) {
             true => Err(self.full()),
@@ -68,14 +68,14 @@ impl Room {
         refusal::limit_exceeded(detail).with("answer_bytes_max", bytes_max)
     }
 
-    /// A refusal, without the record that is in the way if there is no room for that.
+    /// A refusal, without the conflicting record if that does not fit.
     pub(crate) fn fit_problem(&self, problem: Problem) -> Told {
         let told = Told::of(&problem.to_json());
         if self.takes(told.text().len()) { told } else { Told::of(&problem.brief().to_json()) }
     }
 
-    /// Whether there is room for so many bytes, which is taken then. What has hardly any bytes
-    /// always fits: operations are counted.
+    /// Takes this many bytes if they fit. Very small answers always fit, since the number of
+    /// operations is limited.
     fn takes(&self, bytes: usize) -> bool {
         let take = |left: usize| match bytes <= ANSWER_BYTES {
             true => Some(left.saturating_sub(bytes)),

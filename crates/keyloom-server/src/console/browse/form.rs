@@ -1,4 +1,4 @@
-//! The form of a question: an index, the values of its fields, filters, order and page.
+//! The form of a query: an index, the values of its fields, filters, order and page.
 
 use keyloom::FieldType;
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ impl BrowsePage {
         html! {
             form.question action=(links.bare(&path)) {
                 @if let Some(user) = links.user() { input type="hidden" name="as" value=(user); }
-                // Which index the other fields were said of.
+                // The index that the other fields belong to.
                 input type="hidden" name="was" value=(self.question.index.as_deref().unwrap_or(BY_KEY));
                 div.row {
                     label for="index" { "Browse by" }
@@ -71,14 +71,14 @@ impl BrowsePage {
         }
     }
 
-    /// The template of what is browsed by; none for the records themselves, whose first field
-    /// names one record already.
+    /// The template of the chosen index; `None` for the records themselves, whose first field
+    /// already names one record.
     pub(super) fn chosen(&self) -> Option<&str> {
         let name = self.question.index.as_ref()?;
         self.indexes.iter().find(|way| way.name == *name).map(|way| way.template.as_str())
     }
 
-    /// The inputs for a place, and for the fields that the index has before it.
+    /// The inputs for a place, and for the fields that come before it in the index.
     fn around(&self, place: &GeoInput) -> Markup {
         let input = |name: &str, label: &str, hint: &str, value: &str| {
             html! {
@@ -109,7 +109,7 @@ impl BrowsePage {
         }
     }
 
-    /// The inputs for one field: its value, and a range where it has an order.
+    /// The inputs for one field: its value, and a range if it has an order.
     fn field(&self, path: &str, modifiers: &str) -> Markup {
         let field_type = self.declared.fields.get(path).map(|field| &field.field_type);
         let is_ordered = modifiers.contains("sorted")
@@ -180,7 +180,7 @@ impl BrowsePage {
         }
     }
 
-    /// The fields whose order the index can give, both ways.
+    /// The fields that the index can order by, in both directions.
     fn order(&self) -> Markup {
         let order = self.question.order.as_deref().unwrap_or_default();
         let template = self.chosen().unwrap_or(&self.template);

@@ -1,4 +1,4 @@
-//! What a visitor asks of a collection, as the form and its links say it.
+//! A visitor's query of a collection, as the form and its links express it.
 
 use keyloom::{CollectionDeclaration, Near, Query};
 use serde::Serialize;
@@ -9,16 +9,16 @@ use crate::console::declared::fields;
 use crate::params::Params;
 use crate::problem::Problem;
 
-/// The records of a page unless the visitor says otherwise.
+/// How many records a page has, unless the visitor says otherwise.
 pub(super) const TAKE: usize = 20;
 
 /// The most records of a page.
 const TAKE_MAX: usize = 500;
 
-/// What the form says for the records themselves, by their keys. No index may have this name.
+/// The form's choice for the records themselves, by their keys. No index may have this name.
 pub(super) const BY_KEY: &str = "key";
 
-/// How a field is compared: what the parameter ends in, and the sign for people.
+/// The comparisons of fields: the ending of the parameter, and the sign for people.
 pub(super) const COMPARISONS: [(&str, &str); 6] = [
     ("", "="),
     (".gt", ">"),
@@ -28,33 +28,33 @@ pub(super) const COMPARISONS: [(&str, &str); 6] = [
     (".prefix", "begins with"),
 ];
 
-/// A question.
+/// A query from the form.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Question {
     pub(super) index: Option<String>,
-    /// What the index answers.
+    /// Conditions that the index answers.
     pub(super) conditions: Vec<Said>,
-    /// What is looked at after reading.
+    /// Conditions that are checked after reading.
     pub(super) filters: Vec<Said>,
     /// `FIELD` or `-FIELD`.
     pub(super) order: Option<String>,
     pub(super) limit: usize,
     pub(super) keys_only: bool,
     pub(super) cursor: Option<String>,
-    /// Around which place, of a geo index.
+    /// The place, for a geo index.
     pub(super) place: Option<GeoInput>,
 }
 
-/// A place as it was typed: degrees, and metres around it.
+/// A place as typed: degrees, and a radius in metres.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct GeoInput {
     pub(super) lat: String,
     pub(super) lon: String,
-    /// Empty: however far.
+    /// Empty for no limit.
     pub(super) radius_m: String,
 }
 
-/// One thing that is said of a field.
+/// A condition on a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Said {
     pub(super) field: String,
@@ -64,7 +64,7 @@ pub(super) struct Said {
 }
 
 impl Question {
-    /// Takes the parameters that ask. Empty ones say nothing: forms send every field.
+    /// Takes the parameters of the query. Empty ones are ignored, since forms send every field.
     pub(super) fn take(
         params: &mut Params,
         declared: &CollectionDeclaration,
@@ -98,8 +98,8 @@ impl Question {
         Ok(asked.of_its_kind(declared))
     }
 
-    /// What is left when the visitor chose another index: the form still sent what was said of
-    /// the one before.
+    /// The query after the visitor chose another index: it drops conditions that the form still
+    /// sent for the earlier one.
     fn of_another_index(mut self, declared: &CollectionDeclaration) -> Self {
         let template = self.index.as_deref().and_then(|name| template(declared, name));
         let has = |field: &str| {
@@ -109,8 +109,8 @@ impl Question {
         Question { order: None, cursor: None, ..self }
     }
 
-    /// Only what can be asked of its kind of index: a search around a place has its own order and
-    /// neither filters nor keys.
+    /// Only the parts that this kind of index supports: a search near a place has its own order,
+    /// and neither filters nor keys.
     fn of_its_kind(self, declared: &CollectionDeclaration) -> Self {
         let is_geo = self.index.as_ref().is_some_and(|name| declared.geo.contains_key(name));
         match is_geo {
@@ -119,7 +119,7 @@ impl Question {
         }
     }
 
-    /// The parameters that ask the same from another place; `None` begins at the start.
+    /// The parameters of the same query at another cursor; `None` begins at the start.
     pub(super) fn params(&self, cursor: Option<&str>) -> Vec<(String, String)> {
         let mut params = Vec::new();
         let mut add = |name: &str, value: &str| params.push((name.to_owned(), value.to_owned()));
@@ -153,20 +153,20 @@ impl Question {
         params
     }
 
-    /// What is said of a field.
+    /// The condition on a field.
     pub(super) fn condition(&self, field: &str, comparison: &str) -> Option<&str> {
         let is_it = |said: &&Said| said.field == field && said.comparison == comparison;
         self.conditions.iter().find(is_it).map(|said| said.value.as_str())
     }
 
-    /// The question as the library takes it, read as the API reads it.
+    /// The query for the library, parsed as the API parses it.
     pub(super) fn query(
         &self,
         declared: &CollectionDeclaration,
         limits: &Limits,
     ) -> Result<Query, Problem> {
         let mut text = self.text();
-        // People may filter everything: the budget of the server bounds what that reads.
+        // People may filter a whole collection: the server's budget limits how much that reads.
         let is_filtered = !self.filters.is_empty();
         if self.index.is_none() && self.conditions.is_empty() && is_filtered {
             text.append_pair("scan", "true");
@@ -175,7 +175,7 @@ impl Question {
         Ok(asked.query)
     }
 
-    /// The search around a place as the library takes it, read as the API reads it.
+    /// The search near a place for the library, parsed as the API parses it.
     pub(super) fn near(
         &self,
         declared: &CollectionDeclaration,
@@ -184,7 +184,7 @@ impl Question {
         api::asked_near(Params::read(&self.text().finish()), declared, limits)
     }
 
-    /// The question as the API takes it.
+    /// The query as parameters of the API.
     fn text(&self) -> form_urlencoded::Serializer<'static, String> {
         let mut text = form_urlencoded::Serializer::new(String::new());
         text.extend_pairs(self.params(self.cursor.as_deref()));
@@ -193,7 +193,7 @@ impl Question {
 }
 
 impl GeoInput {
-    /// Whether nothing was said of it yet.
+    /// Whether it is still empty.
     pub(super) fn is_open(&self) -> bool {
         self.lat.is_empty() && self.lon.is_empty()
     }
@@ -205,7 +205,7 @@ fn template<'d>(declared: &'d CollectionDeclaration, index: &str) -> Option<&'d 
     all.into_iter().find_map(|kind| kind.get(index)).map(|it| it.key.as_str())
 }
 
-/// The filter that the form's empty row says.
+/// The filter in the form's empty row.
 fn added(params: &mut Params) -> Result<Option<Said>, Problem> {
     let field = params.take("add_field")?.unwrap_or_default();
     let comparison = params.take("add_comparison")?.unwrap_or_default();
@@ -286,7 +286,7 @@ mod tests {
         assert!(other.order.is_none() && other.cursor.is_none());
         let none = asked("was=by&where.b=1")?;
         assert!(none.conditions.is_empty());
-        // Addresses that say nothing of this are taken at their word.
+        // A URL without this parameter is taken as it is.
         assert_eq!(asked("index=by&where.x=2")?.conditions.len(), 1);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The page of a collection, drawn.
+//! Draws the page of a collection.
 
 use axum::http::StatusCode;
 use keyloom::FieldType;
@@ -11,7 +11,7 @@ use crate::console::draw::{count, crumbs, distance, json_line, key, template, ti
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{MenuItem, Page};
 
-/// How much of a field, and of the whole record, a row shows.
+/// The most characters of a field, and of the rest of a record, in a row.
 const FIELD_CHARS_MAX: usize = 40;
 const RECORD_CHARS_MAX: usize = 140;
 
@@ -78,7 +78,7 @@ impl Page for BrowsePage {
 }
 
 impl BrowsePage {
-    /// The ways to the pages of indexes, counts and sums.
+    /// The links to the pages of indexes, counts and sums.
     fn about(&self, links: &Links) -> Markup {
         let declared = &self.declared;
         let indexes =
@@ -187,7 +187,7 @@ impl BrowsePage {
         }
     }
 
-    /// What of a record has no column, nor stands in its key.
+    /// The part of a record that is neither in a column nor in its key.
     fn rest(&self, record: &Value) -> Value {
         let in_key = fields(&self.template).map(|(path, _)| path);
         let shown: Vec<&str> = self.columns.iter().map(String::as_str).chain(in_key).collect();

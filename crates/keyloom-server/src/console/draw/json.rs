@@ -1,14 +1,14 @@
-//! JSON for people: indented, coloured, and without characters that hide or turn text around.
+//! Shows JSON to people: indented, coloured, and without characters that hide or reverse text.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A value over several lines, with spans that a stylesheet colours.
+/// A value on several lines, with spans that a stylesheet colours.
 pub(in crate::console) fn json(value: &Value) -> Markup {
     html! { pre.json tabindex="0" { code { (at_depth(value, 0)) } } }
 }
 
-/// A value in one line of at most so many characters.
+/// A value in one line of at most this many characters.
 pub(in crate::console) fn json_line(value: &Value, chars_max: usize) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -17,13 +17,13 @@ pub(in crate::console) fn json_line(value: &Value, chars_max: usize) -> String {
     shortened(&visible(&text), chars_max)
 }
 
-/// A text with a capital letter at its beginning.
+/// A text that begins with a capital letter.
 pub(in crate::console) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The beginning of a text, with an ellipsis where something is left out.
+/// The beginning of a text, with an ellipsis if something is left out.
 fn shortened(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
@@ -31,8 +31,8 @@ fn shortened(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// A text in which every character shows: those that control, hide, or turn the direction are
-/// written as JSON writes them.
+/// A text with only visible characters: those that control, hide, or change the direction are
+/// escaped as in JSON.
 pub(in crate::console) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,14 +1,14 @@
-//! Keys and templates, with their parts told apart.
+//! Shows keys and templates with distinguishable parts.
 
 use maud::{Markup, html};
 
 use super::visible;
 use crate::console::declared::{Part, parts};
 
-/// What divides the parts of keys that people write.
+/// The separators in keys that people write.
 const SEPARATORS: [char; 5] = [':', '/', '|', '#', '\0'];
 
-/// A key as it lies in the store: separators recede, numbers and times stand out.
+/// A stored key: separators recede, numbers and times stand out.
 pub(in crate::console) fn key(text: &str) -> Markup {
     let text = visible(text);
     html! {
@@ -23,12 +23,12 @@ pub(in crate::console) fn key(text: &str) -> Markup {
     }
 }
 
-/// Whether digits stand for a number or a moment. Few of them may as well be a part of a date.
+/// Whether the digits are a number or a time. A few digits may as well be part of a date.
 fn is_number(segment: &str) -> bool {
     segment.len() >= 4 && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A template, with its fields told apart from its text.
+/// A template, with its fields distinguished from its text.
 pub(in crate::console) fn template(source: &str) -> Markup {
     let parts = parts(source);
     html! {

@@ -12,7 +12,7 @@ pub(super) use plot::{bars, line};
 
 use maud::{Markup, html};
 
-/// The sign of the product: threads through a loom.
+/// The logo: threads through a loom.
 pub(super) fn logo() -> Markup {
     html! {
         svg.logo viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" {
@@ -24,12 +24,12 @@ pub(super) fn logo() -> Markup {
     }
 }
 
-/// A short word on a coloured ground. The word says all; the colour only helps.
+/// A short word on a coloured background. The word says everything; the colour only helps.
 pub(super) fn badge(word: &str, tone: &'static str) -> Markup {
     html! { span class={ "badge " (tone) } { (word) } }
 }
 
-/// The way from the overview to a page.
+/// The path from the overview to a page.
 pub(super) fn crumbs(steps: &[(&str, Option<String>)]) -> Markup {
     html! {
         nav.crumbs aria-label="Breadcrumb" {

@@ -16,7 +16,7 @@ pub(in crate::console) fn count(number: impl Into<u64>) -> String {
     grouped
 }
 
-/// A number or a size, with a plus where counting stopped before the end.
+/// A number or a size, with a plus if counting stopped early.
 pub(in crate::console) fn at_least(told: &str, is_exact: bool) -> Markup {
     html! {
         (told)
@@ -45,7 +45,7 @@ pub(in crate::console) fn distance(metres: f64) -> String {
     }
 }
 
-/// How long something took or lasts.
+/// A duration.
 pub(in crate::console) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -55,7 +55,7 @@ pub(in crate::console) fn duration(seconds: u64) -> String {
     }
 }
 
-/// A moment, in milliseconds since 1970.
+/// A time, in milliseconds since 1970.
 pub(in crate::console) fn time(at_ms: u64) -> Markup {
     let exact = i64::try_from(at_ms).ok().map(Timestamp::from);
     let exact = exact.and_then(|at| DateTime::try_from(at).ok()).map(String::from);

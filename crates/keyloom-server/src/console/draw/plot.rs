@@ -1,8 +1,8 @@
-//! Small plots as inline SVG. Everything that they show is also told in words beside them.
+//! Small plots as inline SVG. The text beside them says everything that they show.
 
 use maud::{Markup, html};
 
-/// The room of a line plot, in its own units.
+/// The size of a line plot, in its own units.
 const WIDTH: f64 = 160.0;
 const HEIGHT: f64 = 36.0;
 
@@ -29,7 +29,7 @@ pub(in crate::console) fn line(values: &[f64], label: &str) -> Markup {
     }
 }
 
-/// One bar, as long as its share of the largest.
+/// A bar, whose length is the share of the largest value.
 pub(in crate::console) fn bars(value: u64, largest: u64) -> Markup {
     let share = value as f64 / largest.max(1) as f64 * 100.0;
     html! {

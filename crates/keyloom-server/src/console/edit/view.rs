@@ -1,4 +1,4 @@
-//! The form of a record, drawn.
+//! Draws the form of a record.
 
 use axum::http::StatusCode;
 use maud::{Markup, html};
@@ -64,7 +64,7 @@ impl EditPage {
         Some(RecordName { collection: &self.collection, name, owner: None })
     }
 
-    /// Where the form leads.
+    /// The target of the form.
     fn action(&self, links: &Links) -> String {
         match self.link() {
             Some(link) => links.record(link, "/edit"),
@@ -72,7 +72,7 @@ impl EditPage {
         }
     }
 
-    /// Where giving up leads.
+    /// The page to go back to without saving.
     fn way_back(&self, links: &Links) -> String {
         match self.link() {
             Some(link) => links.record(link, ""),
@@ -106,7 +106,7 @@ impl EditPage {
         }
     }
 
-    /// What tells the next attempt which version it replaces, and attempts apart.
+    /// The version that the next attempt replaces, and the key that distinguishes attempts.
     fn hidden(&self) -> Markup {
         html! {
             (once::field(self.once.as_deref()))
@@ -120,7 +120,7 @@ impl EditPage {
     fn area(&self, text: &str) -> Markup {
         let rows = text.lines().count().clamp(8, 30);
         html! {
-            // A parser drops the first line break of a text area, so that one is put there.
+            // HTML parsers drop the first line break of a text area, so an extra one is added.
             textarea #text name="text" rows=(rows) spellcheck="false" autocomplete="off"
                 autocapitalize="off" { "\n" (text) }
         }

@@ -1,4 +1,4 @@
-//! The page of an index, drawn.
+//! Draws the page of an index.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use crate::console::links::Links;
 use crate::console::once;
 use crate::console::page::{MenuItem, Page};
 
-/// How much of a value a row shows.
+/// The most characters of a value in a row.
 const VALUE_CHARS_MAX: usize = 60;
 
 impl Page for IndexPage {
@@ -104,7 +104,7 @@ impl IndexPage {
         }
     }
 
-    /// Why the numbers are not those of the records, where it does not serve.
+    /// Why the numbers may differ from the records, if the index is not ready.
     fn caution(&self, inside: &Inside) -> Option<&'static str> {
         let is_number = matches!(self.kind, "count" | "sum");
         Some(match inside.state {

@@ -1,4 +1,4 @@
-//! The keyspace, drawn.
+//! Draws the keyspace.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::console::draw::{at_least, badge, bars, bytes, count, json, key, visib
 use crate::console::links::{Links, RecordName};
 use crate::console::page::{MenuItem, Page};
 
-/// What ends a level of the tree.
+/// The characters that end a level of the tree.
 const SEPARATORS: &[u8] = b":_/|#";
 
 impl Page for KeysPage {
@@ -44,7 +44,7 @@ impl Page for KeysPage {
 }
 
 impl KeysPage {
-    /// The levels above, each a link.
+    /// The levels above, each with a link.
     fn way(&self, links: &Links) -> Markup {
         let mut levels = Vec::new();
         let mut end = 0;
@@ -70,7 +70,7 @@ impl KeysPage {
     }
 
     fn form(&self, links: &Links) -> Markup {
-        // A form sends text: a prefix that is none is only told.
+        // A form can only send text, so any other prefix is only displayed.
         let text = std::str::from_utf8(&self.prefix_bytes).ok();
         html! {
             form.row action=(links.bare("/keys")) {

@@ -1,4 +1,4 @@
-//! How the server does: rates and latencies of the last minutes.
+//! The server's activity: rates and latencies of the last minutes.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -13,15 +13,14 @@ pub(super) struct Pulse {
     pub(super) uptime_s: u64,
     requests_per_second: Vec<f64>,
     errors_per_second: Vec<f64>,
-    /// What half of the requests took at most, in microseconds, estimated from a histogram;
-    /// nothing where there were none.
+    /// The median latency in microseconds, estimated from a histogram; `None` without requests.
     p50_us: Vec<Option<u64>>,
-    /// What 99 of 100 requests took at most.
+    /// The 99th percentile of the latency.
     p99_us: Vec<Option<u64>>,
 }
 
 impl Pulse {
-    /// What the server has counted.
+    /// The metrics of the server.
     pub(super) fn of(app: &App) -> Self {
         let moments = app.metrics().moments();
         Pulse {
@@ -35,7 +34,7 @@ impl Pulse {
 
     /// Tiles with plots.
     pub(super) fn view(&self) -> Markup {
-        // Without requests there is no latency; the line then goes on as it was.
+        // Without requests there is no latency; the line then keeps its level.
         let level = |values: &[Option<u64>]| -> Vec<f64> {
             let mut last = 0;
             let mut carry = |value: &Option<u64>| {
@@ -54,12 +53,12 @@ impl Pulse {
     }
 }
 
-/// The steps that are over: a rate of the last one would be too low.
+/// All steps except the last one, which is not over: its rate would be too low.
 fn over(values: &[f64]) -> &[f64] {
     values.split_last().map_or(values, |(_, over)| over)
 }
 
-/// One plot, with its newest and its largest value in words.
+/// A plot, with its newest and its largest value in words.
 fn plotted(name: &str, values: &[f64], told: fn(f64) -> String) -> Markup {
     let newest = values.last().copied().unwrap_or_default();
     let largest = values.iter().copied().fold(0.0, f64::max);
@@ -88,8 +87,8 @@ fn rate(value: f64) -> String {
     }
 }
 
-/// A latency. It is estimated within a step of a histogram, so that two digits are all that it can
-/// tell, and nothing beyond the last step.
+/// A latency. It is estimated within a step of a histogram, so it has only two significant digits,
+/// and no value beyond the last step.
 fn micros(value: f64) -> String {
     const LAST_STEP: f64 = STEPS_US[STEPS_US.len() - 1] as f64;
     match value {

@@ -1,4 +1,4 @@
-//! The overview, drawn.
+//! Draws the overview.
 
 use keyloom::engine::Unit;
 use maud::{Markup, html};
@@ -115,7 +115,7 @@ impl Summary {
     }
 }
 
-/// How many, and a plus where there are more.
+/// A number, with a plus if there are more.
 fn amount(counted: Counted) -> Markup {
     at_least(&count(counted.keys), counted.is_exact)
 }

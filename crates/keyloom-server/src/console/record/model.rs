@@ -1,4 +1,4 @@
-//! What the page of a record tells.
+//! The content of a record's page.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::problem::Problem;
 /// How many versions of the history a page shows.
 const VERSIONS: usize = 10;
 
-/// The record that a URL names.
+/// The record in a URL.
 pub(in crate::console) struct Addressed<'v> {
     pub(in crate::console) collection: Collection<Value>,
     pub(in crate::console) declared: &'v CollectionDeclaration,
@@ -34,25 +34,25 @@ pub(in crate::console) struct Addressed<'v> {
 }
 
 impl Addressed<'_> {
-    /// What names it in a URL.
+    /// Its name in a URL.
     pub(in crate::console) fn link(&self) -> RecordName<'_> {
         let owner = self.owner.as_deref();
         RecordName { collection: self.collection.name(), name: &self.name, owner }
     }
 
-    /// The record, if it is there.
+    /// The record, if it exists.
     pub(in crate::console) async fn document(&self) -> Result<Option<Document>, Problem> {
         Ok(self.collection.get_document(self.values.clone()).await?)
     }
 
-    /// The record, which must be there.
+    /// The record, which must exist.
     pub(in crate::console) async fn found(&self) -> Result<Document, Problem> {
         let missing = || Problem::not_found("the collection has no such record");
         self.document().await?.ok_or_else(missing)
     }
 }
 
-/// Finds out which record the parameters `key` and `owner` name.
+/// Finds the record that the parameters `key` and `owner` name.
 pub(in crate::console) async fn addressed<'v>(
     visit: &'v Visit,
     params: &mut Params,
@@ -76,18 +76,18 @@ pub(super) struct RecordPage {
     pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<String>,
-    /// The record; `None` where it is gone and only its past is left.
+    /// The record; `None` if it was deleted and only its history is left.
     pub(super) found: Option<Found>,
     pub(super) history: Option<History>,
     pub(super) may_write: bool,
     pub(super) may_delete: bool,
-    /// What the visitor did to come here.
+    /// What the visitor did before.
     #[serde(skip)]
     pub(super) notice: Option<String>,
     /// Why the counters were not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<Told>,
-    /// What was to be counted then, and the key of the form.
+    /// The increments of the refused form, and its key.
     #[serde(skip)]
     pub(super) counting: Counting,
     #[serde(skip)]
@@ -97,14 +97,14 @@ pub(super) struct RecordPage {
 }
 
 impl RecordPage {
-    /// The same page with what was to be counted, and why it was refused.
+    /// The same page with the refused increments, and the reason.
     pub(super) fn again(self, counting: Counting, once: Option<String>, problem: &Problem) -> Self {
         let (problem, status) = (Some(Told::of(problem)), problem.status());
         RecordPage { counting, once, problem, status, ..self }
     }
 }
 
-/// A record that is there.
+/// A record that exists.
 #[derive(Serialize)]
 pub(super) struct Found {
     pub(super) stored_at: String,
@@ -113,7 +113,7 @@ pub(super) struct Found {
     pub(super) bytes: u64,
     pub(super) record: Value,
     pub(super) counters: BTreeMap<String, i64>,
-    /// What counters of families may be called: `stats.`.
+    /// The prefixes of counters in families: `stats.`.
     pub(super) counter_families: Vec<String>,
     pub(super) keys: Vec<Owned>,
 }
@@ -152,7 +152,7 @@ pub(super) struct PastVersion {
     pub(super) record: Option<Value>,
 }
 
-/// What the URL asks for.
+/// The page for a URL.
 pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
     let mut params = visit.take_params();
     let cursor = params.take("cursor")?;
@@ -177,7 +177,7 @@ pub(super) async fn record(visit: &mut Visit) -> Result<RecordPage, Problem> {
     }
     let Addressed { collection, name, owner, .. } = addressed;
     let collection = collection.name().to_owned();
-    // Records of others are shown and not changed, as their owners see to them.
+    // Records of others are shown but cannot be changed, since their owners maintain them.
     let is_own = owner.is_none();
     let (may_write, may_delete) = (may_write && is_own, may_delete && is_own);
     Ok(RecordPage {

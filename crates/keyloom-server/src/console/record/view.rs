@@ -1,4 +1,4 @@
-//! The page of a record, drawn.
+//! Draws the page of a record.
 
 use axum::http::StatusCode;
 use keyloom::HistoryKind;
@@ -12,7 +12,7 @@ use crate::console::links::{Links, RecordName};
 use crate::console::once;
 use crate::console::page::{MenuItem, Page};
 
-/// How much of a value the table of keys shows at once.
+/// The most characters of a value in the table of keys.
 const VALUE_CHARS_MAX: usize = 160;
 
 impl RecordPage {
@@ -59,7 +59,7 @@ impl Page for RecordPage {
     }
 }
 
-/// What a visitor did, in words that are ours alone.
+/// What a visitor did, always in our own words.
 fn done(notice: &str) -> Option<&'static str> {
     match notice {
         "saved" => Some("The record was saved."),

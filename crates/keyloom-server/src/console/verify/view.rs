@@ -1,4 +1,4 @@
-//! Jobs, drawn.
+//! Draws jobs.
 
 use maud::{Markup, html};
 
@@ -227,7 +227,7 @@ fn verified(result: &ResultTold, findings: &[FindingTold], links: &Links) -> Mar
     }
 }
 
-/// What is declared and does not serve, each with the way to its page, which can build it.
+/// The indexes and aggregates that are not ready, each with a link to its page, which can build it.
 fn not_ready(idle: &[NotReadyTold], links: &Links) -> Markup {
     html! {
         section aria-labelledby="not-ready" {
@@ -287,7 +287,7 @@ fn table(findings: &[FindingTold], links: &Links) -> Markup {
     }
 }
 
-/// The collection or the index that a finding is about.
+/// The collection or the index of a finding.
 fn of(finding: &FindingTold, links: &Links) -> Markup {
     html! {
         @match (&finding.collection, &finding.index) {
@@ -298,7 +298,7 @@ fn of(finding: &FindingTold, links: &Links) -> Markup {
     }
 }
 
-/// A form of one button.
+/// A form with a single button.
 fn start(links: &Links, path: &str, dry_run: Option<bool>, label: &str, class: &str) -> Markup {
     html! {
         form.actions method="post" action=(links.to(path, [])) {

@@ -1,4 +1,4 @@
-//! Which areas a space has.
+//! The areas of a space.
 
 use super::super::{Address, Area, Batch, Space};
 use super::runner::{Check, checks};
@@ -19,7 +19,7 @@ async fn an_area_is_there_while_it_holds_a_cell(it: Subject) {
     let in_area = |name: &str, key: &'static [u8]| Address::new(area(name), key);
     it.apply(vec![add(in_area("b", b"\xff\xff"), &[("n", 1)])]).await;
     assert_eq!(areas(&it, &space()).await, ["b"]);
-    // Names that begin alike, and keys at both ends.
+    // Names with common prefixes, and keys at both ends.
     let names = ["a", "a-", "a.b", "aa", "ab", "b", "z"];
     let mut entries = vec![put(at([0]), ""), put(Address::new(Area::own(), "own"), "v")];
     for name in names.into_iter().filter(|name| *name != "b") {

@@ -1,4 +1,4 @@
-//! Batches: all of it or nothing, each address once, and as large as the engine says.
+//! Batches: all or nothing, each address once, and as large as the engine says.
 
 use bytes::Bytes;
 
@@ -43,7 +43,8 @@ async fn all_effects_of_a_batch_are_applied(it: Subject) {
     assert_eq!(it.cell(&at("kept")).await, Some(cell_after(&kept)));
 }
 
-/// The failing entry stands first, in the middle and last, so that applying up to it shows.
+/// The failing entry is first, in the middle and last, to detect engines that apply the entries
+/// before it.
 async fn nothing_of_a_rejected_batch_is_applied(it: Subject) {
     let held = put(at("held"), "1");
     it.apply(vec![held.clone(), add(at("n"), &[("x", 1)])]).await;
@@ -112,7 +113,7 @@ async fn the_fence_is_no_entry(it: Subject) {
     assert_eq!(outcome.expect("a commit succeeds"), Outcome::Committed(Committed::default()));
 }
 
-/// As many entries as the engine takes, and of a size that stays within its bytes.
+/// The most entries that the engine accepts, of a size that stays within its limit of bytes.
 fn largest(it: &Subject) -> Vec<Entry> {
     let capabilities = it.engine.capabilities();
     let count = capabilities.batch_entries_max.min(10_000);

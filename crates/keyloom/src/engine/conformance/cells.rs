@@ -1,4 +1,4 @@
-//! One cell at a time: what is put is what is read, and areas and spaces do not touch.
+//! One cell at a time: a read gives what was put, and areas and spaces are separate.
 
 use bytes::Bytes;
 
@@ -86,7 +86,7 @@ async fn many_cells_in_the_order_of_the_question(it: Subject) {
     assert_eq!(it.engine.get(&space(), &[]).await.expect("no question is no error"), []);
 }
 
-/// Names and keys whose concatenations coincide, so that an engine that glues them shows it.
+/// Names and keys with equal concatenations, to detect an engine that joins them.
 async fn areas_do_not_touch(it: Subject) {
     let areas = [Area::default_area(), Area::own(), area("a"), area("ab"), area("a.b"), area("b")];
     let keys = ["b", "bc", "c", "ab", "~", ".b", "\x00", "\u{ff}"];

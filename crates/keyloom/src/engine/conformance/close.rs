@@ -1,4 +1,4 @@
-//! Closing: what was acknowledged counts, and later calls say that the store is closed.
+//! Closing: acknowledged writes are kept, and later calls say that the store is closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ async fn every_call_fails_once_closed(it: Subject) {
     }
 }
 
-/// Each commit is either acknowledged or refused as closed; nothing hangs and nothing is unclear.
+/// Each commit is either acknowledged or refused as closed; none hangs, and none is uncertain.
 async fn writers_and_a_close_at_once(it: Subject) {
     const WRITERS: usize = 8;
     let start = Arc::new(Barrier::new(WRITERS + 1));

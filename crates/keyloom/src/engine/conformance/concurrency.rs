@@ -1,4 +1,4 @@
-//! Many writers at once: conditions and additions are decided one batch after the other.
+//! Many writers at once: conditions and additions are decided one batch after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::subject::{
 
 /// How many writers race.
 const WRITERS: usize = 16;
-/// How many races there are at least, times the scale.
+/// The least number of races, multiplied by the scale.
 const ROUNDS: usize = 20;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -35,7 +35,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Commits one batch for each writer at the same moment, and gives the outcomes.
+/// Commits one batch for each writer at the same time, and gives the outcomes.
 async fn race(engine: &Arc<dyn Engine>, batches: Vec<Vec<Entry>>) -> Vec<Outcome> {
     let start = Arc::new(Barrier::new(batches.len()));
     at_once(batches.into_iter().map(|entries| {
@@ -105,8 +105,9 @@ async fn of_many_removers_one_wins(it: Subject) {
     }
 }
 
-/// Everyone may leave while somebody else stays. The conditions are on keys that the batch does
-/// not write, so that checking writes against writes alone lets the last two leave together.
+/// Each person may leave only while somebody else stays. The conditions are on keys that the batch
+/// does not write, so an engine that only compares writes with writes would let the last two leave
+/// together.
 async fn conditions_on_other_keys_prevent_write_skew(it: Subject) {
     for _ in it.effort(ROUNDS).rounds() {
         let people = ["ana", "bo"];
@@ -124,10 +125,9 @@ async fn conditions_on_other_keys_prevent_write_skew(it: Subject) {
     }
 }
 
-/// No batch that begins after the fence was moved gets through. Where reads are snapshots, none
-/// that began earlier shows up afterwards either; where they are not, one that was decided before
-/// may still be on its way to its readers, which is why a change of schema there takes a second
-/// pass.
+/// No batch that begins after the fence has moved is committed. On an engine with snapshots, no
+/// earlier batch becomes visible afterwards either. Without snapshots, a batch that was decided
+/// earlier may still be becoming visible. That is why a change of schema makes a second pass there.
 async fn a_moved_fence_stops_every_writer(it: Subject) {
     for round in it.effort(ROUNDS).rounds() {
         let old = put(at("catalog"), "old");
@@ -202,7 +202,7 @@ async fn swap_once(engine: &dyn Engine) -> bool {
     is_committed(&engine.commit(batch).await.expect("a commit succeeds"))
 }
 
-/// Every sum that an addition was told of is told once: each saw all before it, and itself.
+/// No two additions get the same sum: each saw all additions before it, and itself.
 async fn additions_lose_nothing(it: Subject) {
     const ADDITIONS: usize = 25;
     let effort = it.effort(ADDITIONS);
@@ -258,7 +258,7 @@ async fn additions_stay_within_their_bounds(it: Subject) {
     }
 }
 
-/// Neighbouring keys with conditions on each: no writer is ever told that it lost.
+/// Neighbouring keys with conditions on each: no writer is ever rejected.
 async fn writers_of_different_keys_never_meet(it: Subject) {
     let mut rounds = 0;
     for round in it.effort(ROUNDS).rounds() {

@@ -1,4 +1,4 @@
-//! Conditions and the fence: what holds, what does not, and what the rejection says.
+//! Conditions and the fence: which hold, which fail, and what the rejection says.
 
 use super::super::{
     Address, Area, Batch, Cause, Cell, Committed, Condition, Fence, Outcome, Rejection, Space,
@@ -23,7 +23,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// A cell of each kind, and none.
+/// An address with bytes, one with integers, and an absent one.
 async fn three_addresses(it: &Subject) -> [(Address, Option<Cell>); 3] {
     it.apply(vec![put(at("bytes"), "v"), add(at("integers"), &[("x", 1)])]).await;
     let bytes = it.cell(&at("bytes")).await;
@@ -130,7 +130,7 @@ async fn recreating_is_a_change(it: Subject) {
 async fn the_first_failure_in_order_is_reported(it: Subject) {
     let held = put(at("m"), "v");
     it.apply(vec![held.clone()]).await;
-    // The order is that of the entries, not that of the keys.
+    // The order is that of the entries, not of the keys.
     let entries = vec![
         put(at("z"), "1"),
         when(at("y"), Condition::Absent),
@@ -141,7 +141,7 @@ async fn the_first_failure_in_order_is_reported(it: Subject) {
     it.rejects(entries.clone(), Cause::Condition { entry: 2 }, Some(cell_after(&held))).await;
     let entries = entries.into_iter().rev().collect();
     it.rejects(entries, Cause::Condition { entry: 1 }, None).await;
-    // Conditions and additions fail in one order as well.
+    // Conditions and additions share one order of failures.
     let add_to_bytes = add(at("m"), &[("x", 1)]);
     let present = when(at("a"), Condition::Present);
     let found = Some(cell_after(&held));

@@ -1,4 +1,4 @@
-//! `follow`: entries with the records that they name.
+//! `follow`: index entries with their records.
 
 use bytes::Bytes;
 
@@ -48,7 +48,7 @@ async fn follow(it: &Subject, recipe: &Recipe) -> Vec<Link> {
     found.rows
 }
 
-/// Puts one entry and its record, and expects that the recipe leads from one to the other.
+/// Puts one entry and its record, and expects the recipe to lead from one to the other.
 async fn leads(it: &Subject, entry: (&str, &str), record: &str, recipe: Recipe) {
     it.apply(vec![put(at(entry.0), entry.1), put(at(record), format!("at {record}"))]).await;
     let links = follow(it, &recipe).await;
@@ -154,7 +154,7 @@ async fn several_entries_may_name_one_record(it: Subject) {
     assert!(links.iter().all(|link| bytes_of(link.record.as_ref()) == "once"));
 }
 
-/// A union of indexes asks in one call for entries that name their records differently.
+/// A union of indexes asks in one call for entries with different recipes.
 async fn each_range_has_its_own_recipe(it: Subject) {
     let there = Address::new(area("records"), "x");
     it.apply(vec![
@@ -217,7 +217,7 @@ async fn ranges_limits_and_directions_are_those_of_scan(it: Subject) {
     }
 }
 
-/// An engine may look for the entry instead of walking.
+/// An engine may look the entry up instead of scanning.
 async fn ranges_of_one_key_are_followed_alike(it: Subject) {
     let to_record = recipe(&[Cut::Fixed(2), Cut::Rest], &[literal("r:"), Part::Field(1)]);
     it.apply(vec![put(at("i:1"), "e"), put(at("i:2"), "e"), put(at("r:1"), "one")]).await;

@@ -1,4 +1,4 @@
-//! Cells of named integers: sums, bounds, the ends of 64 bits, and the kind of a cell.
+//! Cells of named integers: sums, bounds, the limits of 64 bits, and the kind of a cell.
 
 use super::super::{Addition, Cause, Cell, Condition, Content};
 use super::runner::{Check, checks};
@@ -51,7 +51,7 @@ async fn the_answer_has_every_integer_of_each_cell(it: Subject) {
     assert_eq!(sums, expected.map(integers));
 }
 
-/// In the order of the batch, whatever the order of its keys, with other effects in between.
+/// The sums come in the order of the batch, not of its keys, with other effects in between.
 async fn many_sums_come_in_the_order_of_the_batch(it: Subject) {
     let most = it.engine.capabilities().batch_entries_max.min(300) / 2;
     let key = |number: usize| format!("n{:03}", number * 7 % 151);
@@ -68,7 +68,7 @@ async fn many_sums_come_in_the_order_of_the_batch(it: Subject) {
     }
 }
 
-/// Beyond 2^53 a float no longer tells neighbours apart.
+/// Beyond 2^53 a double cannot distinguish neighbouring numbers.
 async fn integers_are_exact_to_the_ends_of_64_bits(it: Subject) {
     const FLOAT_EXACT_MAX: i64 = 1 << 53;
     for value in [
@@ -140,7 +140,7 @@ async fn one_failed_addition_rejects_all(it: Subject) {
     ];
     let cause = Cause::Overflow { entry: 1, name: "full".to_owned() };
     it.rejects(entries, cause, found.clone()).await;
-    // Of several in one cell, the first in the order of the additions is reported.
+    // Of several failures in one cell, the first in the order of the additions is reported.
     let bounded = Addition { max: Some(0), ..addition("a", 1) };
     let additions = vec![addition("full", 1), bounded];
     let cause = Cause::Overflow { entry: 0, name: "full".to_owned() };

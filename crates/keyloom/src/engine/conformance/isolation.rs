@@ -1,9 +1,9 @@
-//! Readers among writers.
+//! Readers run beside writers.
 //!
-//! On an engine that reads snapshots, no answer shows half a batch. On one that reads validated,
-//! an answer may mix moments, and what is left is checked instead: every cell by itself is one
-//! that some batch wrote, a cell never goes back to an older state, a record that regenerates its
-//! entry belongs to it, and once the writers are done everything fits.
+//! On an engine that reads snapshots, no answer shows part of a batch. On one that reads validated,
+//! an answer may mix moments. Then the checks are weaker: some batch wrote every single cell, no
+//! cell goes back to an older state, a record that has the entry belongs to it, and after the last
+//! write everything fits together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::subject::{Subject, add, area, at, at_once, bytes_of, cell_after, dele
 
 const WRITERS: usize = 4;
 const READERS: usize = 4;
-/// How many batches each writer commits at least, times the scale.
+/// The least number of batches that each writer commits, multiplied by the scale.
 const BATCHES: usize = 60;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -39,8 +39,8 @@ async fn committed(engine: &dyn Engine, entries: Vec<Entry>) {
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
 }
 
-/// Runs `write(writer, number)` for every writer and numbers from 0 while readers call `read` again and
-/// again, at least once each after the last write has begun.
+/// Runs `write(writer, number)` for every writer, with numbers from 0. Meanwhile readers call
+/// `read` again and again, at least once after the last write has begun.
 async fn writers_and_readers<W, WriteFut, R, ReadFut>(it: &Subject, write: W, read: R)
 where
     W: Fn(Arc<dyn Engine>, usize, usize) -> WriteFut + Clone + Send + 'static,
@@ -53,7 +53,7 @@ where
     let writers = (0..WRITERS).map(|writer| {
         let (engine, write, writing) = (it.engine.clone(), write.clone(), writing.clone());
         async move {
-            // A writer that panics must not leave its readers waiting for it.
+            // If a writer panics, its readers must not wait for it.
             let _done = OnDrop(writing);
             for number in effort.rounds() {
                 write(engine.clone(), writer, number).await;
@@ -85,13 +85,13 @@ impl Drop for OnDrop {
     }
 }
 
-/// The addresses that every batch of a check writes together, in two areas.
+/// The addresses that every batch of a check writes, in two areas.
 fn together() -> Vec<Address> {
     let other = |key| Address::new(area("other"), key);
     vec![at("a"), at("b"), at("m"), at("z"), other("a"), other("q")]
 }
 
-/// One value for all addresses, with all stamps alike.
+/// Writes one value to all addresses, with the same stamp.
 async fn write_together(engine: Arc<dyn Engine>, writer: usize, number: usize) {
     let value = format!("{writer}:{number}");
     let entries = together().into_iter().map(|address| put(address, &value)).collect();
@@ -117,7 +117,7 @@ async fn gets_never_show_half_a_batch(it: Subject) {
     assert!(are_alike(cells.iter().flatten()), "the last batch is half there: {cells:?}");
 }
 
-/// Batches that remove and put, so that the number of rows would show a half as well.
+/// Batches that remove and put, so that even the number of rows would reveal a partial batch.
 async fn scans_never_show_half_a_batch(it: Subject) {
     let snapshots = it.reads_snapshots();
     let ranges = || [Range::all(Area::default_area()), Range::all(area("other"))];
@@ -177,8 +177,8 @@ async fn transfers_keep_the_total(it: Subject) {
     assert_eq!(total(&*it.engine).await, TOTAL);
 }
 
-/// Each writer owns one record, which holds the key of its only index entry. Every change moves
-/// the entry and rewrites the record in one batch.
+/// Each writer owns one record, which has the key of its only index entry. Every change moves the
+/// entry and rewrites the record in one batch.
 async fn follow_never_pairs_different_moments(it: Subject) {
     let snapshots = it.reads_snapshots();
     let entry_key = |writer: usize, number: usize| format!("i:{:03}:{writer}", (number * 37) % 101);
@@ -198,7 +198,8 @@ async fn follow_never_pairs_different_moments(it: Subject) {
         let entries = vec![delete(at(old)), put(at(new), ""), record(writer, number + 1)];
         committed(&*engine, entries).await;
     };
-    // What a reader of validated answers does: a record must regenerate the entry that led to it.
+    // What a reader of validated answers does: it checks that the record has the entry that led to
+    // it.
     fn regenerates(link: &Link) -> bool {
         link.record.as_ref().and_then(Cell::bytes) == Some(&link.entry.key)
     }
@@ -230,8 +231,8 @@ async fn follow_never_pairs_different_moments(it: Subject) {
     assert!(found.rows.iter().all(regenerates), "{found:?}");
 }
 
-/// Each writer counts up in its own cell; whoever reads never sees a count fall, and every cell
-/// has the stamp that was written with its bytes.
+/// Each writer counts up in its own cell. No reader ever sees a count fall, and every cell has the
+/// stamp that was written with its bytes.
 async fn cells_never_go_back(it: Subject) {
     let cell_of = |writer: usize| at(format!("count:{writer}"));
     for writer in 0..WRITERS {

@@ -1,4 +1,4 @@
-//! The portable limits: the same on every engine, refused with a clear error, nothing written.
+//! The portable limits: the same on every engine, with a clear error, and nothing written.
 
 use bytes::Bytes;
 
@@ -24,7 +24,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Every way in which a call can name a key, with a key that must be refused.
+/// Passes a key that must be refused to every call that takes a key.
 async fn key_is_refused(it: &Subject, key: &[u8], kind: ErrorKind) {
     it.apply(vec![put(at("there"), "v")]).await;
     refused(it.engine.get(&space(), &[at("there"), at(key)]).await, kind);
@@ -71,7 +71,7 @@ async fn batches_of_too_many_bytes_are_refused(it: Subject) {
     let capabilities = it.engine.capabilities();
     let count = capabilities.batch_bytes_max / VALUE_BYTES_MAX + 1;
     assert!(count <= capabilities.batch_entries_max, "the limit of bytes can be reached");
-    // All values share their bytes, so that the check itself needs little memory.
+    // All values share their bytes, so the check itself needs little memory.
     let bytes = Bytes::from(vec![b'v'; VALUE_BYTES_MAX]);
     let entry = |number: usize| Entry {
         address: at(format!("{number}")),
@@ -92,7 +92,7 @@ async fn names_of_counters_have_limits(it: Subject) {
     it.refuses(vec![adding(at("n"), Vec::new())], ErrorKind::Internal).await;
 }
 
-/// Names of 248 bytes weigh 256 with their values, of which 1,520 fill a value exactly.
+/// A name of 248 bytes and its value count as 256 bytes, so 1,520 of them fill a value exactly.
 async fn cells_of_integers_have_a_limit(it: Subject) {
     const NAME_BYTES: usize = 256 - size_of::<i64>();
     const COUNT: usize = VALUE_BYTES_MAX / 256;

@@ -1,4 +1,4 @@
-//! The log of a space: one order, the order of commits, and whole batches only.
+//! The log of a space: one order, the order of commits, and only whole batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::subject::{Subject, add, at, at_once, bytes_of, only_if, put, refused,
 use crate::error::ErrorKind;
 
 const WRITERS: usize = 8;
-/// How many batches each writer commits at least, times the scale.
+/// The least number of batches that each writer commits, multiplied by the scale.
 const BATCHES: usize = 40;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -135,7 +135,7 @@ async fn a_refused_batch_takes_no_position(it: Subject) {
 }
 
 async fn spaces_have_logs_of_their_own(it: Subject) {
-    // Names that begin alike, in case a name is a prefix of a key.
+    // Names with common prefixes, in case a space's name becomes the prefix of a key.
     let spaces = ["a", "a.", "a-b", "ab", "suite"].map(|name| Space::new(name).expect("a name"));
     for number in 1..=3 {
         for space in &spaces {
@@ -227,8 +227,8 @@ async fn positions_are_never_given_twice(it: Subject) {
     }
 }
 
-/// Every batch adds one to a counter that all share and to one of its writer, so that the sums
-/// that it is told are its place in the order of commits.
+/// Every batch adds one to a shared counter and one to its writer's counter. So the sums in the
+/// answer show its place in the order of commits.
 async fn the_order_is_the_order_of_commits(it: Subject) {
     let effort = it.effort(BATCHES);
     let start = Arc::new(Barrier::new(WRITERS));
@@ -260,8 +260,8 @@ async fn the_order_is_the_order_of_commits(it: Subject) {
     }
 }
 
-/// A reader who looks at the log and then at the cell, or the other way round, never finds the
-/// second behind the first.
+/// A reader reads the log and then the cell, or the other way round. What it reads second is never
+/// older than what it reads first.
 async fn entries_and_cells_show_together(it: Subject) {
     let effort = it.effort(BATCHES);
     append_many(&it, 1).await;
@@ -294,8 +294,8 @@ async fn entries_and_cells_show_together(it: Subject) {
     writer.await.expect("the writer succeeds");
 }
 
-/// Readers follow writers by waiting and reading, with different steps, while the log is trimmed
-/// behind the slowest of them.
+/// Readers follow writers by waiting and reading, with different steps, while the log is trimmed up
+/// to the slowest of them.
 async fn readers_miss_and_repeat_nothing(it: Subject) {
     /// The step of the reader that trims.
     const TRIMMER: usize = 7;
@@ -351,7 +351,8 @@ async fn extended(it: &Subject, at: u64, entries: &[Bytes]) -> (u64, u64) {
     (oldest.number(), next.number())
 }
 
-/// A log that begins late, in several pieces, goes on where the copy ends.
+/// Restores a log in several pieces, beginning at a later position, and continues where the copy
+/// ends.
 async fn a_log_is_made_again_from_a_copy(it: Subject) {
     assert_eq!(extended(&it, 1, &[]).await, (1, 1));
     assert_eq!(extended(&it, 7, &[]).await, (7, 7), "a log of which all was trimmed");

@@ -1,5 +1,5 @@
-//! The contract of an engine as tests. An engine, or a wrapper around one, conforms when
-//! [`run`] comes back.
+//! The contract of an engine as tests. An engine, or a wrapper around one, conforms if [`run`]
+//! returns.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
@@ -10,9 +10,9 @@
 //! # });
 //! ```
 //!
-//! Each check gets an engine of its own from the constructor, which must be empty. A failure
-//! names the engine, the check and the seed. `KEYLOOM_SEED` repeats a seed, and `KEYLOOM_SCALE`
-//! multiplies the number of random operations and of races.
+//! The constructor gives each check an engine of its own, which must be empty. A failure names the
+//! engine, the check and the seed. `KEYLOOM_SEED` repeats a seed, and `KEYLOOM_SCALE` multiplies
+//! the number of random operations and races.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,11 +46,11 @@ use std::sync::Arc;
 use super::Engine;
 use runner::Check;
 
-/// Runs every check, each on an engine of its own that `make` gives.
+/// Runs every check, each on an engine of its own from `make`.
 ///
 /// # Panics
-/// When a check fails, after all have run, with the engine's name, each failed check, its
-/// message and the seed; and when the runtime has one thread only, since races need several.
+/// If a check fails, after all have run: the message has the engine's name, each failed check with
+/// its message, and the seed. Also if the runtime has only one thread, since races need several.
 pub async fn run<F, Fut>(name: &str, make: F)
 where
     F: Fn() -> Fut,
@@ -59,8 +59,8 @@ where
     runner::run(name, &every_check(), make).await;
 }
 
-/// Runs the checks that hold even when commits have unknown outcomes and reads fail: what an
-/// unreliable network leaves of the contract.
+/// Runs the checks that hold even if commits have unknown outcomes and reads fail: the part of the
+/// contract that survives an unreliable network.
 ///
 /// # Panics
 /// As [`run`].

@@ -1,6 +1,6 @@
-//! The contract in its simplest form: one sorted map, and everything done one after the other.
+//! The contract in its simplest form: one sorted map, and one operation after another.
 //!
-//! It shares no code with any engine, so that an engine and the model cannot be wrong together.
+//! It shares no code with any engine, so an engine and the model cannot have the same bug.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::{
     LogEntry, Outcome, Position, Range, Rejection, Row, Space,
 };
 
-/// Everything that a store holds.
+/// The content of a store.
 #[derive(Default)]
 pub(super) struct Model {
     cells: BTreeMap<(Space, Address), Cell>,
@@ -39,7 +39,7 @@ impl Model {
         rows
     }
 
-    /// Commits a batch that keeps all limits.
+    /// Commits a batch that is within all limits.
     pub(super) fn commit(&mut self, batch: &Batch) -> Outcome {
         match self.first_failure(batch) {
             Some(rejection) => Outcome::Rejected(rejection),
@@ -129,7 +129,7 @@ fn failed_addition(entry: usize, effect: &Effect, found: Option<&Cell>) -> Optio
     }
     additions.iter().find_map(|addition| {
         let before = found.and_then(Cell::integers).and_then(|all| all.get(&addition.name));
-        // Twice as wide, so that the sum of the model cannot overflow.
+        // 128 bits, so that the model's own sum cannot overflow.
         let sum = i128::from(*before.unwrap_or(&0)) + i128::from(addition.delta);
         let name = addition.name.clone();
         if i64::try_from(sum).is_err() {

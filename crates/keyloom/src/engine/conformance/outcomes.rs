@@ -1,7 +1,7 @@
 //! The three outcomes of a commit: committed, rejected, and unknown.
 //!
-//! These checks hold on engines that fail at random as well: they repeat reads that fail, and
-//! treat a commit that may have happened as what it is.
+//! These checks also hold on engines that fail at random: they repeat failed reads, and treat a
+//! commit that may have happened as such.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::subject::{Subject, add, at, at_once, cell_after, only_if, put, space}
 use crate::error::{ErrorKind, Fate, Result};
 
 const WRITERS: usize = 6;
-/// How many commits each writer makes, times the scale.
+/// How many commits each writer makes, multiplied by the scale.
 const COMMITS: usize = 40;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -23,7 +23,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Repeats a read until it succeeds. Only an unavailable store is a reason to repeat.
+/// Repeats a read until it succeeds. Only an unavailable store justifies a repetition.
 async fn read(engine: &dyn Engine, key: &str) -> Option<Cell> {
     loop {
         match engine.get_one(&space(), &at(key)).await {
@@ -41,7 +41,7 @@ async fn commit(engine: &dyn Engine, entries: Vec<Entry>) -> Result<Outcome> {
     engine.commit(Batch { entries, ..Batch::new(space()) }).await
 }
 
-/// How often something happened, as far as its caller knows.
+/// How often something happened, as far as the caller knows.
 #[derive(Clone, Copy, Default)]
 struct Count {
     certain: i64,
@@ -66,8 +66,8 @@ impl Count {
     }
 }
 
-/// Two cells are added to in each batch. Whatever the outcomes, they agree with each other, and
-/// lie between what was acknowledged and what may have happened besides.
+/// Each batch adds to two cells. Whatever the outcomes, the two agree. They lie between the number
+/// of acknowledged batches and that number plus those that may have happened.
 async fn counts_stay_between_what_is_known_and_what_is_possible(it: Subject) {
     let commits = COMMITS * it.scale;
     let counts = at_once((0..WRITERS).map(|writer| {
@@ -98,8 +98,8 @@ async fn counts_stay_between_what_is_known_and_what_is_possible(it: Subject) {
     }
 }
 
-/// Each addition comes with a claim of its own that must be absent. A writer repeats until it
-/// knows that its claim is there, and then it happened exactly once.
+/// Each addition comes with a claim of its own that must be absent. A writer repeats until it knows
+/// that its claim exists; then the addition happened exactly once.
 async fn repeating_with_a_claim_happens_once(it: Subject) {
     let commits = COMMITS * it.scale;
     at_once((0..WRITERS).map(|writer| {
@@ -123,7 +123,7 @@ async fn claim_and_count(engine: &dyn Engine, key: &str) {
         match commit(engine, vec![claim.clone(), count.clone()]).await {
             Ok(Outcome::Committed(_)) => return,
             Ok(Outcome::Rejected(Rejection { cause, found })) => {
-                // An attempt before this one got through after all.
+                // An earlier attempt succeeded after all.
                 assert_eq!(cause, Cause::Condition { entry: 0 });
                 assert_eq!(found, Some(cell_after(&claim)), "the claim is our own");
                 return;

@@ -1,4 +1,4 @@
-//! Moments that are held: nothing about them changes while writers go on.
+//! Pinned moments: they never change, while writers go on.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::error::ErrorKind;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
-/// How many moments each reader holds at least, times the scale.
+/// The least number of moments that each reader pins, multiplied by the scale.
 const MOMENTS: usize = 20;
-/// How many random batches are committed, times the scale.
+/// The number of random batches, multiplied by the scale.
 const BATCHES: usize = 300;
 const KEYS: usize = 40;
 
@@ -81,7 +81,7 @@ async fn everything(engine: &dyn Engine) -> Everything {
     Everything { areas, rows, backwards, links: links.expect("a follow succeeds"), log }
 }
 
-/// A batch, which tells the log of itself where there is one.
+/// Commits a batch, and logs its entries if the engine keeps a log.
 async fn commit(engine: &dyn Engine, entries: Vec<Entry>) {
     let append = engine.capabilities().keeps_log.then(|| Bytes::from(format!("{entries:?}")));
     let batch = Batch { entries, append, ..Batch::new(space()) };
@@ -150,8 +150,8 @@ async fn write_at_random(engine: &dyn Engine, random: &mut Random) {
     commit(engine, entries).await;
 }
 
-/// Several moments at once, with so much written in between that stores which keep some of it in
-/// memory have moved it elsewhere.
+/// Pins several moments at once. So much is written in between that stores which keep some data in
+/// memory have moved it to disk.
 async fn every_moment_of_a_random_history_stays(mut it: Subject) {
     let mut held: Vec<(Arc<dyn Engine>, Everything)> = Vec::new();
     for round in 0..BATCHES * it.scale {
@@ -180,8 +180,8 @@ fn account(number: usize) -> Address {
     at(format!("account:{}", number % ACCOUNTS))
 }
 
-/// Transfers keep a total, and each tells the log of itself and counts. Whoever reads one account
-/// after the other in calls of their own, and then the log, finds the total and the count.
+/// Each transfer keeps the total, logs itself and counts itself. A reader reads the accounts one by
+/// one in separate calls, and then the log, and must find the right total and count.
 async fn a_moment_is_of_one_instant(it: Subject) {
     let opened = |number| add(account(number), &[("money", TOTAL / ACCOUNTS as i64)]);
     commit(&*it.engine, (0..ACCOUNTS).map(opened).chain([add(at("count"), &[("n", 1)])]).collect())

@@ -1,4 +1,4 @@
-//! Random operations, each compared with the model's answer.
+//! Performs random operations, and compares each answer with the model's.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use super::model::Model;
 use super::runner::{Check, checks};
 use super::subject::{Subject, adding, area, delete, put, stamp, when};
 
-/// How many operations there are, times the scale.
+/// The number of operations, multiplied by the scale.
 const OPERATIONS: usize = 2_000;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -113,7 +113,7 @@ fn areas() -> [Area; 3] {
     [Area::default_area(), area("a"), Area::own()]
 }
 
-/// Few short keys, so that operations meet.
+/// A few short keys, so that operations collide.
 fn random_key(random: &mut Random) -> Bytes {
     let length = 1 + random.below(3);
     (0..length).map(|_| *random.pick(&[0x00, b'a', b'b', 0xff])).collect::<Vec<u8>>().into()
@@ -147,7 +147,8 @@ fn random_batch(random: &mut Random, model: &Model, space: Space) -> Batch {
 
 fn random_entry(random: &mut Random, model: &Model, space: &Space, address: Address) -> Entry {
     let found = model.cell(space, &address);
-    // Mostly what holds, since one failed condition hides everything else in the batch.
+    // Usually a condition that holds, since one failed condition hides everything else in the
+    // batch.
     let condition = random.chance(0.5).then(|| match (found, random.chance(0.9)) {
         (Some(cell), true) if random.chance(0.7) => Condition::Unchanged(cell.stamp),
         (Some(_), true) | (None, false) if random.chance(0.8) => Condition::Present,

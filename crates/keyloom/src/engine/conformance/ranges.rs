@@ -1,4 +1,4 @@
-//! Scans: the order of bytes, bounds, limits, both directions, several ranges at once.
+//! Scans: byte order, bounds, limits, both directions, several ranges at once.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use super::subject::{Subject, add, area, at, put, space};
 
 const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
-/// Keys in the order of bytes, with what is easily sorted wrongly: zero bytes, high bytes,
+/// Keys in byte order, including those that are easily sorted wrongly: zero bytes, high bytes,
 /// prefixes of others, digits as text, and text that is not ASCII.
 const SORTED: [&[u8]; 20] = [
     b"\x00",
@@ -59,7 +59,7 @@ fn between(start: &[u8], end: Option<&[u8]>) -> Range {
     Range { start: Bytes::copy_from_slice(start), end: end.map(Bytes::copy_from_slice), ..whole() }
 }
 
-/// Puts the keys, in an order of the seed.
+/// Puts the keys, in an order that the seed decides.
 async fn fill(it: &mut Subject, keys: &[&[u8]]) {
     let mut keys = keys.to_vec();
     it.random.shuffle(&mut keys);
@@ -68,7 +68,7 @@ async fn fill(it: &mut Subject, keys: &[&[u8]]) {
     }
 }
 
-/// The given keys that belong to the range, in the direction.
+/// The given keys that belong to the range, in this direction.
 fn expected(sorted: &[&[u8]], range: &Range, direction: Direction) -> Vec<Bytes> {
     let within = sorted.iter().filter(|key| range.contains(key));
     let mut keys: Vec<Bytes> = within.map(|key| Bytes::copy_from_slice(key)).collect();
@@ -78,7 +78,7 @@ fn expected(sorted: &[&[u8]], range: &Range, direction: Direction) -> Vec<Bytes>
     keys
 }
 
-/// Reads a range page by page, and checks what holds for every page.
+/// Reads a range page by page, and checks every page.
 async fn paged(it: &Subject, range: &Range, limit: usize, direction: Direction) -> Vec<Bytes> {
     let mut left = range.clone();
     let mut keys = Vec::new();
@@ -132,7 +132,7 @@ async fn prefixes(mut it: Subject) {
     assert_eq!(after_prefix(b"\xff\xff"), None);
 }
 
-/// A bound is a place between keys, not a key: it may be empty, or longer than any key.
+/// A bound is a position between keys, not a key: it may be empty, or longer than any key.
 async fn bounds_that_are_no_keys(mut it: Subject) {
     let longest = [b'k'; KEY_BYTES_MAX];
     let keys = [&b"a"[..], &longest, b"z"];
@@ -149,7 +149,7 @@ async fn bounds_that_are_no_keys(mut it: Subject) {
     }
 }
 
-/// An engine may look for the key instead of walking.
+/// An engine may look the key up instead of scanning.
 async fn ranges_of_one_key(mut it: Subject) {
     fill(&mut it, &SORTED).await;
     let absent: [&[u8]; 4] = [b"0", b"a\x00\x00\x00", b"c", b"\xff\xff\xff"];
@@ -254,7 +254,7 @@ async fn random_ranges_agree_with_a_sorted_list(mut it: Subject) {
     }
 }
 
-/// Short keys of few bytes, so that many are prefixes of one another.
+/// Short keys of few different bytes, so that many are prefixes of one another.
 fn random_key(it: &mut Subject) -> Vec<u8> {
     let length = 1 + it.random.below(5);
     (0..length).map(|_| *it.random.pick(&[0x00, 0x01, b'a', 0x7f, 0x80, 0xfe, 0xff])).collect()

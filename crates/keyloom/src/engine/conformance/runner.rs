@@ -1,4 +1,4 @@
-//! Runs checks one after the other, and says what failed where.
+//! Runs checks one after another, and reports which ones failed.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -11,23 +11,23 @@ use super::super::random::Random;
 use super::super::{Capabilities, Engine};
 use super::subject::Subject;
 
-/// One check: a name, and what it does with an engine.
+/// One check: its name, and its function.
 #[derive(Clone)]
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) run: fn(Subject) -> Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Whether it is about an engine with these capabilities.
+    /// Whether it applies to an engine with these capabilities.
     pub(super) concerns: fn(&Capabilities) -> bool,
 }
 
 impl Check {
-    /// The same check, on some engines only.
+    /// The same check, only for engines with certain capabilities.
     pub(super) fn only(self, concerns: fn(&Capabilities) -> bool) -> Self {
         Check { concerns, ..self }
     }
 }
 
-/// The named functions of the calling module as checks.
+/// Turns the named functions of the calling module into checks.
 macro_rules! checks {
     ($($name:ident),* $(,)?) => {
         vec![$(crate::engine::conformance::runner::Check {
@@ -58,7 +58,8 @@ where
             continue;
         }
         let subject = Subject { engine: engine.clone(), random: Random::new(seed), scale };
-        // A task of its own turns a panic into a value, so that the other checks run as well.
+        // Runs in a task of its own, which turns a panic into a value, so that the other checks
+        // still run.
         if let Err(failure) = tokio::spawn((check.run)(subject)).await {
             let name = check.name.rsplit_once("conformance::").map_or(check.name, |(_, name)| name);
             let text = failure.try_into_panic().map_or("cancelled".to_owned(), |p| message(&*p));

@@ -1,4 +1,4 @@
-//! The engine under test, and short words for what checks ask of it.
+//! The engine under test, and short helpers for checks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use super::super::{
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 
-/// What a check works with: a fresh engine, random numbers of the run's seed, and how many times
-/// more than usual to do.
+/// What a check works with: a fresh engine, random numbers from the run's seed, and a factor for
+/// how much to do.
 pub(super) struct Subject {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) random: Random,
     pub(super) scale: usize,
 }
 
-/// How long a race lasts at least, times the scale. A fast engine, whose races are decided within
-/// nanoseconds, repeats them many more times than a slow one in it.
+/// The least duration of a race, multiplied by the scale. A fast engine decides its races within
+/// nanoseconds, and so repeats them many more times than a slow one.
 const RACE: Duration = Duration::from_millis(150);
 
-/// At least so many rounds, and at least until then.
+/// At least this many rounds, and at least until this time.
 #[derive(Clone, Copy)]
 pub(super) struct Effort {
     rounds: usize,
@@ -38,19 +38,19 @@ impl Effort {
         rounds_done < self.rounds || Instant::now() < self.until
     }
 
-    /// The numbers of the rounds, for as long as it takes.
+    /// The numbers of the rounds.
     pub(super) fn rounds(self) -> impl Iterator<Item = usize> {
         (0..).take_while(move |round| self.goes_on(*round))
     }
 }
 
 impl Subject {
-    /// Whether every answer of the engine is of one moment.
+    /// Whether every answer of the engine comes from one snapshot.
     pub(super) fn reads_snapshots(&self) -> bool {
         self.engine.capabilities().reading == Reading::Snapshot
     }
 
-    /// How long to go on with something that only many repetitions show.
+    /// How long to repeat something that shows its faults only after many repetitions.
     pub(super) fn effort(&self, rounds: usize) -> Effort {
         let scale = u32::try_from(self.scale).unwrap_or(u32::MAX);
         Effort { rounds: rounds * self.scale, until: Instant::now() + RACE * scale }
@@ -61,7 +61,7 @@ impl Subject {
         self.try_commit(entries).await.expect("a commit succeeds")
     }
 
-    /// Commits and expects no rejection. The answer is the integers after each addition.
+    /// Commits and expects no rejection. Gives the integers after each addition.
     pub(super) async fn apply(&self, entries: Vec<Entry>) -> Vec<Integers> {
         match self.commit(entries).await {
             Outcome::Committed(committed) => committed.integers,
@@ -77,16 +77,14 @@ impl Subject {
         }
     }
 
-    /// Commits, expects a rejection for this cause with this cell found, and that the area is as
-    /// it was before.
+    /// Commits and expects a rejection with this cause and this cell. The area must be unchanged.
     pub(super) async fn rejects(&self, entries: Vec<Entry>, cause: Cause, found: Option<Cell>) {
         let before = self.everything().await;
         assert_eq!(self.rejection(entries).await, Rejection { cause, found });
         assert_eq!(self.everything().await, before, "a rejected batch changed something");
     }
 
-    /// Commits, expects an error of this kind that did not happen, and that the area is as it was
-    /// before.
+    /// Commits and expects an error of this kind that did not happen. The area must be unchanged.
     pub(super) async fn refuses(&self, entries: Vec<Entry>, kind: ErrorKind) {
         let before = self.everything().await;
         refused(self.try_commit(entries).await, kind);
@@ -102,28 +100,28 @@ impl Subject {
         self.engine.get_one(&space(), address).await.expect("a get succeeds")
     }
 
-    /// The cells of a range, over as many pages as the engine needs.
+    /// The cells of a range, in as many pages as the engine needs.
     pub(super) async fn rows(&self, range: &Range, direction: Direction) -> Vec<Row> {
         self.engine.scan_all(&space(), range, 1000, direction).await.expect("a scan succeeds")
     }
 
-    /// The keys of a range, over as many pages as the engine needs.
+    /// The keys of a range, in as many pages as the engine needs.
     pub(super) async fn keys(&self, range: &Range, direction: Direction) -> Vec<Bytes> {
         self.rows(range, direction).await.into_iter().map(|row| row.key).collect()
     }
 
-    /// Every cell of the area that [`at`] gives.
+    /// Every cell of the area that [`at`] uses.
     pub(super) async fn everything(&self) -> Vec<Row> {
         self.rows(&Range::all(Area::default_area()), Direction::Forward).await
     }
 }
 
-/// The space of all checks that do not name another.
+/// The space of all checks, unless they name another.
 pub(super) fn space() -> Space {
     Space::new("suite").expect("a valid name")
 }
 
-/// An area by its name.
+/// An area with this name.
 pub(super) fn area(name: &str) -> Area {
     Area::new(name).expect("a valid name")
 }
@@ -133,7 +131,7 @@ pub(super) fn at(key: impl AsRef<[u8]>) -> Address {
     Address::new(Area::default_area(), Bytes::copy_from_slice(key.as_ref()))
 }
 
-/// A stamp that no other call gave.
+/// A stamp that no other call gives.
 pub(super) fn stamp() -> Stamp {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut bytes = [0; Stamp::BYTES];
@@ -141,7 +139,7 @@ pub(super) fn stamp() -> Stamp {
     Stamp(bytes)
 }
 
-/// An entry that only asks.
+/// An entry with only a condition.
 pub(super) fn when(address: Address, condition: Condition) -> Entry {
     Entry { address, condition: Some(condition), effect: None }
 }
@@ -162,7 +160,7 @@ pub(super) fn add(address: Address, deltas: &[(&str, i64)]) -> Entry {
     adding(address, deltas.iter().map(|(name, delta)| addition(name, *delta)).collect())
 }
 
-/// An entry that makes these additions.
+/// An entry with these additions.
 pub(super) fn adding(address: Address, additions: Vec<Addition>) -> Entry {
     Entry { address, condition: None, effect: Some(Effect::Add { stamp: stamp(), additions }) }
 }
@@ -172,12 +170,12 @@ pub(super) fn addition(name: &str, delta: i64) -> Addition {
     Addition { name: name.to_owned(), delta, min: None, max: None }
 }
 
-/// The entry, on a condition.
+/// The entry with a condition.
 pub(super) fn only_if(condition: Condition, entry: Entry) -> Entry {
     Entry { condition: Some(condition), ..entry }
 }
 
-/// The cell that an entry with a put leaves behind.
+/// The cell that an entry with a put leaves.
 pub(super) fn cell_after(entry: &Entry) -> Cell {
     match &entry.effect {
         Some(Effect::Put { stamp, bytes }) => {
@@ -187,7 +185,7 @@ pub(super) fn cell_after(entry: &Entry) -> Cell {
     }
 }
 
-/// The bytes of a cell, which must be there and hold bytes.
+/// The bytes of a cell, which must exist and hold bytes.
 pub(super) fn bytes_of(cell: Option<&Cell>) -> &Bytes {
     cell.expect("a cell is there").bytes().expect("the cell holds bytes")
 }
@@ -205,7 +203,7 @@ pub(super) fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind) ->
     error
 }
 
-/// Runs tasks at the same time and gives their answers in order.
+/// Runs tasks concurrently and gives their answers in order.
 pub(super) async fn at_once<T: Send + 'static>(
     tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {

@@ -1,4 +1,4 @@
-//! Witnesses: as long as one stands, a further read gives the same. An engine may give none.
+//! Witnesses: while one stands, another read gives the same. An engine may give none.
 
 use bytes::Bytes;
 
@@ -53,7 +53,7 @@ async fn every_change_of_what_was_read_fells_its_witness(it: Subject) {
             let mut entries: Vec<Entry> = all.map(|(key, value)| put(at(key), value)).collect();
             entries.extend(["i:a:2", "i:"].map(|key| delete(at(key))));
             it.apply(entries).await;
-            // The first reader may be the one who makes the engine remember.
+            // An engine may begin to remember only with the first reader.
             drop(follow(&it, 3, direction).await);
             let (few, all) = (follow(&it, 3, direction).await, follow(&it, 100, direction).await);
             it.apply(vec![change()]).await;

@@ -1,4 +1,4 @@
-//! The engine that keeps everything in this process, for tests, caches and trials.
+//! The engine in memory: keeps everything in this process, for tests, caches and trials.
 
 mod pinned;
 mod state;
@@ -21,31 +21,30 @@ use crate::error::{Error, ErrorKind, Result};
 use pinned::Pins;
 use state::State;
 
-/// An engine in memory. It reads snapshots, and forgets everything when it is dropped.
+/// An engine in memory. It reads snapshots, and its content ends with it.
 ///
-/// One lock guards all cells: a read holds it shared from its first cell to its last, and a
-/// commit holds it alone from its first check to its last write, so that every answer is of one
-/// moment. No call waits for anything else, but every one takes its turn with the other tasks on
-/// its thread.
+/// One lock guards all cells. A read holds it shared from its first cell to its last, and a commit
+/// holds it exclusively from its first check to its last write. So every answer comes from one
+/// moment. No call waits for anything else, but each one yields to the other tasks on its thread.
 ///
-/// A [pinned moment](Engine::pin) shares everything with the store. The first write to an area
-/// while a moment is held copies the map of that area, which takes as long as it has cells, and
-/// so does the first append for a log.
+/// A [pinned moment](Engine::pin) shares everything with the store. While a moment is pinned, the
+/// first write to an area copies the map of that area, which takes time in proportion to its cells.
+/// The first append does the same for a log.
 #[derive(Debug)]
 pub struct Memory {
     capabilities: Capabilities,
     store: RwLock<Open>,
     log_waiters: LogWaiters,
     pins: Pins,
-    /// One in so many commits that rest on something unchanged is refused.
+    /// If set, one in this many commits that require an unchanged cell is refused.
     conflicts_every: Option<NonZeroU64>,
 }
 
-/// What the lock guards.
+/// The data that the lock guards.
 #[derive(Debug, Default)]
 struct Open {
     state: State,
-    /// How many commits rested on something unchanged, while conflicts are asked for.
+    /// How many commits required an unchanged cell, while conflicts are injected.
     guarded_commits: u64,
     is_closed: bool,
 }
@@ -69,17 +68,17 @@ impl Memory {
         Memory { capabilities, store, log_waiters, pins, conflicts_every: None }
     }
 
-    /// The same store, in which one of so many commits that rest on a record as it was read is
-    /// refused, as if another writer had been faster. In memory writers hardly ever meet, so that
-    /// a program's tests do not show what it does when they do; with this they show it, and
-    /// always at the same commits. With 1 no such commit would ever succeed.
+    /// The same store, which refuses one in `every` commits that require a record to be unchanged,
+    /// as if another writer had been faster. In memory, writers hardly ever conflict, so a
+    /// program's tests do not show how it handles conflicts. With this they do, and always at the
+    /// same commits. With 1, no such commit would ever succeed.
     #[must_use]
     pub fn with_conflicts(self, every: NonZeroU64) -> Self {
         Memory { conflicts_every: Some(every), ..self }
     }
 
-    /// Writes are applied after everything was decided and cannot panic half-way, so that a
-    /// poisoned lock still guards whole batches.
+    /// Writes are applied after everything was decided and cannot panic half-way, so even a
+    /// poisoned lock guards whole batches.
     fn read(&self) -> Result<RwLockReadGuard<'_, Open>> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         if store.is_closed { Err(closed()) } else { Ok(store) }
@@ -102,8 +101,8 @@ fn closed() -> Error {
 }
 
 impl Open {
-    /// The refusal of a commit that rests on something unchanged, if it is this one's turn. What
-    /// Keyloom keeps for itself in the area `~` has its own rules.
+    /// The injected rejection of a commit that requires an unchanged cell, if it is this one's
+    /// turn. Keyloom's own cells in the area `~` are exempt, since they have their own rules.
     fn conflict(&mut self, batch: &Batch, every: NonZeroU64) -> Option<Rejection> {
         let entry = batch.entries.iter().position(|entry| {
             matches!(entry.condition, Some(Condition::Unchanged(_)))
@@ -159,7 +158,7 @@ impl Engine for Memory {
 
     async fn pin(&self) -> Result<Arc<dyn Engine>> {
         let store = self.read()?;
-        // Still under the lock: whoever closes the store next ends this moment too.
+        // Still under the lock: so whoever closes the store next also ends this moment.
         Ok(self.pins.add(&self.capabilities, store.state.clone()))
     }
 

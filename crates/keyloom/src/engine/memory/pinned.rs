@@ -1,4 +1,4 @@
-//! One moment of a store in memory.
+//! Pinned moments of a store in memory.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -15,12 +15,12 @@ use super::closed;
 use super::state::State;
 use crate::error::Result;
 
-/// The moments of a store that somebody holds, which end with it.
+/// The pinned moments of a store, which end with it.
 #[derive(Debug, Default)]
 pub(super) struct Pins(RwLock<Vec<Weak<Moment>>>);
 
 impl Pins {
-    /// Another handle to a state, until the store is closed.
+    /// Pins a state until the store is closed.
     pub(super) fn add(&self, capabilities: &Capabilities, state: State) -> Arc<dyn Engine> {
         let moment = Arc::new(Moment(RwLock::new(Some(Arc::new(state)))));
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl Pins {
     }
 }
 
-/// A state that nobody changes; `None` once it was released.
+/// A state that nobody changes; `None` once it is released.
 #[derive(Debug)]
 pub(super) struct Moment(RwLock<Option<Arc<State>>>);
 
@@ -49,7 +49,7 @@ impl Moment {
     }
 }
 
-/// A moment as an engine.
+/// A pinned moment as an engine.
 #[derive(Debug)]
 struct Pinned {
     capabilities: Capabilities,

@@ -1,8 +1,9 @@
-//! What a store in memory holds, as values that are cheap to copy as a whole.
+//! The content of a store in memory, as values that are cheap to copy as a whole.
 //!
-//! The cells of an area, and the entries of a log, are shared between a state and its copies until
-//! one of them changes: whoever writes first copies the one map that it writes to. That takes as
-//! long as the map is large, with keys and contents shared, and happens once for each map and copy.
+//! A state and its copies share the cells of each area, and the entries of each log, until one of
+//! them changes. The first write then copies the one map that it changes. Only the map is copied,
+//! not keys and contents. That takes time in proportion to the map's size, once for each map and
+//! copy.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -19,7 +20,7 @@ use crate::error::Result;
 
 type Cells = BTreeMap<Bytes, Cell>;
 
-/// Everything in a store.
+/// The content of a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     spaces: BTreeMap<Space, BTreeMap<Area, Arc<Cells>>>,
@@ -119,7 +120,7 @@ impl State {
         areas.filter(|(_, cells)| !cells.is_empty()).map(|(area, _)| area.clone()).collect()
     }
 
-    /// The rows of one range, each through `row`.
+    /// The rows of one range, each converted by `row`.
     fn stretch<R>(
         &self,
         space: &Space,
@@ -157,7 +158,7 @@ impl State {
                 }
                 None => {
                     let cells = areas.get_mut(&address.area);
-                    // What is not there is not worth a copy.
+                    // Deleting an absent cell must not copy the map.
                     let cells = cells.filter(|cells| cells.contains_key(&address.key));
                     cells.and_then(|cells| Arc::make_mut(cells).remove(&address.key));
                 }
@@ -216,7 +217,7 @@ impl State {
     }
 }
 
-/// The first `limit` items as rows, and whether there are more.
+/// The first `limit` items as rows, and whether more follow.
 fn cut_off<I: Iterator, R>(
     mut items: I,
     limit: usize,

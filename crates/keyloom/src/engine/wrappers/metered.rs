@@ -1,4 +1,4 @@
-//! Counts what passes, so that a test can assert what an operation costs.
+//! Counts calls and data, so that a test can assert the cost of an operation.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,37 +15,37 @@ use crate::error::Result;
 /// What has passed through a [`Metered`] engine. Each call is one round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Calls of `get`, those that failed included.
+    /// Calls of `get`, including failed ones.
     pub gets: u64,
-    /// Calls of `scan`, those that failed included.
+    /// Calls of `scan`, including failed ones.
     pub scans: u64,
-    /// Calls of `follow`, those that failed included. Each counts once, also on an engine that
-    /// follows in two steps.
+    /// Calls of `follow`, including failed ones. Each counts once, even on an engine that follows
+    /// in two steps.
     pub follows: u64,
-    /// Calls of `commit`, those that failed or were rejected included.
+    /// Calls of `commit`, including failed and rejected ones.
     pub commits: u64,
-    /// Cells that came back: those found by `get`, the rows of `scan`, and the entries and
-    /// records of `follow`.
+    /// Cells in answers: those found by `get`, the rows of `scan`, and the entries and records of
+    /// `follow`.
     pub cells_read: u64,
-    /// The contents of these cells, and the keys of rows and entries.
+    /// The contents of these cells, and the keys of rows and entries, in bytes.
     pub bytes_read: u64,
-    /// Entries with an effect in batches that were committed.
+    /// Entries with an effect in committed batches.
     pub entries_written: u64,
-    /// The keys and contents of these entries.
+    /// The keys and contents of these entries, in bytes.
     pub bytes_written: u64,
-    /// Calls that list areas or pin a moment, those that failed included. What is read at a moment
-    /// is counted as what is read of the store.
+    /// Calls that list areas or pin a moment, including failed ones. Reads of a pinned moment count
+    /// like reads of the store.
     pub other_calls: u64,
-    /// Calls that read, trim or extend a log, or wait for it, those that failed included.
+    /// Calls that read, trim or extend a log, or wait for it, including failed ones.
     pub log_calls: u64,
-    /// What batches that were committed have appended to logs, and what was added by itself.
+    /// Log entries that committed batches appended, and those that were added without a batch.
     pub log_entries_written: u64,
     /// The bytes of these entries.
     pub log_bytes_written: u64,
 }
 
 impl Usage {
-    /// All calls that read.
+    /// All reads.
     pub fn reads(&self) -> u64 {
         self.gets + self.scans + self.follows
     }
@@ -69,7 +69,7 @@ impl Usage {
     }
 }
 
-/// An engine that counts. Cloning gives another handle to the same counts.
+/// An engine that counts. A clone is another handle to the same counts.
 #[derive(Clone)]
 pub struct Metered {
     inner: Arc<dyn Engine>,
@@ -77,17 +77,17 @@ pub struct Metered {
 }
 
 impl Metered {
-    /// Counts what passes to `inner`, from zero.
+    /// Counts the calls to `inner`, from zero.
     pub fn new(inner: Arc<dyn Engine>) -> Self {
         Metered { inner, usage: Arc::default() }
     }
 
-    /// What has passed since the beginning or the last [`take`](Self::take).
+    /// The counts since the beginning or the last [`take`](Self::take).
     pub fn usage(&self) -> Usage {
         *self.count()
     }
 
-    /// What has passed, and counts from zero again.
+    /// The counts so far. Starts again from zero.
     pub fn take(&self) -> Usage {
         std::mem::take(&mut *self.count())
     }
@@ -294,7 +294,7 @@ mod tests {
 
         let ranges = [Range::prefix(Area::default_area(), "i:"), Range::all(Area::default_area())];
         metered.scan(&Space::main(), &ranges, 2, Direction::Forward).await.unwrap();
-        // The entry twice, and the integers once.
+        // The entry is read twice, and the integers once.
         let read = Usage { cells_read: 3, bytes_read: 2 * (3 + 5) + 1 + 11, ..Usage::default() };
         assert_eq!(metered.take(), Usage { scans: 1, ..read });
 

@@ -1,4 +1,4 @@
-//! Two engines that must answer alike.
+//! Two engines that must give the same answers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// Asks two engines everything, and panics when their answers differ: a tool for tests.
+/// Calls two engines for everything, and panics if their answers differ: a tool for tests.
 ///
-/// Both must be as fresh, or hold the same. Commits go to both one after the other, and no read
-/// runs meanwhile, since the engines would be at different moments.
+/// Both engines must be empty, or have the same content. Commits go to both, one after the other.
+/// No read runs meanwhile, since the engines would then have different content.
 pub struct Mirror {
     capabilities: Capabilities,
     pair: Arc<Pair>,
@@ -31,7 +31,7 @@ struct Pair {
 }
 
 impl Mirror {
-    /// Two engines as one, with the smaller limits of both.
+    /// Combines two engines into one, with the smaller limits of both.
     pub fn new(left: Arc<dyn Engine>, right: Arc<dyn Engine>) -> Self {
         let (a, b) = (left.capabilities(), right.capabilities());
         let both_read_snapshots = [a.reading, b.reading] == [Reading::Snapshot; 2];
@@ -54,8 +54,8 @@ impl Mirror {
     }
 }
 
-/// Goes on when the caller gives up in between; otherwise one engine would have the change and
-/// the other not.
+/// Continues if the caller gives up in between; otherwise only one of the engines would have the
+/// change.
 async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -70,7 +70,7 @@ async fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// Two answers that must be equal; errors must agree in kind and fate.
+/// Compares two answers; errors must agree in kind and fate.
 fn same<T: PartialEq + Debug>(question: &str, left: Result<T>, right: Result<T>) -> Result<T> {
     let alike = match (&left, &right) {
         (Ok(left), Ok(right)) => left == right,
@@ -79,8 +79,8 @@ fn same<T: PartialEq + Debug>(question: &str, left: Result<T>, right: Result<T>)
     if alike { left } else { differ(question, &left, &right) }
 }
 
-/// Two answers to a scan. An engine may stop before the limit if it says so; then the other
-/// answer must go on from there, and the shorter of the two is given.
+/// Compares two answers to a scan. An engine may stop before the limit if it says so. Then the
+/// other answer must continue from there, and the shorter one is given.
 fn same_stretches<R: PartialEq + Debug>(
     question: &str,
     left: Result<Vec<Stretch<R>>>,
@@ -103,7 +103,7 @@ fn same_stretches<R: PartialEq + Debug>(
     }
 }
 
-/// Whether `a` is the beginning of `b`, or goes on where `b` stopped and said so.
+/// Whether `a` is a prefix of `b`, or is continued where `b` stopped and said so.
 fn begin_alike<R: PartialEq>(a: &Stretch<R>, b: &Stretch<R>) -> bool {
     let shared = a.rows.len().min(b.rows.len());
     a.rows[..shared] == b.rows[..shared] && (a.rows.len() >= b.rows.len() || a.more)
@@ -253,7 +253,7 @@ impl Engine for Mirror {
         .await
     }
 
-    /// The engines come to a position one after the other, so that only the later one is told.
+    /// The engines reach a position one after the other, so the answer comes from the later one.
     async fn wait_log(&self, space: &Space, beyond: Position) -> Result<Position> {
         self.check_log()?;
         let Pair { left, right, .. } = &*self.pair;
@@ -286,7 +286,7 @@ mod tests {
         batch
     }
 
-    /// A mirror whose left engine holds one cell more than the right.
+    /// A mirror whose left engine has one cell more than the right.
     async fn uneven() -> Mirror {
         let left = Memory::new();
         left.commit(batch("left only", None)).await.unwrap();

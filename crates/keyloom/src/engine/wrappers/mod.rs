@@ -1,10 +1,10 @@
-//! Engines around engines: each passes the calls on, and adds one thing on the way.
+//! Wrappers around engines: each passes calls on, and adds one thing.
 //!
 //! | wrapper | what it adds | what it is for |
 //! | --- | --- | --- |
 //! | [`Metered`] | counts of calls, cells and bytes | tests that assert what an operation costs |
-//! | [`Mirror`] | a second engine that must answer alike | finding where two engines differ |
-//! | [`Torn`] | batches that show cell by cell | code that must not rest on snapshots |
+//! | [`Mirror`] | a second engine with the same answers | finding where two engines differ |
+//! | [`Torn`] | batches that become visible cell by cell | code that must not rely on snapshots |
 //! | [`Unreliable`] | failures and unknown outcomes | code that must survive a network |
 
 mod metered;

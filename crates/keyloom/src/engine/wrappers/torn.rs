@@ -1,4 +1,4 @@
-//! Batches that show cell by cell, as on a store without snapshots.
+//! Makes batches visible cell by cell, as in a store without snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,41 +15,41 @@ use super::super::{
 };
 use crate::error::Result;
 
-/// How many rows of a scan are of one moment.
+/// How many rows of a scan come from the same moment.
 const ROWS_OF_ONE_MOMENT: usize = 2;
 
-/// An engine that reads [`Reading::Validated`], as unkindly as that allows.
+/// An engine that reads [`Reading::Validated`], as badly as that allows.
 ///
-/// A batch is decided and applied at once underneath, so that conditions stay exact. Its cells,
-/// however, keep showing what they held before, and change one by one, in an order that the seed
-/// decides, with other tasks let in between. Its commit answers when the last one has changed.
-/// Reads take their cells one by one likewise. Each cell by itself never goes back to an older
-/// state, and an acknowledged batch is seen by every later read.
+/// The inner engine decides and applies a batch at once, so conditions stay exact. But the cells of
+/// the batch first keep their old content for readers. They change one by one, in an order that the
+/// seed decides, and other tasks run in between. The commit answers after the last cell has
+/// changed. Reads also take their cells one by one. No single cell ever goes back to an older
+/// state, and every later read sees an acknowledged batch.
 pub struct Torn {
     capabilities: Capabilities,
     inner: Arc<dyn Engine>,
-    /// Held shared while something is read, and alone while a batch is applied underneath, so
-    /// that what is hidden and what is there belong together.
+    /// Readers hold it shared, and a commit holds it exclusively while the inner engine applies the
+    /// batch. So a reader never sees new cells without the old content that hides them.
     turn: RwLock<()>,
     hidden: Mutex<Hidden>,
     random: Mutex<Random>,
 }
 
-/// What cells show instead of what they hold, until it is their turn to change.
+/// The old content that readers still see in place of the current cells.
 type Hidden = BTreeMap<Space, BTreeMap<Address, Option<Cell>>>;
 
 /// The same for the cells of one range.
 type HiddenRows = BTreeMap<Bytes, Option<Cell>>;
 
 impl Torn {
-    /// Tears what passes to `inner`.
+    /// Tears the batches for `inner`.
     pub fn new(inner: Arc<dyn Engine>, seed: u64) -> Self {
         let capabilities = Capabilities {
             engine: "torn",
             reading: Reading::Validated,
-            // A log shows with its batch, and here a batch shows cell by cell.
+            // A log entry must become visible with its batch, which here happens cell by cell.
             keeps_log: false,
-            // A moment would have to hold what is hidden as well.
+            // A pinned moment would have to include the hidden cells.
             pins: false,
             adds_spread: 4,
             ..inner.capabilities().clone()
@@ -71,7 +71,7 @@ impl Torn {
         self.random.lock().unwrap_or_else(PoisonError::into_inner).shuffle(addresses);
     }
 
-    /// What the cells of a range show instead of what they hold.
+    /// The old content that readers still see within a range.
     fn hidden_within(&self, space: &Space, range: &Range) -> HiddenRows {
         let hidden = self.hidden();
         let of_space = hidden.get(space).into_iter().flatten();
@@ -81,12 +81,12 @@ impl Torn {
             .collect()
     }
 
-    /// Makes cells show what they show now, until the veil is lifted.
+    /// Makes cells keep their current appearance until the veil is lifted.
     fn veil(&self, space: Space, addresses: Vec<Address>, held: Vec<Option<Cell>>) -> Veil<'_> {
         let mut hidden = self.hidden();
         let of_space = hidden.entry(space.clone()).or_default();
         for (address, cell) in addresses.iter().zip(held) {
-            // A cell that an earlier batch has not shown yet goes on showing what it does.
+            // A cell that still hides an earlier batch keeps the content that it shows.
             of_space.entry(address.clone()).or_insert(cell);
         }
         drop(hidden);
@@ -102,7 +102,7 @@ impl Torn {
         }
     }
 
-    /// The next rows of a range, all of one moment, and whether there may be more.
+    /// The next rows of a range, all from one moment, and whether there may be more.
     async fn moment(
         &self,
         space: &Space,
@@ -113,7 +113,7 @@ impl Torn {
         let _no_commit = self.turn.read().await;
         let mut left = range.clone();
         loop {
-            // Every row that is read beyond the limit makes up for one that is not shown yet.
+            // Reads extra rows beyond the limit, in case hidden cells remove some.
             let hidden = self.hidden_within(space, &left);
             let found = self.inner.scan_one(space, &left, limit + hidden.len(), direction).await?;
             let last = found.rows.last().map(|row| row.key.clone());
@@ -152,14 +152,14 @@ impl Torn {
     }
 }
 
-/// Rows as they show: with what is hidden in the place of what is there.
+/// The visible rows: old content replaces the current content of hidden cells.
 fn overlaid(
     found: Stretch<Row>,
     hidden: HiddenRows,
     limit: usize,
     direction: Direction,
 ) -> Stretch<Row> {
-    // Beyond the last row of an unfinished scan, nothing is known about what lies in between.
+    // After the last row of an unfinished scan, it is unknown which rows follow.
     let horizon = found.rows.last().filter(|_| found.more).map(|row| row.key.clone());
     let is_known = |key: &Bytes| match (&horizon, direction) {
         (None, _) => true,
@@ -183,7 +183,7 @@ fn overlaid(
     Stretch::new(rows, more)
 }
 
-/// The cells of one batch that have not changed visibly. When it is dropped, all have.
+/// The cells of a batch that have not visibly changed yet. Dropping it shows all of them.
 struct Veil<'t> {
     torn: &'t Torn,
     space: Space,
@@ -191,12 +191,12 @@ struct Veil<'t> {
 }
 
 impl Veil<'_> {
-    /// Shows the cells one by one, and lets other tasks look in between.
+    /// Shows the cells one by one, and lets other tasks run in between.
     async fn lift(mut self) {
         self.torn.shuffle(&mut self.addresses);
         while !self.addresses.is_empty() {
             yield_now().await;
-            // Taken only after the pause: a caller that gives up there must not lose it.
+            // Taken only after the pause: if the caller gives up there, the cell must not be lost.
             if let Some(address) = self.addresses.pop() {
                 self.show(&address);
             }
@@ -211,7 +211,7 @@ impl Veil<'_> {
 }
 
 impl Drop for Veil<'_> {
-    /// Also when a caller gives up in between: otherwise its cells would never change.
+    /// Runs even if the caller gives up in between; otherwise its cells would never change.
     fn drop(&mut self) {
         for address in std::mem::take(&mut self.addresses) {
             self.show(&address);
@@ -257,7 +257,7 @@ impl Engine for Torn {
         Ok(stretches)
     }
 
-    /// Also those whose cells do not all show yet, or still show.
+    /// Includes areas whose cells are partly or still hidden.
     async fn areas(&self, space: &Space) -> Result<Vec<Area>> {
         let _no_commit = self.turn.read().await;
         let mut areas = self.inner.areas(space).await?;
@@ -319,7 +319,7 @@ mod tests {
         found.rows.iter().map(|row| row.cell.bytes().unwrap().clone()).collect()
     }
 
-    /// How many different values a list has.
+    /// The number of different values in a list.
     fn variety(values: &[Bytes]) -> usize {
         values.iter().collect::<std::collections::BTreeSet<_>>().len()
     }
@@ -329,9 +329,9 @@ mod tests {
         cells.iter().flatten().map(|cell| cell.bytes().unwrap().clone()).collect()
     }
 
-    /// Whether some read that runs beside a commit gives old cells and new ones in one answer.
+    /// Whether some read during a commit gives old and new cells in one answer.
     ///
-    /// On one thread, tasks take turns where they yield, so that this is the same each time.
+    /// On one thread, tasks switch only where they yield, so the result is the same each time.
     async fn is_torn(read: impl AsyncFn(&Torn) -> Vec<Bytes>) -> bool {
         let torn = Arc::new(Torn::new(Arc::new(Memory::new()), 1));
         torn.commit(put_all("1")).await.unwrap();
@@ -362,7 +362,7 @@ mod tests {
     async fn conditions_see_what_readers_do_not_yet() {
         let torn = Torn::new(Arc::new(Memory::new()), 1);
         let mut commit = std::pin::pin!(torn.commit(put_all("1")));
-        // The first poll applies the batch underneath and stops before the first cell shows.
+        // The first poll applies the batch, and pauses before the first cell becomes visible.
         assert!(poll_once(commit.as_mut()).await.is_none());
         assert!(scanned(&torn, Direction::Forward).await.is_empty());
         let mut create = Batch::new(Space::main());

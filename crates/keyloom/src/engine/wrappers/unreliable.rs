@@ -1,4 +1,4 @@
-//! Failures on request: what a network and a server do to calls.
+//! Injects failures: what a network and a server can do to calls.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use super::super::{
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 
-/// What becomes of one commit: happened or not, and answered or not.
+/// The fate of one commit: whether it happens, and whether it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CommitFault {
-    /// Happens and is answered, as if nothing stood in between.
+    /// It happens and is answered, as on a reliable engine.
     None,
-    /// Does not happen, and the caller is told so.
+    /// It does not happen, and the caller is told so.
     Refused,
-    /// Does not happen, and the caller is told that it may have.
+    /// It does not happen, and the caller is told that it may have.
     RequestLost,
-    /// Happens, and the caller is told that it may have.
+    /// It happens, and the caller is told that it may have.
     AnswerLost,
 }
 
@@ -31,22 +31,22 @@ impl CommitFault {
         [CommitFault::Refused, CommitFault::RequestLost, CommitFault::AnswerLost];
 }
 
-/// How often each thing was done to a call.
+/// How often each fault was injected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Injected {
     /// Reads that failed.
     pub reads_failed: u64,
     /// Commits that were passed on and answered.
     pub none: u64,
-    /// Commits that did not happen, with the caller told so.
+    /// Commits that did not happen, and whose caller was told so.
     pub refused: u64,
-    /// Commits that did not happen, with the caller left in doubt.
+    /// Commits that did not happen, and whose caller does not know.
     pub requests_lost: u64,
-    /// Commits that were passed on, with the caller left in doubt.
+    /// Commits that were passed on, and whose caller does not know.
     pub answers_lost: u64,
 }
 
-/// An engine that fails: commits in all four ways, reads as unavailable. At a rate of 0 and
+/// An engine that fails: commits in all of these ways, reads as unavailable. At a rate of 0 and
 /// without a script it changes nothing. Closing never fails.
 pub struct Unreliable {
     inner: Arc<dyn Engine>,
@@ -61,8 +61,8 @@ struct Dice {
 }
 
 impl Unreliable {
-    /// Fails each call with the probability `rate` (0 to 1), as `seed` decides. The three
-    /// failures of a commit are equally likely.
+    /// Fails each call with the probability `rate` (0 to 1), by random numbers from `seed`. The
+    /// three failures of a commit are equally likely.
     pub fn new(inner: Arc<dyn Engine>, seed: u64, rate: f64) -> Self {
         let dice = Dice {
             random: Random::new(seed),
@@ -73,8 +73,8 @@ impl Unreliable {
         Unreliable { inner, dice: Arc::new(Mutex::new(dice)) }
     }
 
-    /// What becomes of the next commits, in order and before the rate decides again. Reads are
-    /// not scripted.
+    /// Sets the fates of the next commits, in order. Afterwards the rate decides again. Reads
+    /// cannot be scripted.
     pub fn script(&self, faults: impl IntoIterator<Item = CommitFault>) {
         self.dice().script.extend(faults);
     }
@@ -84,7 +84,7 @@ impl Unreliable {
         self.dice().rate = rate;
     }
 
-    /// What was done so far.
+    /// The faults that were injected so far.
     pub fn injected(&self) -> Injected {
         self.dice().injected
     }
@@ -170,7 +170,7 @@ impl Engine for Unreliable {
         self.inner.areas(space).await
     }
 
-    /// The moment fails as the store does.
+    /// A pinned moment fails as the store does.
     async fn pin(&self) -> Result<Arc<dyn Engine>> {
         self.before_read()?;
         let inner = self.inner.pin().await?;
@@ -178,7 +178,7 @@ impl Engine for Unreliable {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Outcome> {
-        // A batch that breaks a limit never leaves the process, so that no network can lose it.
+        // A batch that breaks a limit never leaves the process, so no network can lose it.
         batch.check(self.capabilities())?;
         let fault = self.dice().commit_fault();
         match fault {
@@ -186,7 +186,8 @@ impl Engine for Unreliable {
             CommitFault::Refused => Err(failure(Fate::DidNotHappen)),
             CommitFault::RequestLost => Err(failure(Fate::MayHaveHappened)),
             CommitFault::AnswerLost => {
-                // An error that certainly did not happen is a doubt as well once it is lost.
+                // Once the answer is lost, even an error that certainly did not happen leaves
+                // doubt.
                 let _lost = self.inner.commit(batch).await;
                 Err(failure(Fate::MayHaveHappened))
             }

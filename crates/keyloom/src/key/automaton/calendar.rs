@@ -1,4 +1,4 @@
-//! Date-times that exist, as states: months have their lengths, and leap years their day.
+//! The states for date-times that exist: with the lengths of months, and leap days.
 
 use super::{Automaton, StateId};
 use crate::key::class::Class;
@@ -13,7 +13,7 @@ impl Automaton {
     }
 }
 
-/// Builds states for the ascending form and writes them in the direction that is wanted.
+/// Builds the states for the ascending form, and writes them in the wanted direction.
 struct Calendar<'a> {
     states: &'a mut Automaton,
     desc: bool,
@@ -25,7 +25,7 @@ impl Calendar<'_> {
         let day = self.days(time);
         let common = self.months(day.feb_common, &day);
         let leap = self.months(day.feb_leap, &day);
-        // The last digit of the year decides by what the digits before it left possible.
+        // The last digit decides whether it is a leap year, depending on the digits before it.
         let year = |this: &mut Self, leap_digits: &[u8]| {
             let common_digits: Vec<u8> =
                 ANY.iter().copied().filter(|digit| !leap_digits.contains(digit)).collect();
@@ -43,7 +43,7 @@ impl Calendar<'_> {
         self.fork(&[(EVEN, even), (ODD, odd)])
     }
 
-    /// `-MM` and what follows it, with this February.
+    /// `-MM` and the rest, with this February.
     fn months(&mut self, february: StateId, day: &Days) -> StateId {
         let after_zero = self.fork(&[(b"13578", day.long), (b"469", day.short), (b"2", february)]);
         let after_one = self.fork(&[(b"02", day.long), (b"1", day.short)]);
@@ -51,7 +51,7 @@ impl Calendar<'_> {
         self.fork(&[(b"-", month)])
     }
 
-    /// `-DD` and what follows it, for months of each length.
+    /// `-DD` and the rest, for months of each length.
     fn days(&mut self, time: StateId) -> Days {
         let from_one = self.fork(&[(b"123456789", time)]);
         let any = self.fork(&[(ANY, time)]);
@@ -96,7 +96,7 @@ impl Calendar<'_> {
     }
 }
 
-/// The states in front of `-DD`.
+/// The states before `-DD`.
 struct Days {
     feb_common: StateId,
     feb_leap: StateId,

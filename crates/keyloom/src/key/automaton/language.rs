@@ -1,4 +1,4 @@
-//! What each codec writes, byte for byte, as states.
+//! The states for the bytes that each codec writes.
 
 use super::{Automaton, State, StateId};
 use crate::engine::percent;
@@ -13,17 +13,17 @@ const HEX_LOWER: &[u8] = b"0123456789abcdef";
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const ASCII: Class = Class::between(0x00, 0x7f);
 
-/// How the bytes of a text are written.
+/// How the bytes of a text are encoded.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As they are, but these as `%XX`.
+    /// As they are, except that these become `%XX`.
     Escaped(Class),
     /// Each as two hex digits of its complement.
     Complement,
 }
 
 impl Automaton {
-    /// What a segment can be, followed by `next`.
+    /// States for all values of a segment, followed by `next`.
     pub(super) fn segment(&mut self, segment: &Segment, next: StateId) -> StateId {
         match &segment.codec {
             Codec::Text => {
@@ -50,11 +50,12 @@ impl Automaton {
         }
     }
 
-    /// Any UTF-8 text in a form. The loop state also does what `next` does: the text may end.
+    /// States for any UTF-8 text in a form. The loop state also has the moves of `next`, since the
+    /// text may end there.
     fn texts(&mut self, form: Form, next: StateId) -> StateId {
         let start = self.add(State { home: None, ..self.state(next).clone() });
         let tail = Class::between(0x80, 0xbf);
-        // After the first byte of a character, these states expect the rest of it.
+        // These states expect the remaining bytes of a character.
         let one = self.written(form, vec![(tail, start)]);
         let two = self.written(form, vec![(tail, one)]);
         let three = self.written(form, vec![(tail, two)]);
@@ -85,7 +86,7 @@ impl Automaton {
         self.fork(moves)
     }
 
-    /// The moves over written bytes for moves over bytes of the text.
+    /// Converts moves over bytes of the text to moves over encoded bytes.
     fn written_moves(&mut self, form: Form, moves: Vec<(Class, StateId)>) -> Vec<(Class, StateId)> {
         match form {
             Form::Complement => self.hex_pairs(
@@ -107,7 +108,7 @@ impl Automaton {
         }
     }
 
-    /// The moves over upper-case hex digits, two for each byte.
+    /// Converts moves over bytes to moves over two upper-case hex digits each.
     fn hex_pairs(&mut self, moves: Vec<(Class, StateId)>) -> Vec<(Class, StateId)> {
         (0..16u8)
             .filter_map(|high| {
@@ -125,7 +126,7 @@ impl Automaton {
             .collect()
     }
 
-    /// One of the values of an enum: a tree of what they share, so that long enums stay small.
+    /// States for the values of an enum: a tree of shared prefixes, so that long enums stay small.
     fn choice(&mut self, segment: &Segment, values: &[String], next: StateId) -> StateId {
         let root = self.fork(Vec::new());
         let mut ends = Vec::new();
@@ -151,8 +152,8 @@ impl Automaton {
         root
     }
 
-    /// `-` and the digits of negative integers, or those of the others. Both directions write the
-    /// same set.
+    /// States for `-` and the digits of negative integers, and for the digits of all others. Both
+    /// directions write the same set.
     fn integers(&mut self, digits: u8, next: StateId) -> StateId {
         let (low, high) = integer_limits(digits);
         let width = usize::from(digits);
@@ -163,8 +164,8 @@ impl Automaton {
         positive
     }
 
-    /// The ordered bits of finite floats; the hole in the middle is -0.0, the ones at both ends
-    /// are infinities and NaN.
+    /// States for the ordered bits of finite doubles. The gap in the middle is -0.0; the gaps at
+    /// both ends are infinities and NaN.
     fn floats(&mut self, desc: bool, next: StateId) -> StateId {
         let hex = |bits: u64| format!("{bits:016x}");
         let (lowest, highest) = (0x0010_0000_0000_0000, 0xffef_ffff_ffff_ffff);
@@ -172,17 +173,17 @@ impl Automaton {
         let (below, above) = (hex(negative_zero - 1), hex(negative_zero + 1));
         let low = self.between(&hex(lowest), &below, HEX_LOWER, next);
         let high = self.between(&above, &hex(highest), HEX_LOWER, next);
-        // The two differ in their first digit: 0 to 7 and 8 to f.
+        // The two sets differ in their first digit: 0 to 7, and 8 to f.
         let upper = self.state(high).moves.clone();
         self.states[low].moves.extend(upper);
         low
     }
 
-    /// The texts from `low` to `high`, all of one length, over a sorted alphabet.
+    /// States for the texts from `low` to `high`, all of the same length, over a sorted alphabet.
     fn between(&mut self, low: &str, high: &str, alphabet: &[u8], next: StateId) -> StateId {
         let all = Class::of(alphabet);
         let (first, last) = (alphabet[0], alphabet[alphabet.len() - 1]);
-        // States for texts whose beginning is that of neither limit, of `low`, of `high`, of both.
+        // States for texts that so far equal neither limit, only `low`, only `high`, or both.
         let [mut free, mut above_low, mut below_high, mut both] = [next; 4];
         for (low, high) in low.bytes().zip(high.bytes()).rev() {
             let exactly = |byte: u8| Class::of(&[byte]);

@@ -1,9 +1,9 @@
 //! The keys of a template as an automaton over bytes, exact and deterministic.
 //!
-//! It answers what decoding cannot: whether some key begins with given bytes, and (in product
-//! with another one) whether two templates share a key. States are made from the end of the
-//! template to its start, so that each part is built knowing the state that follows it; no state
-//! has two moves for one byte, because every segment says itself where it ends.
+//! It answers what decoding cannot: whether some key begins with given bytes, and, combined with
+//! another automaton, whether two templates share a key. States are built from the end of the
+//! template to its start, so each part knows the state that follows it. No state has two moves for
+//! one byte, because every segment itself shows where it ends.
 
 mod calendar;
 mod language;
@@ -13,7 +13,7 @@ use super::template::TemplatePart;
 
 pub(super) type StateId = usize;
 
-/// See the [module's](self) description. Every state can still reach the end of some key.
+/// See the [module's](self) description. From every state, the end of some key can be reached.
 #[derive(Debug)]
 pub(super) struct Automaton {
     states: Vec<State>,
@@ -24,9 +24,9 @@ pub(super) struct Automaton {
 pub(super) struct State {
     /// Whether a key may end here.
     pub(super) is_end: bool,
-    /// The text that a character is being read for: every way from here leads back to it.
+    /// The state of the text whose character is being read: every path from here leads back to it.
     pub(super) home: Option<StateId>,
-    /// Which bytes lead where. No byte is in two classes.
+    /// The next state for each byte. No byte is in two classes.
     pub(super) moves: Vec<(Class, StateId)>,
 }
 
@@ -46,7 +46,7 @@ impl Automaton {
         &self.states[id]
     }
 
-    /// The shortest beginning of `bytes` that no key begins with, if there is one.
+    /// The shortest prefix of `bytes` that no key has, if there is one.
     pub(super) fn shortest_dead_prefix<'k>(&self, bytes: &'k [u8]) -> Option<&'k [u8]> {
         let mut at = self.start;
         for (place, &byte) in bytes.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Automaton {
         None
     }
 
-    /// Whether a key of any length is one of the template.
+    /// Whether the bytes are a key of the template, apart from the limit on the length.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         bytes
@@ -67,7 +67,7 @@ impl Automaton {
             .is_some_and(|at| self.state(at).is_end)
     }
 
-    /// How many bytes at least lie between each state and the end of a key.
+    /// The least number of bytes from each state to the end of a key.
     pub(super) fn distances(&self) -> Vec<usize> {
         let mut sources: Vec<Vec<StateId>> = vec![Vec::new(); self.states.len()];
         for (id, state) in self.states.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Automaton {
             (0..self.states.len()).filter(|&id| self.states[id].is_end).collect();
         let mut distance = 0;
         while !near.is_empty() {
-            // A state that is found twice counts once; otherwise forks would multiply.
+            // A state that is found twice counts only once; otherwise forks would multiply.
             near.retain(|&id| {
                 let is_new = distances[id] == usize::MAX;
                 distances[id] = distances[id].min(distance);
@@ -102,12 +102,12 @@ impl Automaton {
         self.add(State { moves, ..State::default() })
     }
 
-    /// One byte of a class.
+    /// A state that reads one byte of a class.
     fn one(&mut self, class: Class, next: StateId) -> StateId {
         self.fork(vec![(class, next)])
     }
 
-    /// Exactly these bytes.
+    /// States that read exactly these bytes.
     fn text(&mut self, bytes: &[u8], next: StateId) -> StateId {
         bytes.iter().rev().fold(next, |next, &byte| self.one(Class::of(&[byte]), next))
     }

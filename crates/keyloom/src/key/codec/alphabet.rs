@@ -11,19 +11,19 @@ pub(super) static ID: Alphabet = Alphabet::new(ID_ALPHABET);
 pub(super) static CODE: Alphabet = Alphabet::new(CODE_ALPHABET);
 pub(super) static GEOHASH: Alphabet = Alphabet::new(geohash::LETTERS);
 
-/// What an id consists of.
+/// The characters of an id.
 pub(crate) const ID_ALPHABET: &[u8; 62] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What the `*` of a code's pattern stands for: digits and letters that cannot be mistaken for
-/// one another.
+/// The characters that the `*` in a code's pattern stands for: digits and letters that cannot be
+/// mistaken for one another.
 pub(crate) const CODE_ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 pub(super) struct Alphabet {
     #[cfg(test)]
     letters: &'static [u8],
     pub(super) class: Class,
-    /// What each byte is mirrored to.
+    /// The mirror image of each byte.
     mirrored: [u8; 256],
 }
 
@@ -48,8 +48,8 @@ impl Alphabet {
         }
     }
 
-    /// The character as far from the end as `byte` is from the start; a byte outside the alphabet
-    /// stays what it is.
+    /// The character as far from the end as `byte` is from the start. A byte outside the alphabet
+    /// stays as it is.
     pub(super) fn mirror(&self, byte: u8) -> u8 {
         self.mirrored[usize::from(byte)]
     }

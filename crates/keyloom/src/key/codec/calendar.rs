@@ -1,10 +1,10 @@
-//! Date-times: exactly `YYYY-MM-DDTHH:MM:SS.mmmZ` of the Gregorian calendar, in which byte order
-//! is the order of time.
+//! Date-times: exactly `YYYY-MM-DDTHH:MM:SS.mmmZ` in the Gregorian calendar. They sort by bytes in
+//! the order of time.
 
-/// What stands where: a `0` is any digit, everything else is itself.
+/// The shape: a `0` stands for any digit, every other character for itself.
 pub(super) const SHAPE: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
 
-/// Whether a text of the right shape is a moment that exists. Leap seconds do not: a clock that
+/// Whether a text of this shape is a time that exists. Leap seconds do not exist: a clock that
 /// counts milliseconds since 1970 has no place for them.
 pub(super) fn exists(text: &[u8]) -> bool {
     let number = |start: usize, end: usize| {

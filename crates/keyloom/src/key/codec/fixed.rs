@@ -1,4 +1,4 @@
-//! Segments of a fixed width: one mechanism, an alphabet for each position.
+//! Segments of a fixed width: each position has an alphabet.
 //!
 //! | type | width | ascending | descending |
 //! | --- | --- | --- | --- |
@@ -11,8 +11,9 @@
 //! | code `A-***` | as the pattern | `A-X7K` | `A-4UG` |
 //! | geohash of 6 | as declared | `u4pruy` | `5vb851` |
 //!
-//! Descending exchanges each character with the one as far from the other end of its alphabet;
-//! characters that stand for themselves stay. A fixed width needs no end mark and no escaping.
+//! Descending replaces each character by the one as far from the other end of its alphabet.
+//! Characters that stand for themselves stay. Because of the fixed width, values need no terminator
+//! and no escaping.
 
 use serde_json::Value;
 
@@ -22,10 +23,10 @@ use crate::key::class::Class;
 use crate::key::geohash::geohash_encode;
 use crate::key::kind::CodePattern;
 
-/// The highest timestamp: the year 2286, and the most that 13 digits hold.
+/// The highest timestamp that 13 digits hold, in the year 2286.
 pub(in crate::key) const TIMESTAMP_MAX: i64 = 9_999_999_999_999;
 
-/// What may stand at one position, and how it is mirrored.
+/// The bytes that are allowed at one position, and how they are mirrored.
 pub(in crate::key) struct Position {
     allowed: Class,
     alphabet: Option<&'static Alphabet>,
@@ -44,7 +45,7 @@ impl Position {
         Position { allowed: Class::of(&[byte]), alphabet: None }
     }
 
-    /// The byte in a key for a byte of the ascending form, and the reverse.
+    /// Converts a byte of the ascending form to the byte in a key, and back.
     fn turn(&self, byte: u8, desc: bool) -> u8 {
         match self.alphabet {
             Some(alphabet) if desc => alphabet.mirror(byte),
@@ -52,7 +53,7 @@ impl Position {
         }
     }
 
-    /// What may stand here in a key.
+    /// The bytes that are allowed here in a key.
     pub(in crate::key) fn written(&self, desc: bool) -> Class {
         self.allowed.map(|byte| self.turn(byte, desc))
     }
@@ -66,14 +67,14 @@ struct Shape<'c> {
 }
 
 impl Shape<'_> {
-    /// Whether a byte may stand where the shape shows another.
+    /// Whether a byte is allowed where the shape has `shown`.
     fn allows(&self, shown: u8, byte: u8) -> bool {
         if shown == self.any { self.alphabet.class.contains(byte) } else { byte == shown }
     }
 }
 
 impl Codec {
-    /// How many bytes every value takes, for codecs of which that is so.
+    /// The number of bytes of every value, for codecs of a fixed width.
     pub(in crate::key) fn width(&self) -> Option<usize> {
         match self {
             Codec::Boolean => Some(1),
@@ -92,7 +93,7 @@ impl Codec {
         }
     }
 
-    /// The alphabet of every position, for codecs that have one for all.
+    /// The alphabet of every position, for codecs with a single one.
     fn alphabet(&self) -> Option<&'static Alphabet> {
         match self {
             Codec::Boolean => Some(&alphabet::BITS),
@@ -105,7 +106,7 @@ impl Codec {
     }
 
     /// The shape of codecs in which some characters stand for themselves: all but one, which stands
-    /// for any of an alphabet.
+    /// for any character of an alphabet.
     fn shape(&self) -> Option<Shape<'_>> {
         match self {
             Codec::DateTime => {
@@ -118,7 +119,7 @@ impl Codec {
         }
     }
 
-    /// What may stand at a position within the width.
+    /// The bytes that are allowed at a position within the width.
     pub(in crate::key) fn position(&self, place: usize) -> Position {
         if let Some(alphabet) = self.alphabet() {
             return Position::of(alphabet);
@@ -135,12 +136,12 @@ impl Codec {
                 (16, Some(_)) => Position::some_of(b"89ab", &alphabet::HEX),
                 _ => Position::of(&alphabet::HEX),
             },
-            // Codecs without a width are never asked.
+            // Never called for codecs without a width.
             _ => Position::of(&alphabet::DIGITS),
         }
     }
 
-    /// Appends a value of a codec with a width.
+    /// Appends a value of a codec with a fixed width.
     pub(super) fn write_fixed(
         &self,
         value: &Value,
@@ -153,7 +154,7 @@ impl Codec {
         Ok(())
     }
 
-    /// Appends the beginning of a text of a codec with a width.
+    /// Appends the prefix of a text of a codec with a fixed width.
     pub(super) fn write_fixed_prefix(
         &self,
         prefix: &str,
@@ -167,7 +168,7 @@ impl Codec {
         Ok(())
     }
 
-    /// The value that these bytes stand for; `None` when none does.
+    /// The value that these bytes encode; `None` if they encode none.
     pub(super) fn read_fixed(&self, bytes: &[u8], desc: bool) -> Option<Value> {
         let mut text = bytes.to_vec();
         self.turn(desc, &mut text);
@@ -197,7 +198,7 @@ impl Codec {
         }
     }
 
-    /// The first place whose byte may not stand there.
+    /// The first position with a byte that is not allowed there.
     fn wrong_place(&self, bytes: &[u8]) -> Option<usize> {
         if let Some(alphabet) = self.alphabet() {
             return bytes.iter().position(|&byte| !alphabet.class.contains(byte));
@@ -246,12 +247,12 @@ impl Codec {
         Ok(())
     }
 
-    /// Whether a text is one of a codec whose values are texts of a fixed width.
+    /// Whether a text is a value of a codec with texts of a fixed width.
     pub(in crate::key) fn check_text(&self, text: &str) -> Result<(), String> {
         self.check_exactly(text).map_err(|reason| reason + &self.hint(&text.into()))
     }
 
-    /// As [`check_text`](Self::check_text), without a hint at what was meant.
+    /// As [`check_text`](Self::check_text), without a hint.
     pub(super) fn check_exactly(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() < width {
@@ -272,7 +273,7 @@ impl Codec {
         format!("{}, but this has {found}", self.describe())
     }
 
-    /// Whether `text` is the beginning of a text of this codec, as far as single positions say.
+    /// Whether `text` is a prefix of a value of this codec, judged position by position.
     fn check_characters(&self, text: &str) -> Result<(), String> {
         let width = self.width().unwrap_or(usize::MAX);
         if text.len() > width {
@@ -281,7 +282,7 @@ impl Codec {
         match self.wrong_place(text.as_bytes()) {
             None => Ok(()),
             Some(place) => {
-                // The byte may lie inside a character; its number is that of the character.
+                // The byte may be inside a character; the number is that of the character.
                 let number = text.char_indices().take_while(|(start, _)| *start <= place).count();
                 let found = text.chars().nth(number - 1).unwrap_or_default();
                 Err(format!("{}, but character {number} is {found:?}", self.describe()))
@@ -289,7 +290,7 @@ impl Codec {
         }
     }
 
-    /// What a value looks like, to begin the reason of a refusal with.
+    /// Describes valid values, as the beginning of an error's reason.
     pub(in crate::key) fn describe(&self) -> String {
         match self {
             Codec::Text | Codec::SortedText | Codec::Raw => "a text is a string".into(),
@@ -326,7 +327,7 @@ impl Codec {
     }
 }
 
-/// Versions are checked when the template is loaded; a digit for those beyond it does not exist.
+/// Versions are checked when the template is loaded; no digit exists for higher ones.
 fn version_digit(version: u8) -> u8 {
     char::from_digit(u32::from(version), 16).map_or(b'!', |digit| digit as u8)
 }

@@ -1,4 +1,4 @@
-//! What a person most likely meant by a text that is almost a value.
+//! Hints at the value that a person probably meant by a text that is almost valid.
 //!
 //! | field | text | hint |
 //! | --- | --- | --- |
@@ -14,7 +14,7 @@ use super::Codec;
 use crate::key::moment::millis_of;
 
 impl Codec {
-    /// What to append to the reason of a refusal: nothing, or a hint with its separator.
+    /// The text to append to the reason of an error: a hint with its separator, or nothing.
     pub(super) fn hint(&self, value: &Value) -> String {
         let Some(text) = value.as_str() else { return String::new() };
         match self {
@@ -43,7 +43,7 @@ impl Codec {
     }
 }
 
-/// Whether a text has a date and a time, and does not say that it is UTC.
+/// Whether a text has a date and a time, but does not say that it is UTC.
 fn may_be_elsewhere(text: &str) -> bool {
     let in_utc = |clock: &str| format!("{}Z", clock.split(['+', '-']).next().unwrap_or_default());
     text.split_once(['T', 't', ' ']).is_some_and(|(date, clock)| {
@@ -51,10 +51,10 @@ fn may_be_elsewhere(text: &str) -> bool {
     })
 }
 
-/// What a date looks like.
+/// An example that shows the form of a date.
 const DATE: &str = "2024-01-31";
 
-/// The moment of a date, or of a date and a time in UTC whose milliseconds or seconds are left out.
+/// The time of a date, or of a date and a time in UTC that omits milliseconds or seconds.
 fn moment(text: &str) -> Option<String> {
     let (date, clock) = match text.split_once(['T', 't', ' ']) {
         Some((date, clock)) => (date, clock.strip_suffix(['Z', 'z'])?),
@@ -82,7 +82,7 @@ mod tests {
             ("2024-01-31T23:59:59Z", "; this one is 2024-01-31T23:59:59.000Z"),
             ("2024-01-31 23:59Z", "; this one is 2024-01-31T23:59:00.000Z"),
             ("2024-01-31t23:59:59.5z", "; this one is 2024-01-31T23:59:59.500Z"),
-            // Which moment it is depends on who wrote it.
+            // Which time this is depends on the writer's time zone.
             ("2024-01-31T23:59:59", "; write the moment in UTC, which ends in Z"),
             ("2024-01-31T23:59:59+01:00", "; write the moment in UTC, which ends in Z"),
             ("2024-01-31T10:61:00", ""),

@@ -1,4 +1,4 @@
-//! How the value of one segment becomes bytes, and the reverse.
+//! Encodes the value of one segment as bytes, and decodes it.
 //!
 //! | codec | bytes | ends by |
 //! | --- | --- | --- |
@@ -8,8 +8,8 @@
 //! | integer | sign and digits ([`number`]) | its digits |
 //! | all others | characters of fixed alphabets ([`fixed`]) | its width |
 //!
-//! Every codec is a bijection: what is read is written back to the same bytes, because each form
-//! that is not the one that is written is refused. Every codec but text keeps order.
+//! Every codec is a bijection: decoding refuses every form that encoding would not produce, so a
+//! decoded value is always encoded to the same bytes. Every codec but text keeps the order.
 
 pub(super) mod alphabet;
 mod calendar;
@@ -25,7 +25,7 @@ use crate::engine::percent;
 
 pub(super) use fixed::TIMESTAMP_MAX;
 
-/// How the value of one segment is written.
+/// The encoding of one segment's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     Text,
@@ -44,17 +44,17 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// Whether byte order is value order, so that ranges and orders can be asked for.
+    /// Whether bytes sort in the order of values, so that queries can use ranges and orders.
     pub(crate) fn is_ordered(&self) -> bool {
         *self != Codec::Text
     }
 
-    /// Whether it can be asked which values begin with a text.
+    /// Whether queries can search for a text prefix.
     pub(crate) fn has_prefixes(&self) -> bool {
         self.write_prefix("", false, None, &mut Vec::new()).is_ok()
     }
 
-    /// The byte that this codec puts behind every value.
+    /// The byte that this codec puts after every value.
     pub(super) fn terminator(&self, desc: bool) -> Option<u8> {
         match self {
             Codec::SortedText if !desc => Some(text::SORTED_END),
@@ -63,12 +63,12 @@ impl Codec {
         }
     }
 
-    /// Whether only the literal that follows says where a value ends.
+    /// Whether only the literal that follows marks the end of a value.
     pub(super) fn needs_separator(&self, desc: bool) -> bool {
         matches!(self, Codec::Text) || matches!(self, Codec::Enum { .. } if !desc)
     }
 
-    /// Appends a value; the error is the reason why it does not fit.
+    /// Appends a value; the error says why it does not fit.
     pub(super) fn write(
         &self,
         value: &Value,
@@ -109,7 +109,7 @@ impl Codec {
         out.extend(self.terminator(desc));
     }
 
-    /// Appends what every value that begins with `prefix` begins with.
+    /// Appends the common prefix of all values that begin with `prefix`.
     pub(super) fn write_prefix(
         &self,
         prefix: &str,
@@ -146,8 +146,8 @@ impl Codec {
         }
     }
 
-    /// The value at the start of `key` and what follows it; `None` when no value is written so.
-    /// `last`: whether the segment reaches to the end of the key.
+    /// The value at the start of `key`, and the rest of the key; `None` if no value is encoded like
+    /// this. `last`: whether the segment extends to the end of the key.
     pub(super) fn read<'k>(
         &self,
         key: &'k [u8],
@@ -178,7 +178,7 @@ impl Codec {
         if matches!(self, Codec::Enum { values } if !values.contains(&text)) {
             return None;
         }
-        // The terminator belongs to the value.
+        // The terminator is part of the value.
         let rest = if self.terminator(desc).is_some() { &rest[1..] } else { rest };
         Some((Value::String(text), rest))
     }

@@ -7,8 +7,8 @@
 //! | sorted, descending | two upper-case hex digits of 255 - byte for each byte; then `~` | `9EC59D~` |
 //! | raw | UTF-8 as it is, to the end of the key | `a:b` |
 //!
-//! Sorted text keeps its order because its terminator is below, and its escape at the lower end
-//! of, every byte that stands for itself. Descending, the terminator is above every hex digit.
+//! Sorted text keeps its order, because its terminator is below every byte that can follow, and it
+//! escapes exactly the lowest bytes. In descending text, the terminator is above every hex digit.
 
 use crate::engine::percent;
 
@@ -29,7 +29,7 @@ pub(super) fn read_plain(bytes: &[u8], separator: Option<u8>) -> Option<String> 
     read_escaped(bytes, |byte| percent::is_escaped(byte, separator))
 }
 
-/// The text without its terminator.
+/// Appends the text without its terminator.
 pub(super) fn write_sorted(text: &str, out: &mut Vec<u8>) {
     for byte in text.bytes() {
         if byte <= SORTED_ESCAPED_MAX {
@@ -47,7 +47,7 @@ pub(super) fn read_sorted(bytes: &[u8]) -> Option<String> {
     read_escaped(bytes, |byte| byte <= SORTED_ESCAPED_MAX)
 }
 
-/// The text without its terminator.
+/// Appends the text without its terminator.
 pub(super) fn write_descending(text: &str, out: &mut Vec<u8>) {
     for byte in text.bytes() {
         out.extend([HEX[usize::from(!byte >> 4)], HEX[usize::from(!byte & 15)]]);
@@ -61,7 +61,7 @@ pub(super) fn read_descending(bytes: &[u8]) -> Option<String> {
     String::from_utf8(text?).ok()
 }
 
-/// Undoes `%XX`; `None` when a byte was escaped that need not be, or the text is not UTF-8.
+/// Undoes `%XX`; `None` if a byte was escaped needlessly, or if the text is not UTF-8.
 fn read_escaped(bytes: &[u8], is_escaped: impl Fn(u8) -> bool) -> Option<String> {
     if !bytes.contains(&b'%') {
         return String::from_utf8(bytes.to_vec()).ok();

@@ -1,4 +1,4 @@
-//! The geohash cells that a ring around a place touches, as few as can be and as small as the
+//! The geohash cells that a ring around a place touches: as few as possible, and as small as the
 //! index has them.
 
 use super::sphere::{GeoPoint, Rectangle, bounds};
@@ -10,14 +10,14 @@ pub(super) const CELLS_MAX: usize = 48;
 /// The most cells of a ring that is covered finely.
 const FINE_CELLS_MAX: usize = 512;
 
-/// The most cells that are looked at to find those that are read at once.
+/// The most cells that are checked to find those that are read at once.
 const CANDIDATES_MAX: u64 = 1_024;
 
-/// What rounding may add to a distance.
+/// The most that rounding may add to a distance.
 const ROUNDING_M: f64 = 1e-2;
 
-/// The cells that may hold a place whose distance from `center` is between `inner_m` and
-/// `outer_m`. Cells have at most `chars` characters; one of none is the whole Earth.
+/// The cells that may hold a place whose distance from `center` is between `inner_m` and `outer_m`.
+/// Cells have at most `chars` characters; the cell with none is the whole Earth.
 pub(super) fn cover(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
     (1..=chars)
         .rev()
@@ -27,8 +27,8 @@ pub(super) fn cover(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> 
         .unwrap_or_else(|| vec![String::new()])
 }
 
-/// As [`cover`], by more and smaller cells: for rings that are narrow and far away, so that the few
-/// large cells that they touch hold a lot besides.
+/// As [`cover`], with more and smaller cells. It is for narrow, distant rings: the few large cells
+/// that they touch also hold many places outside the ring.
 pub(super) fn cover_finely(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Vec<String> {
     let mut cells = vec![String::new()];
     for _ in 0..chars {
@@ -45,7 +45,7 @@ pub(super) fn cover_finely(center: GeoPoint, inner_m: f64, outer_m: f64, chars: 
     cells
 }
 
-/// Whether a cell may hold a place of a ring.
+/// Whether a cell may hold a place of the ring.
 fn is_touched(cell: &str, center: GeoPoint, inner_m: f64, outer_m: f64) -> bool {
     let (south, north, west, east) = geohash_bounds(cell);
     let bounds = Rectangle { south, north, west, east };
@@ -53,7 +53,7 @@ fn is_touched(cell: &str, center: GeoPoint, inner_m: f64, outer_m: f64) -> bool 
         && bounds.distance_m_max(center) >= inner_m - ROUNDING_M
 }
 
-/// The cells of one size; `None` when there are too many.
+/// The cells of one size that the ring touches; `None` if there are too many.
 fn cells(center: GeoPoint, inner_m: f64, outer_m: f64, chars: u8) -> Option<Vec<String>> {
     let grid = Grid::new(chars);
     let reach = bounds(center, outer_m + ROUNDING_M);
@@ -94,7 +94,8 @@ impl Grid {
         (row(south).clamp(0, self.row_count - 1), row(north).clamp(0, self.row_count - 1))
     }
 
-    /// Columns are counted on beyond the 180th meridian; [`cell`](Self::cell) wraps them.
+    /// Columns beyond the 180th meridian have numbers beyond the last; [`cell`](Self::cell) wraps
+    /// them.
     fn columns(&self, west: f64, east: f64) -> (i64, i64) {
         let column = |lon: f64| ((lon + 180.0) / 360.0 * self.column_count as f64).floor() as i64;
         let (first, last) = (column(west), column(east));

@@ -1,4 +1,4 @@
-//! What is near a place: within a radius, nearest first, exact.
+//! Queries near a place: within a radius, nearest first, exact.
 
 mod cover;
 mod near;

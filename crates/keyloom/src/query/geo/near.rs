@@ -1,4 +1,4 @@
-//! A question for what is near a place, as a program asks it.
+//! A query for records near a place, as a program states it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::side::reveal;
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// What is asked for around a place.
+/// A query for records near a place.
 ///
 /// ```
 /// use keyloom::Near;
@@ -51,21 +51,21 @@ impl Near {
         }
     }
 
-    /// Only those within this distance, in metres. A place exactly so far belongs to it.
+    /// Only records within this distance, in metres. A record exactly that far away is included.
     #[must_use]
     pub fn within(mut self, radius_m: f64) -> Self {
         self.radius_m = radius_m;
         self
     }
 
-    /// Fixes a field that the geo index has before its geohash.
+    /// Fixes a field that comes before the geohash in the geo index.
     #[must_use]
     pub fn equal(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.equal.push((field.to_owned(), value.into()));
         self
     }
 
-    /// Uses this geo index. Needed only where a collection has several.
+    /// Uses this geo index. Needed only if a collection has several.
     #[must_use]
     pub fn index(mut self, name: &str) -> Self {
         self.index = Some(name.to_owned());
@@ -79,25 +79,26 @@ impl Near {
         self
     }
 
-    /// The most entries of the index that the page reads, those included that turn out to be
-    /// nearer or farther than what it looks for. A page that has read so many ends with what it
-    /// has, and its cursor goes on. Fails with [`LimitExceeded`](ErrorKind::LimitExceeded) if so
-    /// few do not even tell what is nearest.
+    /// The most index entries that the page reads, including entries that turn out to be nearer or
+    /// farther than the ring it searches. A page that reaches this limit ends with the records that
+    /// it has, and its cursor continues. Fails with [`LimitExceeded`](ErrorKind::LimitExceeded) if
+    /// the limit is too low to find even the nearest record.
     #[must_use]
     pub fn limit(mut self, entries: usize) -> Self {
         self.limit = Some(entries);
         self
     }
 
-    /// About the most bytes that the page returns, keys and texts of its records together. It ends
-    /// before they are exceeded, but has one record at least, and its cursor goes on.
+    /// Roughly the most bytes that the page returns, counting the keys and texts of its records.
+    /// The page ends before the limit is exceeded, but always has at least one record, and its
+    /// cursor continues.
     #[must_use]
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// Goes on from the cursor of an earlier page of the same question; `None` is the first page.
+    /// Continues from the cursor of an earlier page of the same query; `None` is the first page.
     #[must_use]
     pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
         self.cursor = cursor.into_cursor();
@@ -137,12 +138,12 @@ impl Near {
 pub struct Nearby<R> {
     /// The record.
     pub record: R,
-    /// Its distance from the place that was asked for, in metres on a sphere with the Earth's
-    /// mean radius.
+    /// Its distance from the place of the query, in metres on a sphere with the Earth's mean
+    /// radius.
     pub distance_m: f64,
 }
 
-/// One page of what is near a place.
+/// A page of records near a place.
 pub(crate) async fn near(
     session: &Session,
     name: &str,
@@ -204,7 +205,7 @@ fn geo_index<'s>(
     Ok(index)
 }
 
-/// The one geo index that has every record that is asked for.
+/// The only geo index that has every record of the query.
 fn only_geo_index<'s>(collection: &'s Collection, asked: &CheckedQuery) -> Result<&'s Arc<Index>> {
     let all = || collection.indexes.values().filter(|index| index.kind == IndexKind::Geo);
     let has_all = |index: &&Arc<Index>| match &index.condition {

@@ -1,4 +1,4 @@
-//! The nearest records of a ring, as many as a page takes, and as many bytes.
+//! The nearest records of a ring, up to the page's number of records and bytes.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::rank::Rank;
 use crate::query::page::weight;
 use crate::record::Document;
 
-/// How much may be kept: one record more than there is room for tells that there is more.
+/// How much may be kept: one record more than the page has room for shows that more follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) records: usize,
     pub(super) bytes: usize,
-    /// Whether the page has nothing yet, so that one record is kept whatever it has.
+    /// Whether the page is still empty. Then one record is kept, however large it is.
     pub(super) is_empty: bool,
 }
 
@@ -20,8 +20,8 @@ pub(super) struct Nearest {
     room: Room,
     found: BTreeMap<Rank, Document>,
     bytes: usize,
-    /// The nearest that was left out for its bytes. Nothing behind it is kept: the page would have
-    /// a gap.
+    /// The nearest record that was left out because of its bytes. Nothing after it is kept, or the
+    /// page would have a gap.
     cut: Option<Rank>,
 }
 
@@ -30,13 +30,13 @@ impl Nearest {
         Nearest { room, found: BTreeMap::new(), bytes: 0, cut: None }
     }
 
-    /// Takes a record in, and leaves the farthest out when there is no room for all.
+    /// Adds a record, and drops the farthest one if there is no room for all.
     pub(super) fn take_in(&mut self, rank: Rank, document: Document) {
         if self.cut.as_ref().is_some_and(|cut| *cut <= rank) {
             return;
         }
         self.bytes += weight(&document);
-        // One that came through another cell already is the same.
+        // Another cell already brought the same record.
         if let Some(same) = self.found.insert(rank, document) {
             self.bytes -= weight(&same);
         }
@@ -55,7 +55,8 @@ impl Nearest {
         Some(rank)
     }
 
-    /// What was kept, the nearest first, and whether something was left out for its bytes.
+    /// The records that were kept, nearest first, and whether one was left out because of its
+    /// bytes.
     pub(super) fn into_found(self) -> (BTreeMap<Rank, Document>, bool) {
         (self.found, self.cut.is_some())
     }

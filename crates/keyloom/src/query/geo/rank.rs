@@ -1,4 +1,4 @@
-//! The order of places around another: by distance, and by key among equals.
+//! The order of the answer: by distance, and by key at equal distance.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where a place stands in the order of the answer.
+/// The position of a place in the order of the answer.
 #[derive(Clone, Debug)]
 pub(super) struct Rank {
     pub(super) distance_m: f64,
@@ -14,7 +14,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// As a cursor keeps it: the distance's bits, then the key.
+    /// The rank as a cursor stores it: the distance's bits, then the key.
     pub(super) fn write(&self) -> Bytes {
         [&self.distance_m.to_bits().to_be_bytes()[..], &self.key[..]].concat().into()
     }

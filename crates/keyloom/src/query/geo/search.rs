@@ -1,9 +1,10 @@
 //! Reads rings of growing radius around a place until a page is full.
 //!
-//! A ring is read by the cells of the index that it touches. Where they hold a lot, a narrower ring
-//! is tried, as long as that leaves cells out: the same cells again would bring nothing new. Far
-//! away even a narrow ring touches large cells; then it is read by many small ones. What is read
-//! and does not belong to the ring is dropped at once, so that memory is bounded by the page.
+//! A ring is read by the index cells that it touches. If those hold many places, the search tries a
+//! narrower ring, as long as it touches fewer cells: reading the same cells again would find
+//! nothing new. Far away, even a narrow ring touches large cells; then it is covered by many small
+//! ones instead. Places outside the ring are dropped as they are read, so only the page bounds the
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,20 +32,20 @@ use crate::schema::{Collection, Index};
 use crate::space::Loaded;
 use crate::space::Session;
 
-/// Where the cells of a ring hold more than this, it is tried with fewer or smaller ones.
+/// If the cells of a ring hold more places than this, fewer or smaller cells are tried.
 const PLACES_MAX: usize = 2_000;
 
-/// How many attempts the limit of a page allows before nothing is left of it.
+/// Into how many attempts a page divides its limit.
 const ATTEMPTS: usize = 16;
 
-/// How many entries of each cell are read at once.
+/// How many entries of each cell one read asks for.
 const CHUNK_MIN: usize = 8;
 const CHUNK_MAX: usize = 200;
 
-/// How many entries of all cells together are read at once where bytes are counted.
+/// How many entries of all cells together one read asks for, when the page has a limit of bytes.
 const CHUNK_WEIGHED: usize = 64;
 
-/// A ring that is narrower than this is not halved any more: its places are all but equally far.
+/// A narrower ring than this is not halved any more: all its places are about equally far away.
 const STEP_M_MIN: f64 = 0.5;
 
 /// A search around one place.
@@ -56,21 +57,21 @@ pub(super) struct Search<'s> {
     near: &'s Near,
     /// The values before the geohash.
     fixed: Vec<Value>,
-    /// What is asked for besides, and tested by the index's condition only in part.
+    /// Conditions on other fields that the index's condition does not guarantee.
     filters: Vec<Filter>,
     geohash: &'s Segment,
     chars: u8,
-    /// It asks for what the caller may not see, and is answered as if nothing were there.
+    /// The query asks for what the caller may not see, and finds nothing.
     is_void: bool,
 }
 
-/// What reading the cells of a ring brought.
+/// The outcome of reading the cells of a ring.
 enum Read {
-    /// The nearest of the ring.
+    /// The nearest places of the ring.
     All { found: BTreeMap<Rank, Document>, is_cut: bool, problems: Vec<Problem> },
-    /// There is a lot, and this ring has fewer or smaller cells: these.
+    /// The cells hold too many places; this ring has fewer or smaller cells: these.
     Narrower(Ring, Vec<String>),
-    /// There is more than may be read.
+    /// The limit is reached, and more entries follow.
     NothingLeft,
 }
 
@@ -130,7 +131,7 @@ impl<'s> Search<'s> {
         })
     }
 
-    /// The next places after a rank, ring after ring.
+    /// The next places after a rank, ring by ring.
     pub(super) async fn page(
         &self,
         after: Option<Rank>,
@@ -157,7 +158,7 @@ impl<'s> Search<'s> {
                         continue;
                     }
                     Read::NothingLeft => {
-                        // A page that tells nothing, and goes on where it began, would never end.
+                        // A page without results whose cursor is where it began would never end.
                         let edge = ring.edge().ok_or_else(|| self.too_many(page.read))?;
                         page.stopped = Stopped::Limit;
                         page.next = Some(self.cursor(&edge, binding));
@@ -212,7 +213,7 @@ impl<'s> Search<'s> {
         cover(self.near.place, ring.inner_m, ring.outer_m, self.chars)
     }
 
-    /// A ring from the same inner edge on that reads less than these cells, if there is one.
+    /// A ring from the same inner edge that reads less than these cells, if there is one.
     fn narrower(&self, ring: &Ring, cells: &[String]) -> Option<(Ring, Vec<String>)> {
         let chars = |cells: &[String]| cells.first().map_or(0, String::len);
         let halved = (ring.step_m > STEP_M_MIN).then(|| ring.halved());
@@ -224,7 +225,7 @@ impl<'s> Search<'s> {
         })
     }
 
-    /// Reads the cells of a ring, and keeps what fits into the page and one more.
+    /// Reads the cells of a ring, and keeps as many places as the page takes and one more.
     async fn read(
         &self,
         ring: &Ring,
@@ -269,7 +270,7 @@ impl<'s> Search<'s> {
         Ok(Read::All { found, is_cut, problems })
     }
 
-    /// The record of an entry with its rank; `None` when it is gone, or not asked for.
+    /// The record of an entry with its rank; `None` if it is gone, or if a filter drops it.
     async fn ranked(
         &self,
         reader: &Reader<'_>,
@@ -336,7 +337,7 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Cells are read again by the next ring, and so are their problems.
+/// Removes duplicate problems: neighbouring rings may read the same cells.
 fn tidy(mut page: Page<Nearby<Document>>) -> Page<Nearby<Document>> {
     page.problems.sort_by(|a, b| a.key.cmp(&b.key));
     page.problems.dedup();

@@ -1,5 +1,5 @@
-//! Distances on the sphere, exact to rounding: between points, and from a point to a rectangle of
-//! latitudes and longitudes.
+//! Distances on the sphere, exact up to rounding: between points, and from a point to a rectangle
+//! of latitudes and longitudes.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
@@ -9,7 +9,7 @@ pub(crate) const EARTH_RADIUS_M: f64 = 6_371_008.8;
 /// No two places are farther apart than this.
 pub(crate) const DISTANCE_M_MAX: f64 = PI * EARTH_RADIUS_M;
 
-/// What rounding may take from a distance that is all but the greatest.
+/// The most that rounding may take from a distance close to the greatest one.
 const ANTIPODE_ROUNDING_M: f64 = 1.0;
 
 /// A place in degrees.
@@ -35,8 +35,8 @@ impl GeoPoint {
     }
 }
 
-/// The radius of a circle of latitude, in radii of the Earth. At the poles it is 0, which the
-/// cosine of a rounded angle is not: all longitudes are one place there.
+/// The radius of a circle of latitude, in radii of the Earth. It is exactly 0 at the poles, where
+/// all longitudes are one place; the cosine of a rounded angle would not be.
 fn parallel_radius(lat: f64) -> f64 {
     if lat.abs() == 90.0 { 0.0 } else { lat.to_radians().cos() }
 }
@@ -71,10 +71,11 @@ impl Rectangle {
             .fold(DISTANCE_M_MAX, f64::min)
     }
 
-    /// A distance that no point of the rectangle exceeds, and at least one all but reaches.
+    /// The distance to the farthest point of the rectangle, rounded up: no point is farther.
     ///
-    /// The farthest point from a place is the nearest to its antipode. Within a quarter of the
-    /// globe it is a corner, which is told without the rounding of distances half around the Earth.
+    /// The farthest point from a place is the point nearest to its antipode. In a rectangle within
+    /// a quarter of the globe, it is a corner. The distance to it is then measured directly, which
+    /// avoids the rounding of distances half around the Earth.
     pub(crate) fn distance_m_max(&self, from: GeoPoint) -> f64 {
         let sides = [self.west, self.east];
         if sides.into_iter().any(|lon| longitude_gap(from.lon, lon) > 90.0)
@@ -92,21 +93,21 @@ impl Rectangle {
     }
 }
 
-/// Where the meridian `lon` comes closest to a place. Beyond a pole when it is nearest there.
+/// The latitude at which the meridian `lon` comes closest to a place. It lies beyond a pole if the
+/// pole is the nearest point.
 fn nearest_latitude(from: GeoPoint, lon: f64) -> f64 {
     let (lat, gap) = (from.lat.to_radians(), (lon - from.lon).to_radians());
     lat.sin().atan2(lat.cos() * gap.cos()).to_degrees()
 }
 
-/// How many degrees lie between two longitudes, the shorter way round; exactly 0 between -180 and
-/// 180.
+/// The degrees between two longitudes, the shorter way round; exactly 0 between -180 and 180.
 fn longitude_gap(a: f64, b: f64) -> f64 {
     let gap = (a - b).abs();
     gap.min(360.0 - gap)
 }
 
-/// The latitudes and longitudes that a circle reaches. Longitudes may leave -180 to 180; a circle
-/// around a pole reaches all of them.
+/// The latitudes and longitudes that a circle reaches. Longitudes may exceed -180 to 180. A circle
+/// around a pole reaches all longitudes.
 pub(crate) fn bounds(center: GeoPoint, radius_m: f64) -> Rectangle {
     let angle = radius_m / EARTH_RADIUS_M;
     let (south, north) = (center.lat - angle.to_degrees(), center.lat + angle.to_degrees());

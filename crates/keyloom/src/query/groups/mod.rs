@@ -1,4 +1,4 @@
-//! What is asked of a declared count or sum: one group, all of them in order, or the largest.
+//! Queries of a declared count or sum: one group, all groups in order, or the largest.
 
 mod query;
 mod walk;
@@ -21,7 +21,7 @@ use crate::side::Total;
 use crate::space::{Attempts, Loaded, Session};
 use walk::{Next, Walk};
 
-/// One group of records, and what it comes to.
+/// One group of records with its count and sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The values of the group's fields, in the order of their declaration.
@@ -32,55 +32,58 @@ pub struct Group {
     pub sum: Option<i64>,
 }
 
-/// Some groups, in the order of their values.
+/// A page of groups, in the order of their values.
 #[derive(Clone, Debug)]
 pub struct GroupPage {
-    /// The groups. There may be fewer than asked for, and still be more behind them.
+    /// The groups. There may be fewer than the page takes although more follow.
     pub groups: Vec<Group>,
-    /// Where to go on; `None` at the end.
+    /// Where to continue; `None` at the end.
     pub next: Option<Cursor>,
-    /// For a collection whose records expire: those that expired before this moment, in
-    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    /// Up to when the collection was swept, in milliseconds since 1970, if its records expire.
+    /// Records that expired before this time are not counted. Records that expired later may be,
+    /// until they are swept.
     pub swept_until: Option<u64>,
 }
 
-/// The largest groups, the largest first.
+/// The largest groups, largest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopGroups {
-    /// The groups; equal ones in the order of their values.
+    /// The groups; groups of equal size come in the order of their values.
     pub groups: Vec<Group>,
-    /// For a collection whose records expire: those that expired before this moment, in
-    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    /// Up to when the collection was swept, in milliseconds since 1970, if its records expire.
+    /// Records that expired before this time are not counted. Records that expired later may be,
+    /// until they are swept.
     pub swept_until: Option<u64>,
 }
 
-/// What one group comes to.
+/// The count and the sum of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupTotal {
-    /// How many records the group has; zero when there is no such group.
+    /// How many records the group has; zero if there is no such group.
     pub count: i64,
     /// The sum of the summed field; `None` for a count.
     pub sum: Option<i64>,
-    /// For a collection whose records expire: those that expired before this moment, in
-    /// milliseconds since 1970, are not counted; later ones may be, until they are swept.
+    /// Up to when the collection was swept, in milliseconds since 1970, if its records expire.
+    /// Records that expired before this time are not counted. Records that expired later may be,
+    /// until they are swept.
     pub swept_until: Option<u64>,
 }
 
-/// What a group comes to, and up to when its collection was swept.
+/// The count and the sum of a group, and up to when its collection was swept.
 pub(crate) async fn group_total(
     session: &Session,
     collection: &str,
     aggregate: &str,
     values: &[Value],
 ) -> Result<GroupTotal> {
-    // Looked up first, as everywhere: what is swept meanwhile is not counted, and not the reverse.
+    // Read before the group: a later sweep can only remove more records, so the time stays true.
     let swept_until = swept(session, collection).await?;
     let (count, sum) = group(session, collection, aggregate, values).await?;
     Ok(GroupTotal { count, sum, swept_until })
 }
 
-/// What a group comes to: the number of its records, and the sum for which one is kept. One round
-/// trip, and one more where answers mix moments.
+/// The number of a group's records, and their sum if the aggregate keeps one. One round trip, and
+/// one more on engines without snapshots.
 pub(crate) async fn group(
     session: &Session,
     collection: &str,
@@ -120,7 +123,7 @@ async fn group_once(
     let cells = 0..generation.cells;
     let cells = cells.map(|number| aggregate.cell(generation.number, &group, number));
     let addresses: Vec<Address> = cells.collect();
-    // The cells may be of a generation that was replaced, and removed since.
+    // The cells may belong to a generation that was replaced and removed meanwhile.
     let found = session.live.get_under(&loaded, &addresses).await?;
     let mut total = Total::default();
     for (address, cell) in addresses.iter().zip(found) {
@@ -154,7 +157,7 @@ pub(crate) async fn groups(
     }
 }
 
-/// The page from where the walk starts.
+/// The page that begins where the walk starts.
 async fn page(
     mut walk: Walk<'_>,
     binding: Binding,
@@ -186,7 +189,7 @@ async fn page(
     Ok((groups, next))
 }
 
-/// The groups with the largest sums or, for a count, with the most records.
+/// The groups with the largest sums, or, for a count, with the most records.
 pub(crate) async fn top_groups(
     session: &Session,
     collection: &str,
@@ -222,7 +225,7 @@ async fn top(mut walk: Walk<'_>, query: &GroupQuery, count: usize) -> Result<Vec
             return Err(error.with("limit", query.limit));
         }
         let Some(group) = group else { continue };
-        // Equal ones stay in the order of their values.
+        // Groups of equal size stay in the order of their values.
         let place = top.partition_point(|other| size(other) >= size(&group));
         if place < count {
             top.truncate(count - 1);
@@ -302,7 +305,7 @@ fn attempts(session: &Session) -> Attempts<'_> {
     session.live.attempts("the schema kept changing while the aggregate was read")
 }
 
-/// An error that says which aggregate was read when the schema never came to rest.
+/// Adds the aggregate's name to an error that says that the schema kept changing.
 fn about(error: Error, collection: &str, aggregate: &str) -> Error {
     match error.kind() {
         ErrorKind::StaleSchema => error.with("collection", collection).with("aggregate", aggregate),

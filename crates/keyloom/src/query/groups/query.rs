@@ -1,16 +1,16 @@
-//! Which groups are asked for.
+//! A query for the groups of an aggregate.
 
 use serde_json::Value;
 
 use crate::query::cursor::IntoCursor;
 
-/// The groups that a page holds unless told otherwise.
+/// How many groups a page has, unless the query says otherwise.
 const TAKE_DEFAULT: usize = 100;
 
-/// The groups that are read unless told otherwise.
+/// How many groups are read, unless the query says otherwise.
 const LIMIT_DEFAULT: usize = 10_000;
 
-/// Which groups of an aggregate are asked for.
+/// A query for the groups of an aggregate.
 ///
 /// ```
 /// use keyloom::GroupQuery;
@@ -44,16 +44,16 @@ impl GroupQuery {
         self
     }
 
-    /// The most groups that are read, empty ones that are not swept yet included; 10,000 unless
-    /// set. A page that reads so many ends there. The largest groups are told only if all were
-    /// read.
+    /// The most groups that are read, including empty groups that were not purged yet; 10,000
+    /// unless set. A page that reaches this limit ends there. The largest groups are found only if
+    /// all groups were read.
     #[must_use]
     pub fn limit(mut self, groups: usize) -> Self {
         self.limit = groups;
         self
     }
 
-    /// Goes on from the cursor of an earlier page of the same question; `None` is the first page.
+    /// Continues from the cursor of an earlier page of the same query; `None` is the first page.
     #[must_use]
     pub fn from_cursor(mut self, cursor: impl IntoCursor) -> Self {
         self.cursor = cursor.into_cursor();

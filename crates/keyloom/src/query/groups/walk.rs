@@ -1,4 +1,4 @@
-//! Reading groups one by one, in the order of their values.
+//! Reads groups one by one, in the order of their values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::schema::{Aggregate, Generation};
 use crate::side::{Total, unreadable_cell};
 use crate::space::{Loaded, Session};
 
-/// How many cells are read at once, at most.
+/// The most cells that one read asks for.
 const CHUNK_CELLS: usize = 1_000;
 
 /// Reads groups one by one.
@@ -20,23 +20,23 @@ pub(super) struct Walk<'s> {
     session: &'s Session,
     pub(super) aggregate: Arc<Aggregate>,
     generation: Generation,
-    /// The schema by which the generation is the one to read.
+    /// The schema that says which generation to read.
     loaded: Arc<Loaded>,
     left: Range,
     more: bool,
-    /// What was read and not given yet, the next one last.
+    /// Rows that were read and not given yet, the next one last.
     rows: Vec<Row>,
 }
 
-/// What a walk comes to next.
+/// The next step of a walk.
 pub(super) enum Next {
-    /// A group as it is in keys, and what it comes to unless it is empty.
+    /// The group's part of the key, and the group unless it is empty.
     Group(Bytes, Option<Group>),
     End,
 }
 
 impl<'s> Walk<'s> {
-    /// A walk over these cells of a generation, under this state of the schema.
+    /// A walk over these cells of a generation, under this schema.
     pub(super) fn new(
         session: &'s Session,
         aggregate: Arc<Aggregate>,
@@ -47,7 +47,7 @@ impl<'s> Walk<'s> {
         Walk { session, aggregate, generation, loaded, left: cells, more: true, rows: Vec::new() }
     }
 
-    /// The next group. Reads ahead for so many.
+    /// The next group. Reads up to `ahead` cells ahead.
     pub(super) async fn next(&mut self, ahead: usize) -> Result<Next> {
         self.refill(ahead).await?;
         let Some(first) = self.rows.pop() else { return Ok(Next::End) };
@@ -68,8 +68,8 @@ impl<'s> Walk<'s> {
         Ok(Next::Group(key, (count != 0).then_some(Group { values, count, sum })))
     }
 
-    /// Reads on if everything that was read is given. Under another schema this generation may be
-    /// no more.
+    /// Reads more cells when all earlier ones are given. Under another schema, this generation may
+    /// no longer exist.
     async fn refill(&mut self, ahead: usize) -> Result<()> {
         if !self.rows.is_empty() || !self.more || self.left.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who may do what with the records, and who owns them.
+//! Compiles who may do what with the records, and who owns them.
 
 use super::{fields, under};
 use crate::key::{Kind, Path, Segment, Template};
@@ -6,7 +6,7 @@ use crate::schema::declaration::{Access, CollectionDeclaration};
 use crate::schema::model::FieldKind;
 use crate::schema::problem::{Problems, Trail};
 
-/// What acting users may do, and the owner of a record where there is one.
+/// What acting users may do, and the field of a record's owner, if it has one.
 pub(super) fn compile(
     declaration: &CollectionDeclaration,
     trail: &Trail,
@@ -45,8 +45,8 @@ pub(super) fn compile(
     }
 }
 
-/// The owner's path, if it is the first field of the key and a text: then what belongs to one
-/// owner is one range of keys, and the name of a user is a value of the field.
+/// The owner's path. It must be the first field of the key and a text: then the records of one
+/// owner are one range of keys, and a user's name is a value of the field.
 fn first_field(owner: &str, key: &Template, fields: &fields::Fields) -> Result<Path, String> {
     let path = Path::parse(owner)?;
     let Some(Segment { path: first, .. }) = key.segments().next() else {

@@ -1,4 +1,4 @@
-//! The counts and sums of a collection, typed and checked.
+//! Compiles and checks the counts and sums of a collection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::schema::declaration::{AggregateDeclaration, CollectionDeclaration};
 use crate::schema::model::{Field, FieldKind};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
-/// Compiles the aggregates of both kinds. Their states lie beside those of indexes, so that they
-/// share one set of names with them.
+/// Compiles the aggregates of both kinds. Their states are stored beside those of indexes, so they
+/// share one set of names with indexes.
 pub(super) fn compile(
     collection: &str,
     declaration: &CollectionDeclaration,
@@ -54,7 +54,7 @@ pub(super) fn compile(
     compiled
 }
 
-/// A program may put a declaration under the wrong name, which a file cannot.
+/// Checks that a declaration fits its section. Only a program can get this wrong; a file cannot.
 fn check_section(
     section: &str,
     declaration: &AggregateDeclaration,
@@ -73,8 +73,8 @@ fn check_section(
     }
 }
 
-/// Whether an aggregate asks for counters. They are beside the record, where no write of it could
-/// keep the aggregate up to date.
+/// Whether an aggregate uses counters. Counters lie beside the record, so no write of the record
+/// could keep the aggregate up to date.
 fn asks_for_counters(
     declaration: &AggregateDeclaration,
     trail: &Trail,
@@ -110,7 +110,7 @@ fn aggregate(
 ) -> Option<Aggregate> {
     let condition =
         conditions::compile(&declaration.condition, &under(trail, "where"), fields, problems);
-    // All of it is looked at before a problem ends it.
+    // Everything is checked before a problem ends the function.
     let sum_of = declaration.field.as_ref();
     let summed = sum_of.map(|text| summed(text, &under(trail, "field"), fields, problems));
     let group_trail = under(trail, "group");
@@ -141,7 +141,7 @@ fn repeated(group: &[Path]) -> Option<&Path> {
         .map(|(_, path)| path)
 }
 
-/// A declared field with one value.
+/// A declared field with a single value.
 fn field<'f>(
     text: &str,
     trail: &Trail,
@@ -194,8 +194,8 @@ fn grouped(text: &str, trail: &Trail, fields: &Fields, problems: &mut Problems) 
     }
 }
 
-/// The bytes of a group. Enums are written as texts: their values are checked with the record,
-/// and so they may be any.
+/// The template of a group's bytes. Enums are written as texts with any value, since their values
+/// are checked with the record.
 fn template(
     group: &[Path],
     trail: &Trail,

@@ -1,4 +1,4 @@
-//! Within an area every key belongs to exactly one template.
+//! Checks that within an area every key belongs to only one template.
 
 use super::indexes::Found;
 use super::under;
@@ -6,7 +6,7 @@ use crate::engine::{Area, ShowKey};
 use crate::key::{Template, common_key};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
-/// Every template of a schema, with its area and where it was declared.
+/// Every template of a schema, with its area and the place of its declaration.
 #[derive(Default)]
 pub(super) struct Inventory(Vec<(Area, Trail, Template)>);
 
@@ -27,15 +27,15 @@ impl Inventory {
         }
     }
 
-    /// Whether keys of another template may lie between those of this one: the literal that one
-    /// of them begins with then begins the other.
+    /// Whether keys of another template may lie between those of this one. That is so if the first
+    /// literal of one of them is a prefix of the other's.
     pub(super) fn is_interleaved(&self, area: &Area, template: &Template) -> bool {
         self.0.iter().any(|(other_area, _, other)| {
             other_area == area && other != template && !begin_apart(template, other)
         })
     }
 
-    /// Compares each pair within an area, and tells those that share a key.
+    /// Compares each pair within an area, and reports those that share a key.
     pub(super) fn check(&self, problems: &mut Problems) {
         for (position, (area, trail, template)) in self.0.iter().enumerate() {
             for (other_area, other_trail, other) in &self.0[..position] {
@@ -59,7 +59,7 @@ impl Inventory {
     }
 }
 
-/// Whether the first literals differ, which tells most pairs apart without a search.
+/// Whether the first literals differ, which separates most pairs without a search.
 fn begin_apart(a: &Template, b: &Template) -> bool {
     let (a, b) = (a.first_literal(), b.first_literal());
     !a.starts_with(b) && !b.starts_with(a)

@@ -1,5 +1,5 @@
-//! The conditions of partial indexes and aggregates, checked against the types of their fields, and
-//! against themselves: one that no record can pass is a mistake.
+//! Compiles the conditions of partial indexes and aggregates. Checks them against the types of
+//! their fields, and against themselves: a condition that no record can pass is a mistake.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use crate::schema::model::{Field, FieldKind};
 use crate::schema::problem::{Problems, Trail};
 use crate::schema::table::type_name;
 
-/// Compiles `where`. `None` when nothing is asked.
+/// Compiles `where`; `None` if it has no tests.
 pub(super) fn compile(
     declared: &BTreeMap<String, TestDeclaration>,
     trail: &Trail,
@@ -31,7 +31,7 @@ pub(super) fn compile(
             Ok(path) => {
                 let field = fields.compiled.get(&path);
                 let of_field = field_tests(field, declaration, &trail, problems);
-                // What is wrong with a value is told already.
+                // Problems with single values are reported already.
                 if !problems.touch(&trail)
                     && let Some(reason) = emptiness(field, &of_field)
                 {
@@ -61,7 +61,7 @@ fn path(text: &str, fields: &Fields) -> Result<Path, String> {
     }
 }
 
-/// The declared field above a path that has no members to ask for.
+/// The declared field above a path, if that field cannot have members.
 fn single_value_above(path: &Path, fields: &Fields) -> Option<Path> {
     let above = (1..path.0.len()).map(|length| Path(path.0[..length].to_vec()));
     above.into_iter().find(|above| match fields.compiled.get(above).map(|field| &field.kind) {
@@ -154,7 +154,7 @@ fn bounds(comparison: &Comparison) -> impl Iterator<Item = (&'static str, MakeTe
     all.into_iter().filter_map(|(name, test, value)| Some((name, test, value.as_ref()?)))
 }
 
-/// Why the field can never have this value, if it is declared and cannot.
+/// Why the field can never have this value; `None` if it can, or if it is not declared.
 fn misfit(field: Option<&Field>, value: &Value) -> Option<String> {
     match &field?.kind {
         FieldKind::Map | FieldKind::Key(Kind::Point { .. }) | FieldKind::RecordPoint { .. } => {
@@ -168,7 +168,7 @@ fn is_ordered(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
 }
 
-/// Why no record could pass all tests of a field, if none could. Each by itself could be passed.
+/// Why no record can pass all tests of a field together, although each test alone can be passed.
 fn emptiness(field: Option<&Field>, tests: &[Test]) -> Option<String> {
     if tests.contains(&Test::Missing) && field.is_some_and(|field| field.required) {
         return Some("the field is required, so it is never missing".to_owned());
@@ -211,7 +211,7 @@ struct Edge<'t> {
     is_inclusive: bool,
 }
 
-/// The bounds of one side.
+/// The bounds on one side.
 fn outermost<'t>(tests: &'t [Test], side: Side) -> Vec<Edge<'t>> {
     let edge = |test: &'t Test| -> Option<Edge<'t>> {
         let (of, value, is_inclusive) = match test {
@@ -226,7 +226,7 @@ fn outermost<'t>(tests: &'t [Test], side: Side) -> Vec<Edge<'t>> {
     tests.iter().filter_map(edge).collect()
 }
 
-/// The bound that the others of its side say nothing beyond: `order` is what it is to them.
+/// The bound that implies all others on its side; `order` is how it compares with them.
 fn tightest<'t>(edges: &[Edge<'t>], order: Ordering) -> Option<Edge<'t>> {
     edges.iter().copied().reduce(|one, other| match compare_values(other.value, one.value) {
         Some(found) if found == order => other,
@@ -235,14 +235,14 @@ fn tightest<'t>(edges: &[Edge<'t>], order: Ordering) -> Option<Edge<'t>> {
     })
 }
 
-/// Whether there is no value between two bounds of one type.
+/// Whether no value lies between two bounds of the same type.
 fn crosses(field: Option<&Field>, lower: Option<Edge<'_>>, upper: Option<Edge<'_>>) -> bool {
     let kind = match field.map(|field| &field.kind) {
         Some(FieldKind::Key(kind @ (Kind::Integer { .. } | Kind::Timestamp))) => Some(kind),
         _ => None,
     };
     if let Some(kind) = kind {
-        // Between two whole numbers there may be none, and beyond the outermost there is none.
+        // There may be no whole number between two others, and there is none beyond the limits.
         let first =
             lower.and_then(|edge| whole_of(edge.value)?.checked_add(i64::from(!edge.is_inclusive)));
         let last =

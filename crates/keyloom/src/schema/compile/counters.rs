@@ -1,4 +1,4 @@
-//! The counters of a collection, held against everything else that it declares.
+//! Compiles the counters of a collection, and checks them against its other declarations.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn check_bounds(declaration: &CounterDeclaration, trail: &Trail, problems: &mut 
     }
 }
 
-/// Why a counter cannot be where fields are declared.
+/// Why a counter clashes with the declared fields.
 fn in_fields(counter: &Path, fields: &Fields) -> Option<String> {
     fields.compiled.values().find_map(|field| {
         let members = members(field);
@@ -87,7 +87,7 @@ fn in_fields(counter: &Path, fields: &Fields) -> Option<String> {
     })
 }
 
-/// Where the values of a field are.
+/// The paths of the values of a field.
 fn members(field: &Field) -> Vec<Path> {
     match &field.kind {
         FieldKind::RecordPoint { lat, lon } => {
@@ -97,7 +97,7 @@ fn members(field: &Field) -> Vec<Path> {
     }
 }
 
-/// Why a counter cannot be where an index asks whether a record belongs to it.
+/// Why a counter clashes with the condition of an index.
 fn in_conditions(counter: &Path, indexes: &[Found]) -> Option<String> {
     indexes.iter().find_map(|found| {
         let condition = found.index.condition.as_ref()?;
@@ -108,10 +108,10 @@ fn in_conditions(counter: &Path, indexes: &[Found]) -> Option<String> {
     })
 }
 
-/// Why a counter cannot be beside the others.
+/// Why a counter clashes with the other counters.
 fn among(counter: &Path, others: &[Path]) -> Option<String> {
     others.iter().find_map(|other| match meet(&counter.0, &other.0)? {
-        // The one that is named exactly wins over the family.
+        // A counter with an exact name takes precedence over the family.
         Meeting::Same => None,
         Meeting::Below => Some(format!("leads into `{other}`, which is a counter itself")),
         Meeting::Above => Some(format!("the counter `{other}` would lead into this one")),

@@ -1,4 +1,4 @@
-//! The field by which records expire, and the index that Keyloom keeps over it.
+//! Compiles the field by which records expire, and Keyloom's own index over it.
 
 use super::fields::Fields;
 use super::indexes::{self, Found, Surroundings};
@@ -11,7 +11,7 @@ use crate::schema::expiry::{EXPIRY_INDEX, Expiry, MomentForm};
 use crate::schema::model::{Field, FieldKind, IndexKind};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
-/// The expiry of a collection that declares one, with its index, which joins the others.
+/// The expiry of a collection, if it declares one, with its index, which joins the others.
 pub(super) fn compile(
     name: &str,
     declaration: &CollectionDeclaration,
@@ -46,7 +46,7 @@ pub(super) fn compile(
     Some(expiry)
 }
 
-/// The field; `None` when it has a problem of its own, which was told already.
+/// The field; `None` if it has a problem of its own that was reported already.
 fn expiry(
     text: &str,
     fields: &Fields,

@@ -1,4 +1,4 @@
-//! The declared fields of a collection, typed and checked.
+//! Compiles and checks the declared fields of a collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ use crate::schema::problem::{Problems, Trail};
 use crate::schema::table::did_you_mean;
 use crate::schema::transitions::Transitions;
 
-/// The fields that could be compiled, and those that could not.
+/// The fields that could be compiled, and those with problems.
 pub(super) struct Fields {
     pub(super) compiled: BTreeMap<Path, Field>,
-    /// Declared, but with a problem that was told already.
+    /// Declared fields with problems that were reported already.
     pub(super) broken: BTreeSet<Path>,
 }
 
 impl Fields {
-    /// Marks the fields of the record's key: no record can be without them.
+    /// Marks the fields of the record's key as required: no record can lack them.
     pub(super) fn require<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
         for path in paths {
             if let Some(field) = self.compiled.get_mut(path) {
@@ -69,7 +69,7 @@ pub(super) fn compile(
     fields
 }
 
-/// The fields that could not be read at all.
+/// The fields that could not be read.
 fn broken(trail: &Trail, problems: &Problems) -> BTreeSet<Path> {
     problems.names_under(trail).filter_map(|text| Path::parse(text).ok()).collect()
 }
@@ -96,8 +96,8 @@ fn field(
 }
 
 impl FieldType {
-    /// Whether a value is of this type; the error is a sentence that says what is. Nothing is of a
-    /// type that no schema can have.
+    /// Whether a value is of this type; the error is a sentence that says what is. For a type that
+    /// no schema can have, every value is wrong.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let (trail, mut problems) = (Trail::default(), Problems::default());
         match kind(&Path(Vec::new()), self, &trail, &mut problems) {
@@ -268,7 +268,7 @@ fn transitions(
     Some(Transitions { allowed: allowed.clone(), ignore: *illegal == Illegal::Ignore })
 }
 
-/// A path leads through objects, arrays and maps only, and the names of a map are data.
+/// Checks that a path leads only through objects, arrays and maps. The names in a map are data.
 fn check_surroundings(path: &Path, fields: &Fields, trail: &Trail, problems: &mut Problems) {
     for length in 1..path.0.len() {
         let above = Path(path.0[..length].to_vec());
@@ -311,7 +311,7 @@ fn check_surroundings(path: &Path, fields: &Fields, trail: &Trail, problems: &mu
     }
 }
 
-/// The names of a map are text unless declared otherwise.
+/// Declares the names of maps as text, unless declared otherwise.
 fn add_map_names(fields: &mut Fields) {
     let maps: Vec<Path> = fields
         .compiled

@@ -1,4 +1,4 @@
-//! The bounds of a history.
+//! Compiles the bounds of a history.
 
 use super::super::declaration::HistoryDeclaration;
 use super::super::problem::{Problems, Trail};
@@ -7,7 +7,7 @@ use super::under;
 const VERSIONS_MAX: usize = 1_000_000;
 const DAYS_MAX: usize = 36_500;
 
-/// The history, if its bounds can be kept.
+/// The history, if its bounds are valid.
 pub(super) fn compile(
     declared: Option<HistoryDeclaration>,
     trail: &Trail,

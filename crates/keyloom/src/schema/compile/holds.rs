@@ -1,4 +1,4 @@
-//! What the entries of an index hold, and whether they lead back to their record.
+//! Compiles what the entries of an index hold, and checks that they lead back to their record.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::key::{Path, Template};
 use crate::schema::model::{Field, FieldKind, Holds};
 use crate::schema::problem::{Problems, Trail};
 
-/// Reads `holds`; without it, the one field of the record's key, or the whole key as text.
+/// Reads `holds`. Its default is the only field of the record's key, or else the whole key as text.
 pub(super) fn compile(
     declared: Option<&str>,
     record_key: &Template,
@@ -70,7 +70,7 @@ fn check_paths(holds: &Holds, trail: &Trail, fields: &Fields, problems: &mut Pro
     is_sound
 }
 
-/// The fields that the value gives back by their names.
+/// The fields that an entry's value gives back by their names.
 fn held_fields(holds: &Holds) -> &[Path] {
     match holds {
         Holds::Field(path) => std::slice::from_ref(path),
@@ -79,7 +79,7 @@ fn held_fields(holds: &Holds) -> &[Path] {
     }
 }
 
-/// The fields of the record's key that neither the entry's key nor its value tells.
+/// The fields of the record's key that neither the entry's key nor its value gives back.
 pub(super) fn untold<'r>(
     holds: &Holds,
     index_key: &Template,

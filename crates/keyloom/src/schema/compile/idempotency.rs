@@ -1,9 +1,9 @@
-//! For how long the answers to idempotency keys are kept.
+//! Compiles how long the answers to idempotency keys are kept.
 
 use super::super::declaration::IdempotencyDeclaration;
 use super::super::problem::Problems;
 
-/// A day, unless declared.
+/// A day, unless declared otherwise.
 pub(crate) const KEEP_MS_DEFAULT: u64 = 24 * 60 * 60 * 1_000;
 
 /// Ten years.

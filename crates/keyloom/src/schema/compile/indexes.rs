@@ -1,4 +1,4 @@
-//! The indexes of a collection, typed and checked.
+//! Compiles and checks the indexes of a collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::schema::declaration::{CollectionDeclaration, IndexDeclaration};
 use crate::schema::model::{Index, IndexKind, MAX_DEFAULT};
 use crate::schema::problem::{Problems, ShowTrail, Trail};
 
-/// A compiled index and where it was declared.
+/// A compiled index and the place of its declaration.
 pub(super) struct Found {
     pub(super) trail: Trail,
     pub(super) index: Arc<Index>,
 }
 
-/// What all indexes of a collection share. What has a problem of its own is `None`, and what
-/// depends on it is then not checked.
+/// The parts that all indexes of a collection share. A part with a problem of its own is `None`,
+/// and checks that depend on it are skipped.
 pub(super) struct Surroundings<'a> {
     pub(super) fields: &'a Fields,
     pub(super) record_key: Option<&'a Template>,
@@ -58,7 +58,7 @@ pub(super) fn compile(
     found
 }
 
-/// The index, if it can be used for further checks.
+/// The index, if further checks can use it.
 pub(super) fn index(
     name: &str,
     kind: IndexKind,
@@ -93,7 +93,7 @@ pub(super) fn index(
     check_reach(kind, declaration, &key, record_key, &key_trail, problems);
     let holds = holds?;
     let untold = holds::untold(&holds, &key, record_key);
-    // A missing field of a plain index was told by `check_reach`.
+    // For a plain index, `check_reach` has already reported a missing field.
     if !untold.is_empty() && may_lack_key(kind, declaration) {
         let names = list(&untold);
         problems.add(
@@ -120,7 +120,7 @@ pub(super) fn index(
     })
 }
 
-/// The template of the entries, if it can be used.
+/// The template of the entries, if it is valid.
 fn key(
     declaration: &IndexDeclaration,
     trail: &Trail,
@@ -162,8 +162,8 @@ fn check_geohash(kind: IndexKind, key: &Template, trail: &Trail, problems: &mut 
     }
 }
 
-/// The array or map that the template walks over. It can be one only, since entries of two would
-/// multiply.
+/// The array or map that the template walks over. There can be only one, since the entries of two
+/// would multiply.
 fn star(key: &Template, trail: &Trail, problems: &mut Problems) -> Option<Path> {
     let stars: BTreeSet<Path> = key.segments().filter_map(|segment| segment.path.star()).collect();
     if stars.len() > 1 {
@@ -176,7 +176,7 @@ fn star(key: &Template, trail: &Trail, problems: &mut Problems) -> Option<Path> 
     stars.into_iter().next()
 }
 
-/// The most entries of one record. Whether the index walks is not known if its key has a problem.
+/// The most entries of one record. `is_walk` is unknown if the index's key has a problem.
 fn max(
     declared: Option<usize>,
     is_walk: Option<bool>,
@@ -201,7 +201,8 @@ fn max(
     }
 }
 
-/// Whether entries of two records may have one key, because puts are conditional on absence.
+/// Whether entries of two records may share a key, because an entry is put only if its key is
+/// absent.
 fn may_lack_key(kind: IndexKind, declaration: &IndexDeclaration) -> bool {
     kind == IndexKind::Unique || declaration.claims == Some(true)
 }

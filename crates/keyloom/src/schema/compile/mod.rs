@@ -1,7 +1,7 @@
-//! From a declaration to a checked schema.
+//! Compiles a declaration into a checked schema.
 //!
-//! Every check goes on after a problem. What a problem touches is left out of later checks, so
-//! that one mistake gives one message and not a cascade.
+//! Checking continues after a problem. Later checks skip whatever has a problem, so that one
+//! mistake gives one message and not a cascade.
 
 mod access;
 mod aggregates;
@@ -35,13 +35,14 @@ const NAME_CHARACTERS_MAX: usize = 64;
 /// A hundred years.
 const DAYS_MAX: usize = 36_500;
 
-/// Kept for descriptions of the store itself.
+/// Reserved for descriptions of the store itself.
 const COLLECTIONS_RESERVED: [&str; 1] = ["keyloom"];
 
-/// Where `holds` and queries speak of the record itself, an index of that name would be ambiguous.
+/// In `holds` and in queries these words mean the record itself, so an index of that name would be
+/// ambiguous.
 const INDEXES_RESERVED: [&str; 2] = ["key", "record"];
 
-/// Compiles what can be compiled. The schema is whole if `problems` is empty afterwards.
+/// Compiles as much as possible. The schema is complete only if `problems` is empty afterwards.
 pub(crate) fn compile(declaration: &SchemaDeclaration, problems: &mut Problems) -> Schema {
     let mut collections = BTreeMap::new();
     let mut inventory = clashes::Inventory::default();
@@ -75,7 +76,7 @@ fn check_log(log: &LogDeclaration, problems: &mut Problems) {
     }
 }
 
-/// Works out, once for all queries, what reading needs to know of the collection's templates.
+/// Computes, once for all queries, what reads need to know about the collection's templates.
 fn prepared(mut collection: Collection, inventory: &clashes::Inventory) -> Collection {
     let indexes = std::mem::take(&mut collection.indexes);
     for (name, index) in indexes {
@@ -87,7 +88,7 @@ fn prepared(mut collection: Collection, inventory: &clashes::Inventory) -> Colle
     collection
 }
 
-/// The collection, if its key can be used. Its templates join the inventory in any case.
+/// The collection, if its key is valid. Its templates join the inventory in any case.
 fn collection(
     name: &str,
     declaration: &CollectionDeclaration,
@@ -176,8 +177,8 @@ fn body(
     }
 }
 
-/// Without the fields every template would be full of undeclared names. They are missing when
-/// the table is of the wrong type, or when it may hide behind a misspelt name.
+/// Whether the fields could not be read, so that every template would seem full of undeclared
+/// names. That is so if the table has the wrong type, or if its name may be misspelt.
 fn fields_are_unreadable(
     declaration: &CollectionDeclaration,
     trail: &Trail,
@@ -249,7 +250,7 @@ fn under(trail: &Trail, name: &str) -> Trail {
     longer
 }
 
-/// Names appear in messages, in cursors, in web addresses and as Rust methods.
+/// Checks a name, since names appear in messages, in cursors, in web addresses and as Rust methods.
 fn check_name(what: &str, name: &str, reserved: &[&str], trail: &Trail, problems: &mut Problems) {
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let goes_on_well = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));

@@ -1,4 +1,4 @@
-//! Key templates with the types of their fields.
+//! Compiles key templates with the types of their fields.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use crate::key::{Codec, Path, Pattern, Segment, Template};
 use crate::schema::model::{Field, FieldKind};
 use crate::schema::problem::{Problems, Trail};
 
-/// Types a template. `None` when it cannot be used, or names a field that cannot.
+/// Adds the types to a template. `None` if the template has a problem, or names a field that has
+/// one.
 pub(super) fn compile(
     source: &str,
     trail: &Trail,
@@ -35,7 +36,7 @@ pub(super) fn compile(
     }
 }
 
-/// Whether every placeholder names a field that keys can be made of.
+/// Whether every placeholder names a field that can be part of a key.
 fn check_paths(pattern: &Pattern, trail: &Trail, fields: &Fields, problems: &mut Problems) -> bool {
     let mut is_sound = true;
     for path in pattern.paths() {
@@ -65,13 +66,13 @@ fn unusable(path: &Path, fields: &Fields) -> Option<String> {
     }
 }
 
-/// Whether the segment stands for all places of a cell, and so does not give its value back.
+/// Whether the segment stands for all places in a cell, so that its value cannot be decoded.
 pub(super) fn is_geohash(segment: &Segment) -> bool {
     matches!(segment.codec, Codec::Geohash { .. })
 }
 
-/// The fields of the record's key that a key of this template gives back, among others. A geohash
-/// gives nothing back, but no record's key has a point.
+/// The fields whose values a key of this template gives back. A geohash does not give a point back,
+/// but no record's key has a point.
 pub(super) fn told_by(template: &Template) -> BTreeSet<&Path> {
     template.segments().map(|segment| &segment.path).collect()
 }

@@ -1,4 +1,4 @@
-//! The comparison of one collection.
+//! Compares one collection with its stored form.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::schema::declaration::{
 };
 use crate::schema::model::Collection;
 
-/// What to do where records would have to move, or be shown to others.
+/// The advice for changes that would move records or show them to others.
 const COPY: &str = "declare a collection of another name, and copy the records into it";
 
-/// The comparison of one collection. Each method answers with the merged part.
+/// Compares one collection. Each method returns its part of the merged declaration.
 pub(super) struct Walk<'a> {
     pub(super) stored: &'a Collection,
     pub(super) declared: &'a Collection,
@@ -69,9 +69,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Access may be narrowed at once. To show users' records to others, or to let others write
-    /// them, is never the side effect of starting a program, and a program that declares nothing
-    /// obeys what the store says.
+    /// Access may be narrowed at once. But starting a program must never, as a side effect, show
+    /// users' records to others or let others write them. A program that declares no access follows
+    /// the stored one.
     fn access(&mut self) -> (Option<Access>, Option<String>) {
         let (stored, declared) = (&self.stored.declaration, &self.declared.declaration);
         let (before, after) = (self.stored.access, self.declared.access);
@@ -96,8 +96,8 @@ impl Walk<'_> {
         merged
     }
 
-    /// An older process must not forget that records expire, and the index over one field does not
-    /// serve another.
+    /// An older process must not forget that records expire. And an index over one field cannot
+    /// serve as the index over another.
     fn expires_at(&mut self) -> Option<String> {
         let stored = self.stored.declaration.expires_at.clone();
         let declared = self.declared.declaration.expires_at.clone();
@@ -121,8 +121,8 @@ impl Walk<'_> {
         stored.or(declared)
     }
 
-    /// The body is checked when a record is written and decides no key. Records that are there
-    /// are not judged anew, so another body is safe.
+    /// The body schema is checked when a record is written, and decides no key. Existing records
+    /// are not checked again, so a different body schema is safe.
     fn body(&mut self) -> Option<serde_json::Value> {
         let stored = self.stored.declaration.body.clone();
         let declared = self.declared.declaration.body.clone();
@@ -139,7 +139,7 @@ impl Walk<'_> {
         declared.or(stored)
     }
 
-    /// A history begins when it is declared. Another bound holds from the next write and the next
+    /// A history begins when it is declared. Changed bounds apply from the next write and the next
     /// sweep on.
     fn history(&mut self) -> Option<HistoryDeclaration> {
         let stored = self.stored.declaration.history;
@@ -155,8 +155,8 @@ impl Walk<'_> {
         declared.or(stored)
     }
 
-    /// Counters are beside the records, so that one more is safe, and so are other bounds: they
-    /// hold from the next increment on. A bound that is merely left out stays.
+    /// Counters lie beside the records, so an additional counter is safe. So are other bounds,
+    /// which apply from the next increment on. A bound that the declaration leaves out stays.
     fn counters(&mut self) -> BTreeMap<String, CounterDeclaration> {
         let mut merged = self.stored.declaration.counters.clone();
         for (name, declared) in &self.declared.declaration.counters {

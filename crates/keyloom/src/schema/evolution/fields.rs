@@ -1,4 +1,4 @@
-//! The comparison of fields.
+//! Compares fields.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::key::Template;
 use crate::schema::declaration::{FieldDeclaration, FieldType};
 use crate::schema::model::Collection;
 
-/// From each value of an enum, those that it may change to.
+/// For each value of an enum, the values that it may change to.
 type Transitions = BTreeMap<String, Vec<String>>;
 
-/// A flag by its name, and what it means where nobody set it.
+/// A flag with its name and its default.
 pub(super) struct Flag {
     pub(super) name: &'static str,
     pub(super) unset: bool,
@@ -55,7 +55,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A flag after a declaration. One that merely leaves the flag out takes nothing away.
+    /// A flag after a declaration. A declaration without the flag leaves it as it is.
     pub(super) fn flag(
         &mut self,
         subject: &Subject,
@@ -84,7 +84,7 @@ impl Walk<'_> {
             (FieldType::Enum { .. }, FieldType::Enum { .. }) => {
                 self.enumeration(name, stored, declared)
             }
-            // As with flags: one that merely leaves it out takes nothing away.
+            // As with flags: a declaration without a version leaves it as it is.
             (FieldType::Uuid { version: Some(version) }, FieldType::Uuid { version: None }) => {
                 let sentence = format!("`version` stays {version}, as in the store");
                 self.add_field(name, Class::Kept, sentence);
@@ -106,8 +106,8 @@ impl Walk<'_> {
         }
     }
 
-    /// How many digits an integer has after a declaration. A key has room for so many and no more,
-    /// so that they stay where a key of the store has the field. Elsewhere they only say which
+    /// The digits of an integer after a declaration. A key has room for exactly that many digits,
+    /// so they cannot change while a stored key has the field. Otherwise they only limit which
     /// records may be written from now on.
     fn digits(&mut self, name: &str, stored: u8, declared: u8) -> u8 {
         if let Some(user) = first_key_with(self.stored, name) {
@@ -129,8 +129,8 @@ impl Walk<'_> {
         declared
     }
 
-    /// Values that only one side knows are all kept: an older process must not forbid what a
-    /// newer one allowed. An enum stands in keys by its name, so new values move no key.
+    /// Keeps all values that either side knows: an older process must not forbid what a newer one
+    /// allowed. Keys have an enum's value by its name, so new values move no key.
     fn enumeration(&mut self, name: &str, stored: &FieldType, declared: &FieldType) -> FieldType {
         let (
             FieldType::Enum { values, transitions, illegal },
@@ -174,7 +174,7 @@ impl Walk<'_> {
 }
 
 /// The allowed changes after a declaration. A process that does not know a value cannot mean to
-/// forbid its changes.
+/// forbid changes to or from it.
 fn transitions_after(
     stored: Option<&Transitions>,
     declared: &Transitions,
@@ -184,7 +184,7 @@ fn transitions_after(
     for (from, allowed) in stored.into_iter().flatten() {
         let wanted = declared.get(from).map_or(&[][..], Vec::as_slice);
         let is_unknown = |to: &String| !known.contains(from) || !known.contains(to);
-        // In the order of the store, so that two processes do not take turns at changing it.
+        // Keeps the stored order, so that two processes do not keep changing it back and forth.
         let kept = allowed.iter().filter(|to| wanted.contains(to) || is_unknown(to));
         let new = wanted.iter().filter(|to| !allowed.contains(to));
         let all: Vec<String> = kept.chain(new).cloned().collect();
@@ -195,7 +195,7 @@ fn transitions_after(
     merged
 }
 
-/// What has the field in its keys, in words: the first index or aggregate, or the records.
+/// The first key with this field, in words: that of an index, an aggregate or the records.
 fn first_key_with(collection: &Collection, field: &str) -> Option<String> {
     let has =
         |template: &Template| template.segments().any(|segment| segment.path.to_string() == field);

@@ -1,4 +1,4 @@
-//! The comparison of indexes and aggregates.
+//! Compares indexes and aggregates.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use crate::key::{Codec, Template, TemplatePart};
 use crate::schema::declaration::{AggregateDeclaration, IndexDeclaration};
 use crate::schema::model::{Index, IndexKind};
 
-/// What to do where the form of entries or numbers differs. Nothing is ever dropped in passing.
+/// The advice for an index or aggregate whose form differs. Applying a schema never drops anything.
 const INSTEAD: &str = "declare the new form under another name, and build it; the one in the store \
                        stays, and `Store::disable` ends its upkeep";
 
-/// A kind of index in words.
+/// The kind of an index, in words.
 fn kind_name(kind: IndexKind) -> &'static str {
     match kind {
         IndexKind::Value => "an index",
@@ -115,7 +115,7 @@ impl Walk<'_> {
         let sparse = self.flag(&subject, sparse, stored.sparse, declared.sparse);
         let claims = Flag { name: "claims", unset: false };
         let claims = self.flag(&subject, claims, stored.claims, declared.claims);
-        // One that merely leaves it out asks for nothing.
+        // A declaration without `max` asks for nothing.
         let max = match (declared_index.max.cmp(&stored_index.max), declared.max) {
             (Ordering::Equal, _) => stored.max,
             (_, None) => {
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 }
 
-/// Which parts of an index decide its entries and differ.
+/// The parts that decide an index's entries and that differ.
 fn layout_differences(
     stored: &IndexDeclaration,
     stored_index: &Index,
@@ -163,8 +163,8 @@ fn layout_differences(
     differences
 }
 
-/// Whether two templates make the same keys, or differ only in the type of a field, which is told
-/// as a change of that field.
+/// Whether two templates make the same keys. They may differ in the type of a field, which is
+/// reported as a change of that field.
 pub(super) fn same_layout(stored: &Template, declared: &Template) -> bool {
     stored.parts.len() == declared.parts.len()
         && stored.parts.iter().zip(&declared.parts).all(|pair| match pair {
@@ -178,8 +178,7 @@ pub(super) fn same_layout(stored: &Template, declared: &Template) -> bool {
         })
 }
 
-/// Whether the placeholder asks for the same form of its field. The type of the field is not
-/// looked at.
+/// Whether two placeholders ask for the same form of a field, whatever the field's type is.
 fn same_form(stored: &Codec, declared: &Codec) -> bool {
     let form = |codec: &Codec| match codec {
         Codec::SortedText => (1, 0),

@@ -1,9 +1,9 @@
-//! How the schema in the store becomes the one that a process declares.
+//! Merges the schema that a process declares into the stored one.
 //!
-//! The schema in the store is obeyed by every process, and a process may be older than the store.
-//! So what a process does not declare stays, what it adds is added, and what contradicts the
-//! layout of stored keys is refused. One walk gives both the list of changes and the schema that
-//! results from them, so that the two cannot disagree.
+//! Every process obeys the stored schema, and a process may be older than the store. So whatever a
+//! process does not declare stays, additions are added, and a contradiction to the layout of stored
+//! keys is refused. One walk gives both the list of changes and the resulting schema, so the two
+//! cannot disagree.
 
 mod collection;
 mod fields;
@@ -16,16 +16,17 @@ use super::model::Schema;
 use super::problem::ShowTrail;
 use collection::Walk;
 
-/// What a change asks for.
+/// What a change requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// In the store only. It stays, and is maintained.
+    /// Only the store has it. It stays, and is maintained.
     Kept,
-    /// Takes effect at once, whatever the store holds.
+    /// It takes effect at once, whatever the store holds.
     Safe,
-    /// A new index. It is ready at once if the collection is empty; otherwise it must be built.
+    /// It is a new index. The index is ready at once if the collection is empty; otherwise it must
+    /// be built.
     NeedsBuild,
-    /// Stored keys or values would no longer mean what they say.
+    /// It is refused: stored keys or values would change their meaning.
     Incompatible,
 }
 
@@ -33,13 +34,13 @@ pub enum Class {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub(crate) subject: Subject,
-    /// What the change asks for.
+    /// What the change requires.
     pub class: Class,
     /// What differs, and what to do about it if that is not obvious.
     pub sentence: String,
 }
 
-/// What a change is about. Shown as its path in a schema file.
+/// The part of a schema that a change is about. Shown as its path in a schema file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Collection { collection: String },
@@ -56,12 +57,12 @@ pub(crate) enum Subject {
     Idempotency,
 }
 
-/// What becomes of a stored schema.
+/// The result of comparing a stored schema with a declared one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Evolution {
     pub(crate) changes: Vec<Change>,
-    /// The stored schema with every change that is not incompatible. It is sound only if it
-    /// compiles: what is new may clash with what was kept.
+    /// The stored schema with every compatible change. It is valid only if it compiles, since new
+    /// parts may clash with kept ones.
     pub(crate) merged: SchemaDeclaration,
 }
 
@@ -145,8 +146,8 @@ pub(crate) fn evolve(stored: &Schema, declared: &Schema) -> Evolution {
     Evolution { changes, merged }
 }
 
-/// A log that one process declared is kept for all. How much of it is kept follows whoever
-/// declared it last.
+/// Once one process has declared a log, it is kept for all. The latest declaration decides how much
+/// of it is kept.
 fn evolve_log(
     stored: Option<LogDeclaration>,
     declared: Option<LogDeclaration>,

@@ -1,4 +1,4 @@
-//! What the cells of a group come to.
+//! Adds up the cells of a group.
 
 use crate::engine::{Cell, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    /// Adds what a cell holds.
+    /// Adds the content of a cell.
     pub(crate) fn add(&mut self, aggregate: &Aggregate, row: &Row) -> Result<()> {
         let of = Total::of(&row.cell).ok_or_else(|| unreadable_cell(aggregate, row))?;
         self.count += of.count;
@@ -20,7 +20,7 @@ impl Total {
         Ok(())
     }
 
-    /// What a cell holds; `None` if it is not one of an aggregate.
+    /// The content of a cell; `None` if the cell is not one of an aggregate.
     pub(crate) fn of(cell: &Cell) -> Option<Total> {
         let integers = cell.integers()?;
         let at = |name| i128::from(integers.get(name).copied().unwrap_or(0));

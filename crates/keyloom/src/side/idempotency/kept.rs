@@ -1,4 +1,4 @@
-//! What the cell of a key holds.
+//! The cell in which an idempotency key keeps the answer.
 //!
 //! | bytes | what | example |
 //! | --- | --- | --- |
@@ -13,17 +13,17 @@ use crate::engine::{Cell, VALUE_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
 
-/// What a write answered.
+/// The answer of a write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Answer {
-    /// A record, whose text follows, and what the write did to it.
+    /// A record, whose text follows, and the effect of the write.
     Record { key: String, version: String, effect: String },
-    /// The version of what was deleted, if something was.
+    /// The version of the deleted value, if there was one.
     Deleted { version: Option<String> },
     /// Any other value.
     Value(Value),
-    /// That it happened: what else there is to say is read when it is asked for again.
+    /// Only that the write happened. A repetition reads the rest of its answer anew.
     Done,
 }
 
@@ -44,7 +44,7 @@ impl Answer {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) at: u64,
-    /// The SHA-256 of what was asked, in hex.
+    /// The SHA-256 of the request, in hex.
     pub(crate) request: String,
     pub(crate) answer: Answer,
     pub(crate) text: Option<Bytes>,
@@ -59,7 +59,7 @@ struct Line {
 }
 
 impl Kept {
-    /// The bytes of the cell, if they fit into one.
+    /// The bytes of the cell. Fails if they do not fit into one.
     pub(crate) fn to_bytes(&self) -> Result<Bytes> {
         let Kept { at, request, answer, text } = self.clone();
         let line = serde_json::to_vec(&Line { at, request, answer });

@@ -1,12 +1,12 @@
-//! Moments as text.
+//! Points in time as text.
 
 use super::text::{Ascii, text_value};
 use super::timestamp::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Kind, YEAR_0_MS, YEAR_10000_MS, datetime_of, millis_of};
 
-/// A moment as text: exactly `2024-01-31T23:59:59.999Z`, so that the order of texts is the order
-/// of time.
+/// A point in time as text: exactly `2024-01-31T23:59:59.999Z`, so that texts sort in the order of
+/// time.
 ///
 /// ```
 /// use keyloom::{DateTime, Timestamp};
@@ -23,12 +23,12 @@ pub struct DateTime(Ascii<24>);
 text_value!(DateTime, Kind::DateTime, "datetime");
 
 impl DateTime {
-    /// The present time.
+    /// The current time.
     pub fn now() -> Self {
         of_millis(Timestamp::now().millis())
     }
 
-    /// The same moment in milliseconds since 1970.
+    /// The same time in milliseconds since 1970.
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::from(millis_of(self.as_str()))
     }
@@ -37,7 +37,7 @@ impl DateTime {
 impl TryFrom<Timestamp> for DateTime {
     type Error = Error;
 
-    /// Fails for years that do not have four digits.
+    /// Fails for years without exactly four digits.
     fn try_from(timestamp: Timestamp) -> Result<Self> {
         let millis = timestamp.millis();
         if (YEAR_0_MS..YEAR_10000_MS).contains(&millis) {

@@ -19,7 +19,7 @@ use crate::record::new_id;
 pub struct Id(Ascii<26>);
 
 impl Id {
-    /// A new id, which nobody else has.
+    /// A new unique id.
     #[allow(
         clippy::new_without_default,
         reason = "a default that differs each time would surprise"

@@ -1,4 +1,4 @@
-//! The values of keys that Rust has no type for.
+//! Values of keys for which Rust has no type.
 
 mod datetime;
 mod id;

@@ -1,4 +1,4 @@
-//! What all values have in common that are texts of one length.
+//! What all values with a text of fixed length have in common.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Kind;
@@ -22,8 +22,8 @@ impl<const N: usize> Ascii<N> {
         Ok(Ascii(bytes))
     }
 
-    /// A text that Keyloom made itself. One of another length, which there is not, would be cut
-    /// or filled up.
+    /// A text that Keyloom made itself. A text of the wrong length, which never happens, would be
+    /// cut or padded.
     pub(super) fn made(text: &[u8]) -> Self {
         let mut bytes = [b'0'; N];
         bytes.iter_mut().zip(text).for_each(|(byte, made)| *byte = *made);
@@ -31,12 +31,12 @@ impl<const N: usize> Ascii<N> {
     }
 
     pub(super) fn as_str(&self) -> &str {
-        // Every value was made from a text.
+        // Every value was made from valid text.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
-/// Implements for a newtype of [`Ascii`] all that makes it pleasant.
+/// Implements the usual conversions and traits for a newtype of [`Ascii`].
 macro_rules! text_value {
     ($name:ident, $kind:expr, $expected:literal) => {
         impl $name {

@@ -1,4 +1,4 @@
-//! Moments as milliseconds.
+//! Points in time as milliseconds.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::KeyFields;
 
-/// A moment in milliseconds since 1970, a number in JSON. Keys hold 0 to 9999999999999, which
-/// is the year 2286.
+/// A point in time in milliseconds since 1970, a number in JSON. Keys hold 0 to 9999999999999,
+/// which is in the year 2286.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::store::KeyFields;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The present time.
+    /// The current time.
     pub fn now() -> Self {
         SystemTime::now().into()
     }
@@ -53,7 +53,7 @@ impl From<Timestamp> for i64 {
     }
 }
 
-/// Times before 1970 have negative milliseconds, which no key takes.
+/// Times before 1970 have negative milliseconds, which keys refuse.
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         match time.duration_since(UNIX_EPOCH) {
@@ -83,7 +83,7 @@ impl Sub<Duration> for Timestamp {
     }
 }
 
-/// The time that passed; nothing when the other is later.
+/// The time from the other to this one; zero if the other is later.
 impl Sub for Timestamp {
     type Output = Duration;
 

@@ -1,8 +1,8 @@
-//! Lines that are written by themselves, several at once, those of one record in their order.
+//! Writes lines one by one: several at once, but those of one record in order.
 //!
-//! In a batch a line that is refused stays refused: its key keeps the refusal. Otherwise it could
-//! be written when the batch is sent again, over a later line of its record, or by an answer that
-//! differs from the first.
+//! A refused line of a batch stays refused: the refusal is stored under its key. Otherwise the line
+//! could be written when the batch is sent again. It could then overwrite a later line of the same
+//! record, and the answer would differ from the first.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ use crate::api::batch::derived_key;
 use crate::api::operation::{Lane, lanes};
 use crate::problem::Problem;
 
-/// What a line came to.
+/// The outcome of a line.
 pub(super) enum LineEnd {
     Written,
     Refused(Problem),
-    /// It was refused, and its key tells so.
+    /// It was refused, and the refusal is stored under its key.
     StaysRefused(Value),
 }
 
 impl LineEnd {
-    /// Whether a line may only have come too soon: a value that it claims is given up by another
-    /// line that is written at the same time.
+    /// Whether the line may only have come too early: another line that is written at the same time
+    /// gives up the value that it claims.
     fn may_be_early(&self) -> bool {
         matches!(self, LineEnd::Refused(problem) if problem.status() == StatusCode::CONFLICT)
     }
 }
 
 impl Task {
-    /// Writes lines. A refusal of one line is noted, an error of the store ends the import.
+    /// Writes lines. The refusal of a line is reported; an error of the store ends the import.
     pub(super) async fn write_apart(
         &self,
         read: Vec<(u64, Result<&Import, &Problem>)>,
@@ -52,7 +52,7 @@ impl Task {
             for place in lane {
                 let Some((number, Ok(import))) = read.get(place) else { continue };
                 let end = self.write(*number, import).await;
-                // It is written again later, and what follows of its record after it.
+                // It is written again later, followed by the later lines of its record.
                 if end.may_be_early() {
                     break;
                 }
@@ -91,7 +91,7 @@ impl Task {
         import.write(&self.store, self.mode, once.as_deref()).await
     }
 
-    /// Makes sure that a refused line stays refused before the next line of its record is written.
+    /// Makes sure that a refused line stays refused, before the next line of its record is written.
     async fn before_next(
         &self,
         number: u64,
@@ -109,8 +109,8 @@ impl Task {
         }
     }
 
-    /// Has the key of a refused line of a batch keep the refusal. Whoever sends the same batch at
-    /// the same time may have come first, with another end.
+    /// Stores the refusal of a line in a batch under its key. Another request with the same batch
+    /// may have been first, with another outcome.
     async fn settled(
         &self,
         number: u64,
@@ -121,7 +121,7 @@ impl Task {
         };
         let key = derived_key(key, number);
         let kept = match self.keep(&key, refusal).await {
-            // What it says of the record does not fit beside the rest.
+            // The details about the record do not fit beside the rest.
             Err(error) if error.kind() == ErrorKind::LimitExceeded => {
                 self.keep(&key, &shortened(refusal)).await?
             }
@@ -136,14 +136,14 @@ impl Task {
     }
 }
 
-/// A refusal without its particulars.
+/// A refusal without details.
 fn shortened(refusal: &Value) -> Value {
     let kept = ["type", "title", "status", "outcome", "retry"];
     json!(kept.map(|name| (name, &refusal[name])).into_iter().collect::<BTreeMap<_, _>>())
 }
 
-/// What is told of a line; an error of the store itself, which the next lines would meet too, is
-/// the end of the import.
+/// The report of a line. An error of the store itself would meet the next lines too, so it ends the
+/// import.
 fn told(number: u64, end: LineEnd) -> Result<Result<(), Value>, Problem> {
     match end {
         LineEnd::Written => Ok(Ok(())),

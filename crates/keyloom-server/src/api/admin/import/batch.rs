@@ -1,15 +1,15 @@
-//! A batch of an import: its lines are written once, however often they are sent.
+//! A batch of an import: its lines are written once, however often the batch is sent.
 //!
-//! How the lines are written is decided once, and kept for the key of the batch:
+//! How the lines are written is decided once, and stored under the key of the batch:
 //!
 //! | kept | meaning |
 //! | --- | --- |
-//! | `together` | one commit wrote every line that is not refused, and kept this answer with them |
-//! | `halves` | they are too much for one commit: each half is a batch with a key of its own |
-//! | `apart` | one line kept the others out of the commit: each line has a key of its own |
+//! | `together` | one commit wrote all lines that were not refused, and stored this answer with them |
+//! | `halves` | they are too many for one commit: each half is a batch with a key of its own |
+//! | `apart` | one line prevented the commit of the others: each line has a key of its own |
 //!
-//! A batch that is sent again goes the way that was kept. Without that a line that was written by
-//! itself could be written once more by a later commit of all.
+//! A batch that is sent again is written in the stored way. Otherwise a line that was written alone
+//! could be written again by a later commit of all lines.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -31,14 +31,15 @@ use crate::refusal;
 pub(super) const LINES_MAX: usize = 1_000;
 const BYTES_MAX: usize = 4 << 20;
 
-/// After how many lines other requests get their turn.
+/// After this many lines, other requests get their turn.
 const LINES_AT_A_TIME: usize = 64;
 
-/// A batch and what it comes after.
+/// A batch and its predecessor.
 pub(super) struct Batch {
     /// The idempotency key of the request.
     pub(super) key: String,
-    /// The key of an earlier batch, whose answer must still be kept if this one is written now.
+    /// The key of an earlier batch. If this batch is to be written now, the answer to the earlier
+    /// one must still be stored.
     pub(super) after: Option<String>,
 }
 
@@ -51,7 +52,7 @@ struct Read {
     import: Result<Import, Problem>,
 }
 
-/// What is kept for the key of a batch.
+/// The decision that is stored under the key of a batch.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     /// The SHA-256 of the lines, in hex.
@@ -71,9 +72,9 @@ enum Way {
 enum Refused {
     /// The commit was refused.
     Commit(Error),
-    /// A line cannot be taken back alone.
+    /// A line cannot be undone alone.
     Apart,
-    /// The import cannot go on.
+    /// The import cannot continue.
     Ended(Problem),
 }
 
@@ -84,7 +85,7 @@ impl From<Error> for Refused {
 }
 
 impl Refused {
-    /// Another way for the batch, if there is one.
+    /// Another way to write the batch, if there is one.
     fn other_way(self, lines: usize) -> Result<Way, Problem> {
         let error = match self {
             Refused::Apart => return Ok(Way::Apart),
@@ -93,7 +94,7 @@ impl Refused {
         };
         let kind = error.kind();
         let problem = Problem::from(error);
-        // Other writers change one of many records sooner than one alone.
+        // With many records, contention with other writers is more likely than with a single one.
         let is_of_lines = !problem.status().is_server_error() || kind == ErrorKind::Contention;
         match kind {
             _ if !is_of_lines => Err(problem),
@@ -104,7 +105,7 @@ impl Refused {
 }
 
 impl Task {
-    /// Writes a batch, or tells what became of it before.
+    /// Writes a batch, or reports what an earlier attempt did.
     pub(super) async fn run_batch(
         &self,
         batch: &Batch,
@@ -118,7 +119,7 @@ impl Task {
             let is_whole = range.len() == read.len();
             let (key, after) = match is_whole {
                 true => (batch.key.clone(), batch.after.as_deref()),
-                // The way of the whole was kept, so that it comes after what it has to.
+                // The way of the whole batch was stored, which checked its predecessor.
                 false => {
                     (derived_key(&batch.key, format!("{}+{}", range.start, range.len())), None)
                 }
@@ -170,7 +171,7 @@ impl Task {
         Ok(read)
     }
 
-    /// The way that these lines go, which is kept from now on. Those that can be are written.
+    /// The way to write these lines, which is stored from now on. Lines that can be written are.
     async fn way(&self, key: &str, lines: &[Read], after: Option<&str>) -> Result<Way, Problem> {
         let print = self.print(lines);
         let attempt = |transaction| self.together(transaction, lines, after, &print);
@@ -189,7 +190,7 @@ impl Task {
         }
     }
 
-    /// Writes the lines in one transaction, but for those that are refused.
+    /// Writes all lines in one transaction, except those that are refused.
     async fn together(
         &self,
         transaction: Transaction,
@@ -216,7 +217,7 @@ impl Task {
         Ok(kept(Way::Together { written, errors }))
     }
 
-    /// Writes a line within a transaction; gives what is told of it, if it is refused.
+    /// Writes a line within a transaction; gives the report of it if it is refused.
     async fn write_within(
         &self,
         transaction: &Transaction,
@@ -240,15 +241,15 @@ impl Task {
         }
     }
 
-    /// Refuses to write a batch of which nothing is known, unless the answer to an earlier one is
-    /// still kept. If it is, the store is the one that took the earlier batch, and this one, had it
-    /// been written, would still be known: it came later.
+    /// Refuses to write an unknown batch, unless the answer to an earlier batch is still stored. If
+    /// it is, this store took the earlier batch. Had this batch been written too, its answer would
+    /// still be stored, since it is newer.
     async fn require(&self, earlier: &str) -> Result<(), Refused> {
         let unknown = |_| async { Err::<Value, _>(Refused::Ended(unknown_batch(earlier))) };
         self.store.transaction_once(earlier, unknown).await.map(drop)
     }
 
-    /// Tells batches with the same key apart.
+    /// Distinguishes batches with the same key.
     fn print(&self, lines: &[Read]) -> String {
         let mut hash = Sha256::new();
         hash.update(json!([self.collection, self.mode == Mode::Put]).to_string());
@@ -257,7 +258,7 @@ impl Task {
     }
 }
 
-/// Within a transaction the second of two writes of one record leaves no trace of the first.
+/// Within a transaction, the second write of a record leaves no trace of the first.
 fn are_of_different_records(lines: &[Read]) -> bool {
     let mut subjects = HashSet::new();
     let mut known = lines.iter().filter_map(|line| line.import.as_ref().ok()?.subject());

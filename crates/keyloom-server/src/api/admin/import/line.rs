@@ -1,4 +1,4 @@
-//! One line of an import: what it says, and how it is written.
+//! Parses and writes one line of an import.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::api::template::{fields_of, take_key, value_at};
 use crate::api::transaction::fingerprint;
 use crate::problem::Problem;
 
-/// What an import knows of the collections.
+/// The collections, as far as an import needs them.
 pub(super) struct Collections(HashMap<String, Fields>);
 
-/// The fields of a collection that an import treats apart.
+/// The fields of a collection that an import handles specially.
 struct Fields {
     /// The template of the key.
     key: String,
@@ -23,29 +23,29 @@ struct Fields {
     counters: Vec<String>,
 }
 
-/// One record that is to be written.
+/// One record to write.
 pub(super) struct Import {
     collection: String,
     record: Value,
-    /// The counters that the record shows, which are written apart.
+    /// The counters in the record, which are written separately.
     counters: Vec<(String, i64)>,
-    /// The values of the record's key; `None` where the store makes it.
+    /// The values of the record's key; `None` if the store generates it.
     key: Option<Vec<Value>>,
-    /// Tells the line apart from others with the same idempotency key.
+    /// Distinguishes the line from others with the same idempotency key.
     print: String,
 }
 
-/// What is kept for the key of a line.
+/// What is stored under the key of a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptLine {
-    /// Tells the line that was written apart from others.
+    /// Distinguishes the written line from others.
     print: String,
-    /// What is told of it, if it was refused.
+    /// The report of the line, if it was refused.
     pub(super) refusal: Option<Value>,
 }
 
 impl KeptLine {
-    /// A line that is refused, and stays so.
+    /// A line that was refused, and stays so.
     pub(super) fn refused(refusal: &Value) -> Self {
         KeptLine { print: String::new(), refusal: Some(refusal.clone()) }
     }
@@ -55,11 +55,11 @@ impl KeptLine {
 pub(super) enum Unwritten {
     /// It was refused, and left nothing in the transaction.
     Whole(Error),
-    /// Its record is a part of the transaction, and the rest of it is not.
+    /// Its record is part of the transaction, but the rest of the line is not.
     InPart(Error),
 }
 
-/// What becomes of a record that is there already.
+/// What to do about a record that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Insert,
@@ -85,7 +85,7 @@ impl Collections {
         self.0.get(name).ok_or_else(|| missing().with("collection", name))
     }
 
-    /// Reads a line: a record of the collection that the request names, or a line of an export.
+    /// Parses a line: a record of the collection that the request names, or a line of an export.
     pub(super) async fn read(
         &self,
         store: &Store,
@@ -122,8 +122,7 @@ impl Collections {
     }
 }
 
-/// What is wrong with the JSON of a line. Its place is the column: which line it is, the import
-/// says itself.
+/// The fault in the JSON of a line, with its column only: the import itself reports the line.
 fn without_line(error: &Error) -> Error {
     let bare = Error::new(error.kind(), error.message());
     let rest = error.context().filter(|(name, _)| *name != "line");
@@ -131,7 +130,8 @@ fn without_line(error: &Error) -> Error {
 }
 
 impl Fields {
-    /// Takes the counters out of a record. What is no whole number stays, and is refused with it.
+    /// Takes the counters out of a record. A value that is not a whole number stays, and makes the
+    /// record fail.
     fn take_counters(&self, record: &mut Value) -> Vec<(String, i64)> {
         let mut taken = Vec::new();
         for name in &self.counters {
@@ -167,7 +167,7 @@ struct Exported {
 }
 
 impl Exported {
-    /// The line, if it has the form: these members and no others. A line that tells a problem is
+    /// The line, if it has this form: exactly these members. A line that reports a problem is
     /// refused.
     fn of(json: &Value) -> Option<Result<Self, Problem>> {
         let members = json.as_object()?;
@@ -185,13 +185,13 @@ impl Exported {
 }
 
 impl Import {
-    /// The record, as text that is the same for the same record.
+    /// Identifies the record: the same text for the same record.
     pub(super) fn subject(&self) -> Option<String> {
         let key: Vec<String> = self.key.as_ref()?.iter().map(Value::to_string).collect();
         Some(format!("{} {}", self.collection, key.join(" ")))
     }
 
-    /// Writes the record, with its counters, in one step; once where there is an idempotency key.
+    /// Writes the record with its counters in one step; only once, if there is an idempotency key.
     pub(super) async fn write(&self, store: &Store, mode: Mode, once: Option<&str>) -> LineEnd {
         let attempt = |transaction| self.attempt(store, transaction, mode);
         let kept = match once {
@@ -221,7 +221,7 @@ impl Import {
         }
     }
 
-    /// Writes the record, with its counters, as a part of a transaction.
+    /// Writes the record with its counters as part of a transaction.
     pub(super) async fn write_within(
         &self,
         store: &Store,
@@ -233,7 +233,7 @@ impl Import {
         counted.map_err(Unwritten::InPart)
     }
 
-    /// Writes the record, and gives its key with the record that was there, if counters are set.
+    /// Writes the record. If counters are set, gives its key and the record that was there before.
     async fn write_record(
         &self,
         transaction: &Transaction,

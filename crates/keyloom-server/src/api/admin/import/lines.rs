@@ -1,4 +1,4 @@
-//! The lines of a body, one by one and in bounded memory.
+//! Reads the lines of a body one by one, in bounded memory.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::problem::Problem;
 /// Reads lines from a body.
 pub(super) struct Lines {
     body: Body,
-    /// What has come and is not given yet.
+    /// Bytes that have arrived and are not given yet.
     left: BytesMut,
-    /// Up to where no line ends.
+    /// The length of the part without a line end.
     searched: usize,
     bytes_max: usize,
-    /// How long the next part may take to come.
+    /// How long the next part may take to arrive.
     patience: Duration,
-    /// Whether the line that comes in is too long already, so that the rest of it is dropped.
+    /// Whether the current line is too long already, so that its rest is dropped.
     is_dropping: bool,
     is_over: bool,
 }
@@ -26,9 +26,9 @@ pub(super) struct Lines {
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Its text, without its end.
+    /// Its text, without the line end.
     Text(Bytes),
-    /// It is longer than lines may be.
+    /// It is longer than a line may be.
     TooLong,
 }
 
@@ -38,7 +38,7 @@ impl Lines {
         Lines { body, left, searched: 0, bytes_max, patience, is_dropping, is_over }
     }
 
-    /// The next line; `None` after the last. Waits for it to come.
+    /// The next line; `None` after the last. Waits for it to arrive.
     pub(super) async fn next(&mut self) -> Result<Option<Line>, Problem> {
         loop {
             if let Some(line) = self.at_hand() {
@@ -60,7 +60,7 @@ impl Lines {
         }
     }
 
-    /// The next line, if it has come already.
+    /// The next line, if it has arrived already.
     pub(super) fn at_hand(&mut self) -> Option<Line> {
         let end = self.left.iter().skip(self.searched).position(|byte| *byte == b'\n');
         let Some(end) = end.map(|end| end + self.searched) else {
@@ -78,7 +78,7 @@ impl Lines {
         Some(self.line(line))
     }
 
-    /// What comes after the last line end.
+    /// The text after the last line end.
     fn last(&mut self) -> Option<Line> {
         let line = self.left.split().freeze();
         self.searched = 0;

@@ -1,4 +1,4 @@
-//! Records from JSON lines.
+//! Imports records from JSON lines.
 
 mod apart;
 mod batch;
@@ -23,10 +23,10 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::refusal;
 
-/// How many errors are told. All are counted.
+/// The most errors that are listed. All are counted.
 const ERRORS_MAX: usize = 1_000;
 
-/// How many lines are worked on together, and how many bytes they have at most or so.
+/// How many lines are processed together, and their approximate number of bytes.
 const WINDOW_LINES: usize = 256;
 const WINDOW_BYTES: usize = 4 << 20;
 
@@ -37,7 +37,7 @@ pub(in crate::api) fn routes() -> Routes {
     Routes::new().route("/import", post(import))
 }
 
-/// What an import is to do.
+/// The settings of an import.
 struct Task {
     store: Store,
     collections: Collections,
@@ -46,12 +46,12 @@ struct Task {
     mode: Mode,
     /// The idempotency key of the request.
     once: Option<String>,
-    /// Whether the whole body is a batch, which is answered alike however often it is sent.
+    /// Whether the whole body is a batch, which gets the same answer however often it is sent.
     is_batch: bool,
     line_bytes_max: usize,
 }
 
-/// What an import has done.
+/// The result of an import.
 #[derive(Default)]
 struct Report {
     /// The number of the last line that was read, from 1.
@@ -106,7 +106,7 @@ async fn import(
     }
 }
 
-/// The batch that the whole body is, if the request says so.
+/// The whole body as a batch, if the request asks for that.
 fn batch(
     params: &mut Params,
     caller: &Caller,
@@ -137,7 +137,7 @@ fn mode(text: Option<&str>) -> Result<Mode, Problem> {
 }
 
 impl Task {
-    /// Writes line after line. An error of one line is noted, one of the store ends it.
+    /// Writes line by line. The error of a line is reported; an error of the store ends the import.
     async fn run(
         &self,
         mut lines: Lines,
@@ -149,7 +149,7 @@ impl Task {
             let mut window: Vec<(u64, Line)> = Vec::new();
             let mut bytes = 0;
             while window.len() < WINDOW_LINES && bytes < WINDOW_BYTES {
-                // What has come is written before anything is waited for.
+                // Lines that have arrived are written before the import waits for more.
                 let line = match lines.at_hand() {
                     Some(line) => line,
                     None if !window.is_empty() => break,
@@ -173,7 +173,7 @@ impl Task {
         Ok(())
     }
 
-    /// Writes some lines at once, those of one record one after the other.
+    /// Writes some lines concurrently, but those of one record in order.
     async fn write_window(
         &self,
         window: Vec<(u64, Line)>,
@@ -211,7 +211,7 @@ impl Report {
         }
     }
 
-    /// Notes what became of lines before.
+    /// Adds the results of earlier lines.
     fn add(&mut self, written: u64, errors: Vec<Value>) {
         self.written += written;
         errors.into_iter().for_each(|error| self.refuse(error));
