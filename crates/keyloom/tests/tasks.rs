@@ -174,7 +174,7 @@ async fn an_owner_that_was_replaced_commits_nothing_more() {
         // Time passes only while everybody waits, so that the other one soon loses its patience.
         while owner_of(&engine).await == owner {
             assert!(poll(other.as_mut()).is_pending());
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::advance(Duration::from_millis(100)).await;
         }
         assert_eq!(store.index_state("run", name).await.unwrap(), IndexState::Building);
         metered.take();
