@@ -16,7 +16,7 @@ use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
 use crate::schema::{Collection, EXPIRY_INDEX, Index, record_key_of};
 use crate::space::{Interrupted, Loaded, Session, Under};
-use crate::write::{self, Change, Current, Refused, stored_keys_of};
+use crate::write::{self, Change, Current, stored_keys_of};
 
 /// How a store is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,12 +191,13 @@ impl Pass<'_> {
     async fn is_removed(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Under<bool> {
         match write::commit(self.session, loaded, write::Work::of(changes)).await {
             Ok(None) => Ok(true),
-            Ok(Some(Refused::StaleSchema)) => Err(Interrupted::SchemaChanged),
             Ok(Some(_)) => Ok(false),
-            Err(error) if error.kind() == ErrorKind::LimitExceeded && changes.len() > 1 => {
+            Err(Interrupted::Failed(error))
+                if error.kind() == ErrorKind::LimitExceeded && changes.len() > 1 =>
+            {
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
+            Err(interrupted) => Err(interrupted),
         }
     }
 }

@@ -357,8 +357,6 @@ impl<'w> Builder<'w> {
 
 /// Why a batch was rejected, in terms of records.
 pub(crate) enum Refused {
-    /// The schema changed; with the new one it may succeed.
-    StaleSchema,
     /// A record that was read has changed; reading it again may help.
     Changed(Error),
     /// Counters that were read have changed, and are this now.
@@ -369,7 +367,7 @@ pub(crate) enum Refused {
     Final(Error),
 }
 
-/// Explains a rejection.
+/// Explains a rejection of a batch that its fence let through.
 pub(crate) fn explain(
     session: &Session,
     roles: &[Role<'_>],
@@ -377,7 +375,10 @@ pub(crate) fn explain(
     rejection: &Rejection,
 ) -> Refused {
     let changes = work.changes;
-    let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
+    let Some(place) = rejection.cause.entry() else {
+        let message = "a batch was refused by its fence, and taken for one that passed it";
+        return Refused::Final(Error::new(ErrorKind::Internal, message));
+    };
     match &roles[place] {
         Role::Lease(place) => Refused::Final(work.leases[*place].lost()),
         Role::History | Role::Entry(_) => {

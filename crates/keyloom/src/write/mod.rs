@@ -16,7 +16,7 @@ mod transaction;
 mod transaction_update;
 mod update;
 
-pub(crate) use assemble::{Change, Refused, Work};
+pub(crate) use assemble::{Change, Work};
 pub(crate) use beside::{Additions, LeaseHold, Share, share};
 pub(crate) use entries::{
     Image, Lenience, entries_of, entry_keys_of, entry_value, stored_keys_of, stored_refusal_of,

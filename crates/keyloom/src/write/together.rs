@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::assemble::{Change, Refused, Work};
+use super::assemble::{Change, Work};
 use super::operations::{commit, complete, creation};
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::schema::Collection;
-use crate::space::Session;
+use crate::space::{Interrupted, Session};
 
 /// What became of records that were created together.
 #[derive(Debug, Default)]
@@ -49,16 +49,16 @@ pub(crate) async fn insert_together<'v>(
     while let Some(batch) = waiting.pop() {
         let refused = match commit(session, &loaded, Work::of(&changes[batch.clone()])).await {
             // What the others are is decided by the new schema too, record by record.
-            Ok(Some(Refused::StaleSchema)) => {
+            Err(Interrupted::SchemaChanged | Interrupted::TakenOver) => {
                 together.left.extend_from_slice(&places[batch]);
                 continue;
             }
             Ok(refused) => refused.is_some(),
-            Err(error) if is_of_record(&error) => {
+            Err(Interrupted::Failed(error)) if is_of_record(&error) => {
                 together.was_too_large |= error.kind() == ErrorKind::LimitExceeded;
                 true
             }
-            Err(error) => return Err(error),
+            Err(Interrupted::Failed(error)) => return Err(error),
         };
         match (refused, batch.len()) {
             (false, count) => together.created += count,

@@ -19,8 +19,7 @@ use crate::record::{
     Document, Version, check_aside, check_new, draws_key, set_aside, write_whole_numbers,
 };
 use crate::schema::{Collection, Index, IndexKind, record_key_of};
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::space::{Loaded, Session, Under};
 use crate::write::assemble::{After, Refused, Work};
 use crate::write::attempts::Attempts;
 use crate::write::beside::{Addend, LeaseHold};
@@ -84,9 +83,11 @@ where
             }
             Err(error) => return Err(error),
         };
-        let refused = transaction.commit().await?;
+        let attempt = transaction.commit().await;
         // Run again, the closure draws again.
-        if may_draw_again(&refused, &transaction.codes_of(&refused), &mut drawn) {
+        if let Ok(refused) = &attempt
+            && may_draw_again(refused, &transaction.codes_of(refused), &mut drawn)
+        {
             continue;
         }
         let records = {
@@ -94,7 +95,7 @@ where
             attempts.turns = state.end_turns();
             state.addresses()
         };
-        if attempts.is_settled(refused, || records).await? {
+        if attempts.is_settled(attempt, || records).await? {
             return Ok(answer);
         }
     }
@@ -407,7 +408,7 @@ impl Transaction {
         Err(Error::new(ErrorKind::VersionConflict, message).with("key", ShowKey(&address.key)))
     }
 
-    async fn commit(&self) -> Result<Option<Refused>> {
+    async fn commit(&self) -> Under<Option<Refused>> {
         let Settled { changes, reads, counting } = self.state().settle()?;
         let leases: Vec<LeaseHold> = self.state().leases.values().cloned().collect();
         if changes.is_empty()
