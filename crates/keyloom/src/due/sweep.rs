@@ -14,7 +14,7 @@ use crate::engine::{Address, Direction, Range, Row};
 use crate::error::{ErrorKind, Result};
 use crate::query::{Stopped, swept_until};
 use crate::schema::{Collection, EXPIRY_INDEX, Index, record_key_of};
-use crate::side::{Change, Current, Refused, Work, sweep_leases};
+use crate::side::{Change, Current, Work, sweep_leases};
 use crate::space::{Interrupted, Loaded, Session, Under};
 use crate::write::{self, stored_keys_of};
 
@@ -191,12 +191,13 @@ impl Pass<'_> {
     async fn is_removed(&self, loaded: &Loaded, changes: &[Change<'_>]) -> Under<bool> {
         match write::commit(self.session, loaded, Work::of(changes)).await {
             Ok(None) => Ok(true),
-            Ok(Some(Refused::StaleSchema)) => Err(Interrupted::SchemaChanged),
             Ok(Some(_)) => Ok(false),
-            Err(error) if error.kind() == ErrorKind::LimitExceeded && changes.len() > 1 => {
+            Err(Interrupted::Failed(error))
+                if error.kind() == ErrorKind::LimitExceeded && changes.len() > 1 =>
+            {
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
+            Err(interrupted) => Err(interrupted),
         }
     }
 }

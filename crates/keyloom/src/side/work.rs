@@ -213,8 +213,6 @@ impl<'w> Work<'w> {
 
 /// Why a batch was rejected, in terms of records.
 pub(crate) enum Refused {
-    /// The schema changed; with the new one it may succeed.
-    StaleSchema,
     /// A record that was read has changed; reading it again may help.
     Changed(Error),
     /// Counters that were read have changed, and are this now.

@@ -99,6 +99,11 @@ impl Live {
         Attempts { live: self, interrupted: 0, message }
     }
 
+    /// Attempts at a write.
+    pub(crate) fn writes(&self) -> Attempts<'_> {
+        self.attempts("the schema kept changing under the write")
+    }
+
     /// Attempts at a read.
     pub(crate) fn reads(&self) -> Attempts<'_> {
         self.attempts("the schema kept changing under the read")

@@ -128,7 +128,7 @@ impl Session {
     /// Commits a batch that means the same under every schema, and logs it where the space keeps a
     /// log.
     pub(crate) async fn commit_under_any_schema(&self, batch: Batch) -> Result<Outcome> {
-        let mut attempts = self.live.attempts("the schema kept changing during a write");
+        let mut attempts = self.live.writes();
         loop {
             let loaded = self.live.loaded().await?;
             let fenced = Batch { fence: loaded.fence(), ..batch.clone() };

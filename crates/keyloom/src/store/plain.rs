@@ -20,12 +20,8 @@ use crate::query::{Binding, Cursor, Position, Problem, ProblemKind, Question, St
 use crate::record::{Version, record_key};
 use crate::schema::{Collection, Holds, Index, Schema};
 use crate::schema::{KeyOwner, Keyspace};
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::space::{Loaded, Session, Under};
 use crate::write::{self, Origin, Replay, Request, Whole, commit_claimed, once};
-
-/// How often a write is tried again when the schema changes meanwhile.
-const ATTEMPTS: usize = 16;
 
 /// The plain keys of one area of a space.
 #[derive(Clone)]
@@ -157,7 +153,8 @@ impl Plain {
     }
 
     async fn put_once(&self, address: &Address, value: &Bytes) -> Result<Version> {
-        for _ in 0..ATTEMPTS {
+        let mut attempts = self.session.live.writes();
+        loop {
             let loaded = self.catalogued().await?;
             match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
@@ -169,7 +166,9 @@ impl Plain {
                 Kind::Free => {
                     let version = Version::first();
                     let put = Effect::Put { stamp: version.stamp(), bytes: value.clone() };
-                    if self.commit(&loaded, address.clone(), put, &version).await? {
+                    let attempt = self.commit(&loaded, address.clone(), put, &version).await;
+                    let settled = attempts.settle(attempt).await;
+                    if settled.map_err(|error| restless(error, address))?.is_some() {
                         return Ok(version);
                     }
                 }
@@ -186,7 +185,6 @@ impl Plain {
                 }
             }
         }
-        Err(restless(address))
     }
 
     /// Deletes the value at a key. Gives the version that it had, or `None` if the key was absent.
@@ -203,7 +201,8 @@ impl Plain {
     }
 
     async fn delete_once(&self, address: &Address) -> Result<Option<Version>> {
-        for _ in 0..ATTEMPTS {
+        let mut attempts = self.session.live.writes();
+        loop {
             let loaded = self.catalogued().await?;
             match self.place(&loaded, address)? {
                 Kind::Record(collection) => {
@@ -217,13 +216,15 @@ impl Plain {
             }
             let cell = self.session.live.get_one(address).await?;
             let there = cell.map(|cell| Version::from_stamp(cell.stamp));
-            if there.is_none()
-                || self.commit(&loaded, address.clone(), Effect::Delete, &there).await?
-            {
+            if there.is_none() {
+                return Ok(there);
+            }
+            let attempt = self.commit(&loaded, address.clone(), Effect::Delete, &there).await;
+            let settled = attempts.settle(attempt).await;
+            if settled.map_err(|error| restless(error, address))?.is_some() {
                 return Ok(there);
             }
         }
-        Err(restless(address))
     }
 
     /// The keys that begin with a prefix, in order, at most `limit`, from the start or from a
@@ -348,14 +349,14 @@ impl Plain {
         }
     }
 
-    /// Writes one key under the schema that judged it; `false` if that schema has changed since.
+    /// Writes one key under the schema that judged it.
     async fn commit(
         &self,
         loaded: &Loaded,
         address: Address,
         effect: Effect,
         answer: &impl Replay,
-    ) -> Result<bool> {
+    ) -> Under<()> {
         let mut batch = Batch::new(self.session.live.space.clone());
         batch.push(address, None, Some(effect));
         commit_claimed(&self.session, loaded, batch, || answer.to_answer()).await
@@ -438,7 +439,10 @@ fn record_at(collection: &Collection, key: &Bytes, text: &[u8]) -> Result<Value>
     Ok(record)
 }
 
-fn restless(address: &Address) -> Error {
-    Error::new(ErrorKind::StaleSchema, "the schema kept changing under the write")
-        .with("key", ShowKey(&address.key))
+/// What ended a write, with its key where that is not told yet.
+fn restless(error: Error, address: &Address) -> Error {
+    match error.kind() {
+        ErrorKind::StaleSchema => error.with("key", ShowKey(&address.key)),
+        _ => error,
+    }
 }

@@ -199,7 +199,7 @@ impl<'w> Builder<'w> {
     }
 }
 
-/// Explains a rejection.
+/// Explains a rejection of a batch that its fence let through.
 pub(crate) fn explain(
     session: &Session,
     roles: &[Role<'_>],
@@ -207,7 +207,10 @@ pub(crate) fn explain(
     rejection: &Rejection,
 ) -> Refused {
     let changes = work.changes;
-    let Some(place) = rejection.cause.entry() else { return Refused::StaleSchema };
+    let Some(place) = rejection.cause.entry() else {
+        let message = "a batch was refused by its fence, and taken for one that passed it";
+        return Refused::Final(Error::new(ErrorKind::Internal, message));
+    };
     match &roles[place] {
         Role::Side(role, number) => (role.explain)(*number, work, rejection),
         Role::Entry(_) => {

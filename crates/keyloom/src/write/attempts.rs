@@ -6,11 +6,13 @@ use crate::engine::Address;
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::Collection;
 use crate::side::Refused;
-use crate::space::{Retry, Session, Turn};
+use crate::space::{Attempts as UnderSchema, Retry, Session, Turn, Under};
 
 /// The attempts at one write.
 pub(super) struct Attempts<'s> {
     session: &'s Session,
+    /// Those that a change of the schema interrupted.
+    pub(super) under_schema: UnderSchema<'s>,
     retry: Retry,
     /// How many were refused because somebody else was faster.
     lost: u32,
@@ -20,7 +22,8 @@ pub(super) struct Attempts<'s> {
 
 impl<'s> Attempts<'s> {
     pub(super) fn new(session: &'s Session, retry: Retry) -> Self {
-        Attempts { session, retry, lost: 0, turns: Vec::new() }
+        let under_schema = session.live.writes();
+        Attempts { session, under_schema, retry, lost: 0, turns: Vec::new() }
     }
 
     /// Begins an attempt at one record, before it is read: beside others, or in its turn if
@@ -43,15 +46,12 @@ impl<'s> Attempts<'s> {
     /// out, `false` when it is worth another one, which may begin now.
     pub(super) async fn is_settled(
         &mut self,
-        refused: Option<Refused>,
+        attempt: Under<Option<Refused>>,
         records: impl FnOnce() -> Vec<Address>,
     ) -> Result<bool> {
+        let Some(refused) = self.under_schema.settle(attempt).await? else { return Ok(false) };
         match refused {
             None => Ok(true),
-            Some(Refused::StaleSchema) => {
-                self.session.live.reload().await?;
-                Ok(false)
-            }
             Some(Refused::Changed(error) | Refused::Counted(error, _)) => {
                 match self.go_on_after(records()).await {
                     true => Ok(false),

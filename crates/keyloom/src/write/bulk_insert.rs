@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::operations::{commit, complete, creation};
 use crate::error::{Error, ErrorKind, Fate, Result};
 use crate::schema::Collection;
-use crate::side::{Change, Refused, Work};
-use crate::space::Session;
+use crate::side::{Change, Work};
+use crate::space::{Interrupted, Session};
 
-/// What became of records that were created done.
+/// What became of records that were created together.
 #[derive(Debug, Default)]
 pub(crate) struct BulkInsert {
     /// How many were created.
@@ -48,16 +48,16 @@ pub(crate) async fn bulk_insert<'v>(
     while let Some(batch) = waiting.pop() {
         let refused = match commit(session, &loaded, Work::of(&changes[batch.clone()])).await {
             // What the others are is decided by the new schema too, record by record.
-            Ok(Some(Refused::StaleSchema)) => {
+            Err(Interrupted::SchemaChanged | Interrupted::TakenOver) => {
                 done.left.extend_from_slice(&places[batch]);
                 continue;
             }
             Ok(refused) => refused.is_some(),
-            Err(error) if is_of_record(&error) => {
+            Err(Interrupted::Failed(error)) if is_of_record(&error) => {
                 done.was_too_large |= error.kind() == ErrorKind::LimitExceeded;
                 true
             }
-            Err(error) => return Err(error),
+            Err(Interrupted::Failed(error)) => return Err(error),
         };
         match (refused, batch.len()) {
             (false, count) => done.created += count,

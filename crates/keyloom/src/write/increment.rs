@@ -57,18 +57,20 @@ pub(crate) async fn increment(session: &Session, asked: &[Increment]) -> Result<
     if asked.is_empty() {
         return Ok(Vec::new());
     }
+    let mut attempts = session.live.writes();
     loop {
         let loaded = session.live.loaded().await?;
         let Gathered { addends, places } = gather(session, &loaded, asked)?;
         refuse_expired(session, &addends).await?;
         let counting = Counting { addends, moved: None };
         let work = Work { counting: &counting, ..Work::of(&[]) };
-        match commit_counting(session, &loaded, work).await? {
+        let attempt = commit_counting(session, &loaded, work).await;
+        let Some(counted) = attempts.settle(attempt).await? else { continue };
+        match counted {
             Ok(sums) => {
                 let shown = |place: usize| Counters::of(&counting.addends[place], sums.get(place));
                 return Ok(places.into_iter().map(shown).collect());
             }
-            Err(Refused::StaleSchema) => drop(session.live.reload().await?),
             Err(
                 Refused::Changed(error)
                 | Refused::Counted(error, _)

@@ -24,7 +24,7 @@ use crate::record::{
 };
 use crate::schema::Collection;
 use crate::side::{After, Before, Change, Current, Refused, Work, fetch_one, record_text};
-use crate::space::{Loaded, Retry, Session};
+use crate::space::{Interrupted, Loaded, Retry, Session, Under, past_fence};
 
 /// How often a code that is taken is drawn again. With a code of six characters a thousand
 /// million records make one in a hundred draws fail.
@@ -60,7 +60,7 @@ pub(crate) async fn commit(
     session: &Session,
     loaded: &Loaded,
     work: Work<'_>,
-) -> Result<Option<Refused>> {
+) -> Under<Option<Refused>> {
     Ok(commit_counting(session, loaded, work).await?.err())
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn commit_counting(
     session: &Session,
     loaded: &Loaded,
     work: Work<'_>,
-) -> Result<Result<Vec<Integers>, Refused>> {
+) -> Under<Result<Vec<Integers>, Refused>> {
     let asked = work.changes;
     for change in asked {
         if let Some(after) = &change.after {
@@ -90,7 +90,8 @@ pub(super) async fn commit_counting(
             continue;
         }
         let adds = adds(&work, &batch);
-        let rejection = match session.live.commit(loaded, batch, || note(session, &work)).await? {
+        let outcome = session.live.commit(loaded, batch, || note(session, &work)).await?;
+        let rejection = match past_fence(outcome)? {
             Outcome::Committed(committed) => {
                 session.claim().inspect(|claim| claim.settle());
                 keep_log_short(session, loaded, &committed).await;
@@ -137,6 +138,7 @@ pub(crate) async fn insert(
     name: &str,
     mut value: Cow<'_, Value>,
 ) -> Result<WrittenDocument> {
+    let mut attempts = session.live.writes();
     let mut drawn = 0;
     let mut codes = Vec::new();
     loop {
@@ -144,11 +146,11 @@ pub(crate) async fn insert(
         let collection = loaded.schema.collection(name)?;
         codes.extend(complete(session, collection, &mut value)?);
         let (change, document) = creation(collection, value)?;
-        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
+        let attempt = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await;
         value = change.after.map(|after| after.value).unwrap_or_default();
+        let Some(refused) = attempts.settle(attempt).await? else { continue };
         match refused {
             None => return Ok(WrittenDocument { document, effect: Effect::Created }),
-            Some(Refused::StaleSchema) => drop(session.live.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {
                 forget_generated(value.to_mut(), &codes);
                 codes.clear();
@@ -246,11 +248,11 @@ async fn write_over(
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
-        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
-        if may_draw_again(&refused, &codes, &mut drawn) {
+        let attempt = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await;
+        if matches!(&attempt, Ok(refused) if may_draw_again(refused, &codes, &mut drawn)) {
             continue;
         }
-        if attempts.is_settled(refused, || vec![change.address()]).await? {
+        if attempts.is_settled(attempt, || vec![change.address()]).await? {
             return Ok(written);
         }
     }
@@ -381,8 +383,8 @@ pub(crate) async fn delete(
             before: current.into_before(),
             after: None,
         };
-        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
-        if attempts.is_settled(refused, || vec![change.address()]).await? {
+        let attempt = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await;
+        if attempts.is_settled(attempt, || vec![change.address()]).await? {
             return Ok(Some(version));
         }
     }
@@ -402,10 +404,12 @@ pub(crate) async fn discard(
     let before = Before::Read { version, value: Value::Null, text: text.unwrap_or_default() };
     let (collection, key) = (collection.clone(), key.clone());
     let change = Change { collection, key, before, after: None };
-    match commit(session, loaded, Work::of(&[change])).await? {
-        None => Ok(true),
-        Some(Refused::StaleSchema | Refused::Changed(_) | Refused::Counted(..)) => Ok(false),
-        Some(Refused::Taken(_, _, error) | Refused::Final(error)) => Err(error),
+    match commit(session, loaded, Work::of(&[change])).await {
+        Ok(None) => Ok(true),
+        Ok(Some(Refused::Changed(_) | Refused::Counted(..))) => Ok(false),
+        Err(Interrupted::SchemaChanged | Interrupted::TakenOver) => Ok(false),
+        Ok(Some(Refused::Taken(_, _, error) | Refused::Final(error)))
+        | Err(Interrupted::Failed(error)) => Err(error),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::record::{
 };
 use crate::schema::Collection;
 use crate::side::{Before, Change, Counted, Counting, Current, Moved, Refused, Work};
-use crate::space::{Loaded, Retry, Session};
+use crate::space::{Loaded, Retry, Session, Under};
 use crate::write::Effect;
 
 /// How often a move is tried when only counters change meanwhile.
@@ -100,8 +100,8 @@ pub(crate) async fn revise(
             Overwrite::Keep(written) => return Ok(written),
             Overwrite::Write(change, written) => (change, written),
         };
-        let refused = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?;
-        if attempts.is_settled(refused, || vec![change.address()]).await? {
+        let attempt = commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await;
+        if attempts.is_settled(attempt, || vec![change.address()]).await? {
             return Ok(written);
         }
     }
@@ -135,6 +135,7 @@ pub(crate) async fn upsert_with(
     retry: Retry,
     mut change: impl FnMut(&Collection, &Current) -> Result<Option<Value>>,
 ) -> Result<WrittenDocument> {
+    let mut attempts = session.live.writes();
     let (mut ended, mut drawn) = (0, 0);
     loop {
         let loaded = session.live.loaded().await?;
@@ -142,9 +143,10 @@ pub(crate) async fn upsert_with(
         let mut value = Cow::Borrowed(record);
         let codes = complete(session, collection, &mut value)?;
         let (creation, document) = creation(collection, value)?;
-        match commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await? {
+        let attempt = commit(session, &loaded, Work::of(std::slice::from_ref(&creation))).await;
+        let Some(refused) = attempts.settle(attempt).await? else { continue };
+        match refused {
             None => return Ok(WrittenDocument { document, effect: Effect::Created }),
-            Some(Refused::StaleSchema) => drop(session.live.reload().await?),
             refused if may_draw_again(&refused, &codes, &mut drawn) => {}
             Some(Refused::Final(error)) if error.kind() == ErrorKind::AlreadyExists => {
                 let key = creation.key;
@@ -202,13 +204,17 @@ pub(crate) async fn rename(
                 }
                 Overwrite::Write(change, written) => (change, written),
             };
-        let (refused, written) = if new_key == old_key {
-            (commit(session, &loaded, Work::of(std::slice::from_ref(&change))).await?, written)
+        let attempt = if new_key == old_key {
+            let work = Work::of(std::slice::from_ref(&change));
+            commit(session, &loaded, work).await.map(|refused| (refused, written))
         } else {
             move_with_counters(session, &loaded, moved(*change, old_key), current.counted, written)
-                .await?
+                .await
         };
-        if attempts.is_settled(refused, || vec![address]).await? {
+        let Some((refused, written)) = attempts.under_schema.settle(attempt).await? else {
+            continue;
+        };
+        if attempts.is_settled(Ok(refused), || vec![address]).await? {
             return Ok(written);
         }
     }
@@ -223,7 +229,7 @@ async fn move_with_counters(
     mut changes: [Change<'_>; 2],
     mut counted: Option<Counted>,
     mut written: WrittenDocument,
-) -> Result<(Option<Refused>, WrittenDocument)> {
+) -> Under<(Option<Refused>, WrittenDocument)> {
     for _ in 0..COUNTED_ATTEMPTS {
         let [_, Change { after, .. }] = &mut changes;
         if let Some(after) = after {
@@ -244,7 +250,7 @@ async fn move_with_counters(
         }
     }
     let message = "the counters changed at every attempt to move them";
-    Err(contention(Error::new(ErrorKind::VersionConflict, message), COUNTED_ATTEMPTS))
+    Err(contention(Error::new(ErrorKind::VersionConflict, message), COUNTED_ATTEMPTS).into())
 }
 
 /// The end of a record at its old key, and its continuation, in the same incarnation, at the new.

@@ -1,6 +1,8 @@
 //! docs/guide/verify.md
 
-use keyloom::{RepairOptions, Result, Schema, Store};
+use keyloom::{
+    JobOptions, JobProgress, JobResult, Pace, RepairOptions, Result, Schema, Started, Store, Work,
+};
 use serde_json::json;
 
 const BEFORE: &str = r#"
@@ -42,5 +44,16 @@ async fn the_whole_page() -> Result<()> {
 
     let repair = store.repair(&RepairOptions { dry_run: true, ..RepairOptions::default() }).await?;
     println!("{} would be mended, {} left", repair.mended_counts, repair.left_counts);
+
+    let options = JobOptions::default().with_pace(Pace::PercentOfTime(25));
+    let job = match store.start_job(Work::Repair(RepairOptions::default()), options).await? {
+        Started::Job(job) => job,
+        Started::Rival(running) => running,
+    };
+    let hear = |so_far: JobProgress| println!("{} of about {:?}", so_far.done, so_far.about);
+    if let Some(JobResult::Repaired(repair)) = job.run(hear).await? {
+        println!("{} mended", repair.mended_counts);
+    }
+    assert!(store.jobs().await?.is_empty());
     Ok(())
 }

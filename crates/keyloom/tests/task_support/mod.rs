@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use keyloom::engine::{
     Address, Area, Batch, Capabilities, Cell, CommitFault, Direction, Embedded, EmbeddedOptions,
     Engine, EngineExt, Memory, Outcome, Range, Row, Space, Stretch, Torn, Unreliable,
@@ -39,11 +40,14 @@ pub async fn before_indexes(engine: Arc<dyn Engine>) -> Store {
     let store = Store::on(engine);
     store.apply(&schema(&[])).await.unwrap();
     let runs = store.documents("run").await.unwrap();
-    for n in 0..RUNS {
+    // Together, so that they share syncs.
+    let inserts = (0..RUNS).map(|n| {
         let status = ["queued", "running", "done"][n % 3];
         let run = json!({ "id": format!("{n:04}"), "status": status, "seconds": n % 50 });
-        runs.insert(&run).await.unwrap();
-    }
+        let runs = &runs;
+        async move { runs.insert(&run).await.unwrap() }
+    });
+    join_all(inserts).await;
     let applied = store.apply(&schema(&[BY_STATUS, SECONDS])).await.unwrap();
     assert_eq!(applied.to_build.len(), 2);
     store

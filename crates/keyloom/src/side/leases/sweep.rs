@@ -5,11 +5,10 @@
 //! goes when it has run out and its entry is no more.
 
 use super::cell::{LeaseContent, entry};
-use crate::engine::{Address, Batch, Condition, Direction, Effect, Outcome, Row};
+use crate::engine::{Address, Batch, Condition, Effect, Outcome, Row};
 use crate::error::Result;
 use crate::own::{OwnKind, own_address};
-use crate::space::Loaded;
-use crate::space::Session;
+use crate::space::{Loaded, Session, Stage, Walk};
 
 /// How many leases are looked at together.
 const CHUNK: usize = 64;
@@ -22,17 +21,13 @@ pub(crate) async fn sweep_leases(
     let loaded = session.live.loaded().await?;
     let now = session.now();
     let chunk = CHUNK.min(session.live.engine.capabilities().batch_entries_max.max(1));
-    let mut range = OwnKind::Lease.range();
+    let mut walk = Walk::new(vec![Stage::all(vec![OwnKind::Lease.range()])], chunk);
     let mut removed = 0;
-    while !range.is_empty() && goes_on() {
-        let stretch = session.live.scan_one(&range, chunk, Direction::Forward).await?;
-        let Some(last) = stretch.rows.last() else { break };
-        range = range.after(&last.key, Direction::Forward);
-        let gone = gone(session, &loaded, stretch.rows, now).await?;
+    while goes_on()
+        && let Some(chunk) = walk.next(&session.live).await?
+    {
+        let gone = gone(session, &loaded, chunk.rows, now).await?;
         removed += remove(session, &gone).await?;
-        if !stretch.more {
-            break;
-        }
     }
     Ok(removed)
 }

@@ -16,10 +16,10 @@ pub(crate) use request::Request;
 
 use bytes::Bytes;
 
-use crate::engine::{Batch, Cause, Condition, Outcome, Stamp};
+use crate::engine::{Batch, Condition, Outcome, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::side::{Answer, Kept, came_first, claim_entry, is_over};
-use crate::space::{Claim, Loaded, Retry, Session};
+use crate::space::{Claim, Loaded, Retry, Session, Under, past_fence};
 
 /// How a write is repeated whose outcome is not known.
 const RETRY: Retry = Retry {
@@ -217,33 +217,30 @@ async fn keep(session: &Session, answer: &impl Replay) -> Result<bool> {
     }
     let loaded = session.live.loaded().await?;
     let batch = Batch::new(session.live.space.clone());
-    commit_claimed(session, &loaded, batch, || answer.to_answer()).await
+    let kept = commit_claimed(session, &loaded, batch, || answer.to_answer()).await;
+    Ok(session.live.writes().settle(kept).await?.is_some())
 }
 
 /// Commits a batch of a few entries together with the answer to the key of the session, if it has
-/// one; `false` when the schema changed.
+/// one.
 pub(crate) async fn commit_claimed(
     session: &Session,
     loaded: &Loaded,
     mut batch: Batch,
     answer: impl Fn() -> Result<(Answer, Option<Bytes>)>,
-) -> Result<bool> {
+) -> Under<()> {
     batch.fence = loaded.fence();
     if let Some(claim) = session.claim() {
         let (answer, text) = answer()?;
         let (condition, effect) = claim_entry(session, claim, answer, text)?;
         batch.push(claim.address.clone(), Some(condition), Some(effect));
     }
-    match session.live.commit(loaded, batch, || session.note()).await? {
+    match past_fence(session.live.commit(loaded, batch, || session.note()).await?)? {
         Outcome::Committed(_) => {
             session.claim().inspect(|claim| claim.settle());
-            Ok(true)
+            Ok(())
         }
-        Outcome::Rejected(rejection) if rejection.cause == Cause::Fence => {
-            session.live.reload().await?;
-            Ok(false)
-        }
-        Outcome::Rejected(_) => Err(came_first()),
+        Outcome::Rejected(_) => Err(came_first().into()),
     }
 }
 

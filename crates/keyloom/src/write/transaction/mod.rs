@@ -20,7 +20,7 @@ use crate::record::{
 };
 use crate::schema::{Collection, Index, IndexKind, record_key_of};
 use crate::side::{Addend, After, Current, LeaseHold, Refused, Work, fetch_one};
-use crate::space::{Loaded, Retry, Session};
+use crate::space::{Loaded, Retry, Session, Under};
 use crate::write::attempts::Attempts;
 use crate::write::entries::stored_keys_of;
 use crate::write::increment::add_all;
@@ -81,9 +81,11 @@ where
             }
             Err(error) => return Err(error),
         };
-        let refused = transaction.commit().await?;
+        let attempt = transaction.commit().await;
         // Run again, the closure draws again.
-        if may_draw_again(&refused, &transaction.codes_of(&refused), &mut drawn) {
+        if let Ok(refused) = &attempt
+            && may_draw_again(refused, &transaction.codes_of(refused), &mut drawn)
+        {
             continue;
         }
         let records = {
@@ -91,7 +93,7 @@ where
             attempts.turns = state.end_turns();
             state.addresses()
         };
-        if attempts.is_settled(refused, || records).await? {
+        if attempts.is_settled(attempt, || records).await? {
             return Ok(answer);
         }
     }
@@ -404,7 +406,7 @@ impl Transaction {
         Err(Error::new(ErrorKind::VersionConflict, message).with("key", ShowKey(&address.key)))
     }
 
-    async fn commit(&self) -> Result<Option<Refused>> {
+    async fn commit(&self) -> Under<Option<Refused>> {
         let Settled { changes, reads, counting } = self.state().settle()?;
         let leases: Vec<LeaseHold> = self.state().leases.values().cloned().collect();
         if changes.is_empty()
