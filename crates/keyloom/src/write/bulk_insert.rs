@@ -14,7 +14,7 @@ use crate::schema::Collection;
 use crate::side::{Change, Refused, Work};
 use crate::space::Session;
 
-/// What became of records that were created done.
+/// What became of records that were created together.
 #[derive(Debug, Default)]
 pub(crate) struct BulkInsert {
     /// How many were created.
