@@ -14,7 +14,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use keyloom::engine::{CommitFault, Engine, EngineExt, Memory, Metered, Space, Unreliable};
+use keyloom::engine::{
+    Address, Area, Batch, CommitFault, Effect, Engine, EngineExt, Memory, Metered, Space, Stamp,
+    Unreliable,
+};
 use keyloom::{
     Job, JobOptions, JobProgress, JobResult, Pace, RepairOptions, Result, Schema, Started, Store,
     Verification, VerifyOptions, Work,
@@ -353,6 +356,29 @@ async fn jobs_of_all_spaces_are_found_and_are_neither_logged_nor_backed_up() {
     assert!(main.jobs_of_all_spaces().await.unwrap().is_empty());
     assert!(tasks(&engine).await.is_empty());
     assert_eq!(engine.log_bounds(&Space::main()).await.unwrap(), before);
+}
+
+/// What cannot be read is no job, and in nobody's way.
+#[tokio::test]
+async fn what_cannot_be_read_is_no_job() {
+    let engine: Arc<dyn Engine> = Arc::new(Memory::new());
+    let store = whole(engine.clone()).await;
+    let job = started(&store, verify()).await;
+    let [row] = &tasks(&engine).await[..] else { panic!("one job is under way") };
+    let mut strange = kept(row);
+    strange["about"]["work"] = json!({ "dance": {} });
+    assert!(job.stop().await.unwrap());
+    for planted in ["", "{}", &strange.to_string()] {
+        let mut batch = Batch::new(Space::main());
+        let address = Address::new(Area::own(), "task:job::verify");
+        let (stamp, bytes) = (Stamp([7; Stamp::BYTES]), planted.to_owned().into());
+        batch.push(address, None, Some(Effect::Put { stamp, bytes }));
+        engine.commit(batch).await.unwrap();
+        assert!(store.jobs().await.unwrap().is_empty(), "{planted}");
+        let job = started(&store, verify()).await;
+        assert!(job.run(|_| {}).await.unwrap().is_some(), "{planted}");
+        assert!(tasks(&engine).await.is_empty());
+    }
 }
 
 /// A job that fails is over.

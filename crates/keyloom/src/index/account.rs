@@ -49,7 +49,7 @@ struct Noted<F> {
 }
 
 /// The first findings.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) mended: Vec<Finding>,
     pub(super) left: Vec<Finding>,
@@ -128,16 +128,17 @@ impl<'t, 'l> Ledger<'t, 'l> {
         batch: Batch,
         mended: impl Iterator<Item = &'f Finding>,
     ) -> Under<bool> {
-        let (mut account, mut found) = (self.account.clone(), self.found.clone());
-        let mut notes = Vec::new();
+        let (mut account, mut told, mut notes) = (self.account.clone(), Found::default(), vec![]);
+        let room = self.findings_max.saturating_sub(self.found.mended.len());
         for finding in mended {
             account.mended.add(finding.kind);
-            notes.extend(found.add(true, finding.clone(), self.findings_max));
+            notes.extend(told.add(true, finding.clone(), room));
         }
         let outcome = self.task.commit_with(loaded, batch, account.clone(), notes).await?;
         let is_committed = matches!(outcome, Outcome::Committed(_));
         if is_committed {
-            (self.account, self.found) = (account, found);
+            self.account = account;
+            self.found.mended.extend(told.mended);
         }
         Ok(is_committed)
     }

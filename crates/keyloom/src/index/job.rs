@@ -142,8 +142,10 @@ impl Order {
     pub(crate) async fn leave(&self, session: &Session) -> Result<Option<Order>> {
         let about = serde_json::to_value(self).map_err(unwritable)?;
         let account = Account::begun(session.now());
-        let rival = leave_task(session.program()?, self.subject(), about, account).await?;
-        rival.map(|rival| order_of(&rival)).transpose()
+        let is_valid = |kept: &Kept<Account>| order_of(kept).is_some();
+        let live = session.program()?;
+        let rival = leave_task(live, self.subject(), about, account, is_valid).await?;
+        Ok(rival.as_ref().and_then(order_of))
     }
 
     /// Ends the job wherever it is worked on; `false` when it has ended already.
@@ -253,15 +255,14 @@ pub(crate) async fn under_way(live: &Live) -> Result<Vec<(Order, JobProgress)>> 
     let told = |kept: &Kept<Account>| {
         let order = order_of(kept)?;
         let progress = JobProgress::of(&order.work, &kept.progress);
-        Ok((order, progress))
+        Some((order, progress))
     };
-    kept.iter().map(told).collect()
+    Ok(kept.iter().filter_map(told).collect())
 }
 
-fn order_of(kept: &Kept<Account>) -> Result<Order> {
-    serde_json::from_value(kept.about.clone()).map_err(|source| {
-        Error::new(ErrorKind::Corrupt, "a job in the store cannot be read").with_source(source)
-    })
+/// The order of a job; `None` for one that this version cannot read, or carry out.
+fn order_of(kept: &Kept<Account>) -> Option<Order> {
+    serde_json::from_value(kept.about.clone()).ok()
 }
 
 fn unwritable(source: serde_json::Error) -> Error {

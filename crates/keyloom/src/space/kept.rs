@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::live::Live;
 use super::owner::Owner;
 use super::walk::Position;
-use crate::engine::{Address, Batch, Cell, Condition, Effect, Entry, Outcome, ShowKey, Stamp};
+use crate::engine::{Address, Batch, Cell, Condition, Effect, Entry, Outcome, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Note;
 use crate::own::OwnKey;
@@ -98,29 +98,28 @@ impl<P> Kept<P> {
     }
 }
 
-/// Begins a task that nobody works on yet, unless there is one of that kind and name: that one is
-/// given then.
+/// Begins a task that nobody works on yet, unless there is one of that kind and name which is
+/// valid: that one is given then. What cannot be read is no task, and nobody could go on with it.
 pub(crate) async fn leave_task<P: Serialize + DeserializeOwned>(
     live: &Live,
     subject: Subject,
     about: Value,
     progress: P,
+    is_valid: impl Fn(&Kept<P>) -> bool,
 ) -> Result<Option<Kept<P>>> {
     let address = subject.address();
     let kept = Kept::begun(subject, about, progress);
     loop {
+        let cell = live.get_one(&address).await?;
+        if let Some(known) = cell.as_ref().and_then(Kept::of).filter(&is_valid) {
+            return Ok(Some(known));
+        }
+        let condition = cell.map_or(Condition::Absent, |cell| Condition::Unchanged(cell.stamp));
         let mut batch = Batch::new(live.space.clone());
         let effect = Some(put(Version::first().stamp(), &kept)?);
-        batch.push(address.clone(), Some(Condition::Absent), effect);
+        batch.push(address.clone(), Some(condition), effect);
         if is_committed(live, batch).await? {
             return Ok(None);
-        }
-        if let Some(cell) = live.get_one(&address).await? {
-            let known = Kept::of(&cell).ok_or_else(|| {
-                Error::new(ErrorKind::Corrupt, "the cell of a task cannot be read")
-                    .with("key", ShowKey(&address.key))
-            })?;
-            return Ok(Some(known));
         }
     }
 }

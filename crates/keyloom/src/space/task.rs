@@ -261,6 +261,10 @@ impl<'l, P: Clone + Serialize + DeserializeOwned + Send> Task<'l, P> {
         work: impl Future<Output = T>,
         tell: impl Fn(&mut P),
     ) -> Under<T> {
+        if self.cell.is_none() {
+            // Nobody waits for it, and not every runtime has a clock.
+            return Ok(work.await);
+        }
         let mut work = pin!(work);
         loop {
             tokio::select! {
