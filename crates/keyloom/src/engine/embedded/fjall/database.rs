@@ -228,7 +228,7 @@ impl Database {
 
     /// Moves everything from memory into tables.
     fn flush(&self) -> Result<(), fault::Fault> {
-        self.cells.rotate_memtable().map_err(fault::writing)?;
+        self.internals.rotate_memtable(&self.cells).map_err(fault::writing)?;
         self.wait_while(|| self.internals.sealed_memtables(&self.cells) > 0)
     }
 

@@ -45,7 +45,7 @@ pub(crate) enum Broken {
     Numbering,
     /// What is written into the journal is longer than reckoned.
     JournalLength,
-    /// Nothing is said to be in memory, whatever is.
+    /// Nothing is said to be in memory, and all of it stays there.
     Unflushed,
 }
 
@@ -158,12 +158,18 @@ impl Internals {
         cells.tree.l0_run_count()
     }
 
-    /// How many memtables wait to become tables. fjall halts writes at 4.
-    pub(super) fn sealed_memtables(self, cells: &Keyspace) -> usize {
+    /// Lets everything in memory become tables, which fjall's threads do later.
+    pub(super) fn rotate_memtable(self, cells: &Keyspace) -> fjall::Result<()> {
         #[cfg(test)]
         if self.breaks(Broken::Unflushed) {
-            return 0;
+            return Ok(());
         }
+        cells.rotate_memtable()?;
+        Ok(())
+    }
+
+    /// How many memtables wait to become tables. fjall halts writes at 4.
+    pub(super) fn sealed_memtables(self, cells: &Keyspace) -> usize {
         cells.sealed_memtable_count()
     }
 

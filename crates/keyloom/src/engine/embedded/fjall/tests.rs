@@ -155,8 +155,8 @@ async fn a_journal_that_is_longer_than_reckoned_loses_nothing() {
     store.close().await.unwrap();
 }
 
-/// The flush at the end is not waited for, and nothing is said to be left in memory. The journal is
-/// all that has it then, and what was replayed from it is in memory again.
+/// Nothing is flushed at the end, and nothing is said to be left in memory. The journal is all that
+/// has it then, and what was replayed from it is in memory again.
 #[tokio::test]
 async fn a_close_that_leaves_something_in_memory_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
