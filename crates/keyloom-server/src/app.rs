@@ -100,7 +100,7 @@ impl App {
         &self.shared.streams
     }
 
-    /// The moments of the store that exports and backups have pinned.
+    /// The snapshots of the store that exports and backups have pinned.
     pub(crate) fn moments(&self) -> &Slots {
         &self.shared.moments
     }

@@ -73,9 +73,9 @@ pub struct Limits {
     pub operations_max: usize,
     /// The most streams of changes at one time.
     pub streams_max: usize,
-    /// The most exports and backups at one time. Each of them pins a moment of the store.
+    /// The most exports and backups at one time. Each of them pins a snapshot of the store.
     pub moments_max: usize,
-    /// How long an export or a backup may take. While it pins a moment, files stay that would
+    /// How long an export or a backup may take. While it pins a snapshot, files stay that would
     /// otherwise be deleted.
     pub moment_timeout: Duration,
     /// After how long without news a stream sends a sign of life.

@@ -1,4 +1,4 @@
-//! A bounded number of slots for things that last long: streams and pinned moments.
+//! A bounded number of slots for things that last long: streams and pinned snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

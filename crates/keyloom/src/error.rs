@@ -73,7 +73,7 @@ pub enum ErrorKind {
     Unavailable,
     /// The idempotency key belongs to another request.
     IdempotencyConflict,
-    /// The history no longer reaches back to the time that was asked for.
+    /// The history does not reach back to the time that was asked for.
     NotKept,
     /// The closure of a transaction chose to give up.
     Aborted,

@@ -46,10 +46,10 @@ struct After {
 /// The result of an export.
 struct Told {
     records: u64,
-    /// Whether everything was read at one moment: `snapshot`, or else `walk`.
+    /// Whether everything was read from one snapshot: `snapshot`, or else `walk`.
     consistency: String,
     position: Option<String>,
-    /// Whether it continued a file with lines of an earlier moment.
+    /// Whether it continued a file with lines of an earlier snapshot.
     is_resumed: bool,
 }
 
@@ -73,7 +73,7 @@ impl Export {
             names.drain(..place);
         }
         let is_resumed = after.is_some();
-        // A single request, so that all collections come from one moment.
+        // A single request, so that all collections come from one snapshot.
         let request = Request::get(&["admin", "export"])
             .params(names.into_iter().map(|name| ("collection".to_owned(), name)))
             .param_if("after", after.map(|after| after.key));
@@ -96,7 +96,7 @@ impl Export {
         self.tell(place, &Told { records, consistency, position, is_resumed })
     }
 
-    /// Prints what was exported, and from which moment. The output itself has only the lines.
+    /// Prints what was exported, and from which snapshot. The output itself has only the lines.
     fn tell(&self, place: &GlobalOptions, told: &Told) -> Result<(), Failure> {
         let of = told.of();
         let screen = Screen::of(place);
@@ -136,7 +136,7 @@ impl Told {
         self.consistency == "snapshot" && !self.is_resumed
     }
 
-    /// From which moment the lines come.
+    /// From which snapshot the lines come.
     fn of(&self) -> String {
         match (&self.position, self.consistency.as_str()) {
             _ if self.is_resumed => "of two moments, since it was resumed".to_owned(),

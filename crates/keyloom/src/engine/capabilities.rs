@@ -1,6 +1,6 @@
 //! The differences that are allowed between engines. In all else, engines are the same.
 
-/// Whether all parts of an answer come from one moment.
+/// Whether all parts of an answer come from one snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// All cells of an answer come from one snapshot, and never show part of a batch.
@@ -15,7 +15,7 @@ pub enum Reading {
 pub struct Capabilities {
     /// The engine's name, for messages and plans.
     pub engine: &'static str,
-    /// Whether all parts of an answer come from one moment.
+    /// Whether all parts of an answer come from one snapshot.
     pub reading: Reading,
     /// The most entries in one batch, not counting the fence.
     pub batch_entries_max: usize,
@@ -30,6 +30,6 @@ pub struct Capabilities {
     pub persistent: bool,
     /// Whether batches may append to a log, with positions in the order of commits.
     pub keeps_log: bool,
-    /// Whether [`Engine::pin`](super::Engine::pin) can pin the store at a moment.
+    /// Whether [`Engine::pin`](super::Engine::pin) can pin a snapshot of the store.
     pub pins: bool,
 }

@@ -141,10 +141,10 @@ pub struct LogEntry {
     pub bytes: Bytes,
 }
 
-/// Entries of a log, in order and without a gap, all read at one moment.
+/// Entries of a log, in order and without a gap, all from one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSlice {
-    /// The part of the log that was kept at that moment.
+    /// The part of the log that the snapshot has.
     pub bounds: LogBounds,
     /// The entries, in order.
     pub entries: Vec<LogEntry>,

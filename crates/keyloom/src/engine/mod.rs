@@ -112,19 +112,19 @@ pub trait Engine: Send + Sync + 'static {
         Err(pin::no_areas(self.capabilities().engine))
     }
 
-    /// Pins the store as it is at this moment, in all spaces. The answer is an engine that always
-    /// reads this moment, while writers of the store go on.
+    /// Pins a snapshot of the store as it is now, in all spaces. The answer is an engine that
+    /// always reads this snapshot, while writers of the store go on.
     ///
     /// It has every batch that was acknowledged before the call, complete, and of each log the
     /// entries until then. It refuses every change with
     /// [`ErrorKind::ReadOnly`](crate::ErrorKind::ReadOnly), and the change did not happen. It also
     /// refuses to wait for its log to grow, since the log never does. Pinning it again gives
-    /// another handle to the same moment.
+    /// another handle to the same snapshot.
     ///
-    /// The moment is released when its last handle is dropped, or when it is closed, which leaves
-    /// the store open. Closing the store ends all its pinned moments: their later calls fail with
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A pinned moment keeps data that writers
-    /// replace, and the space for it, so release it soon.
+    /// The snapshot is released when its last handle is dropped, or when it is closed, which leaves
+    /// the store open. Closing the store ends all its pinned snapshots: their later calls fail with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A snapshot keeps data that writers replace,
+    /// and the space for it, so release it soon.
     ///
     /// Fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the engine cannot
     /// pin ([`Capabilities::pins`]).

@@ -1,10 +1,10 @@
-//! Shared errors about pinned moments.
+//! Shared errors about pinned snapshots.
 
 use super::log::LogBounds;
 use super::{Position, Space};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The error of an engine that cannot pin a moment.
+/// The error of an engine that cannot pin a snapshot.
 pub(super) fn no_pin(engine: &'static str) -> Error {
     Error::new(ErrorKind::Unsupported, "this engine cannot hold a moment of the store")
         .with("engine", engine)
@@ -17,7 +17,7 @@ pub(super) fn no_areas(engine: &'static str) -> Error {
         .with("engine", engine)
 }
 
-/// The error for every change to a pinned moment.
+/// The error for every change to a pinned snapshot.
 pub(super) fn is_pinned() -> Error {
     Error::new(
         ErrorKind::ReadOnly,
@@ -25,7 +25,7 @@ pub(super) fn is_pinned() -> Error {
     )
 }
 
-/// The result of waiting for the log of a pinned moment.
+/// The result of waiting for the log of a pinned snapshot.
 pub(super) fn wait_pinned(space: &Space, bounds: LogBounds, beyond: Position) -> Result<Position> {
     if bounds.next > beyond {
         return Ok(bounds.next);

@@ -1,5 +1,4 @@
-//! Keys as bytes that sort in the order of values: paths into records, codecs, templates and
-//! ranges.
+//! Keys as bytes in the order of their values: paths into records, codecs, templates and ranges.
 //!
 //! A [`Pattern`] is a template as a person wrote it; a [`Template`] adds the types. A template
 //! turns values into a key and back ([`template`], [`codec`]), and into ranges ([`span`]). It knows

@@ -30,8 +30,9 @@ impl Store {
     /// versions, index entries, counters, aggregates, history and log, byte for byte.
     ///
     /// It contains everything that was acknowledged before the call, and nothing that is written
-    /// later. The backup [pins](Self::pinned) this moment until it is dropped. Fails with
-    /// [`ErrorKind::Unsupported`] on an engine that cannot pin a moment; memory and folders can.
+    /// later. The backup [pins](Self::pinned) a snapshot of the store until it is dropped. Fails
+    /// with [`ErrorKind::Unsupported`] on an engine that cannot pin a snapshot; memory and folders
+    /// can.
     ///
     /// The backup gives the bytes of one file, part by part; [`backup_to`](Self::backup_to) writes
     /// them all.
@@ -79,7 +80,7 @@ impl Store {
     }
 }
 
-/// A backup that is being taken. It pins one moment of the store until it is dropped.
+/// A backup that is being taken. It pins a snapshot of the store until it is dropped.
 pub struct Backup {
     source: Source,
     stage: Stage,
@@ -157,7 +158,7 @@ impl Source {
         Ok(found.filter_map(|(address, cell)| Some((address, cell?))).collect())
     }
 
-    /// The next part: cells, then entries of the log; `None` when there is no more.
+    /// The next part: cells, then entries of the log; `None` if there are no more.
     async fn next(&mut self) -> Result<Option<Frame>> {
         loop {
             // Yields, since a reader that never waits would block everyone else on its thread.

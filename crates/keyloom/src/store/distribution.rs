@@ -34,8 +34,8 @@ pub struct IndexShare {
     pub entries: Amount,
 }
 
-/// The first count of each share may use this fraction of the budget, so that a large share leaves
-/// enough to find the others.
+/// Divides the budget into this many parts. The first count of each share may use one of them, so
+/// that a large share leaves enough to find the others.
 const SHARES_IN_BUDGET: usize = 16;
 
 impl Store {

@@ -257,7 +257,7 @@ impl<T: DeserializeOwned + 'static> Collection<T> {
         })
     }
 
-    /// As [`near`](Self::near), all pages from the question's on, ever farther away.
+    /// As [`near`](Self::near), all pages from the query's on, from near to far.
     pub fn near_pages(&self, near: &Near) -> Pages<Nearby<Stored<T>>> {
         let (of, near) = (self.clone(), near.clone());
         Pages::new(near.cursor.clone(), move |cursor| {
@@ -266,7 +266,7 @@ impl<T: DeserializeOwned + 'static> Collection<T> {
         })
     }
 
-    /// As [`history`](Self::history), all pages, each of up to so many versions.
+    /// As [`history`](Self::history), all pages, each of at most `take` versions.
     pub fn history_pages(&self, key: impl KeyFields, take: usize) -> Pages<HistoryEntry<T>> {
         let (of, key) = (self.clone(), key.into_values());
         Pages::new(None, move |cursor| {

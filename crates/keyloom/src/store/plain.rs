@@ -76,7 +76,8 @@ impl Expired {
         Ok(Expired { keyspace, now: session.now() })
     }
 
-    /// Whether a key holds an expired record: at the record's own key, or in an entry with a copy.
+    /// Whether a key holds an expired record: at the record's own key, or in an entry that carries
+    /// it.
     fn has(&self, area: &Area, key: &[u8], value: &[u8]) -> bool {
         let Some(keyspace) = &self.keyspace else { return false };
         match keyspace.owner_of(area, key) {

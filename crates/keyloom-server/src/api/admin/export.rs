@@ -1,4 +1,4 @@
-//! Exports records as JSON lines, all from one moment if the engine can pin one.
+//! Exports records as JSON lines, all from one snapshot if the engine can pin one.
 
 use std::collections::VecDeque;
 use std::io;

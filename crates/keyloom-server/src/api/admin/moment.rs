@@ -1,4 +1,4 @@
-//! One moment of the store, pinned while an answer is sent.
+//! A snapshot of the store, pinned while an answer is sent.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::problem::Problem;
 use crate::refusal;
 use crate::slots::Slot;
 
-/// Whether the answer comes from one moment: `snapshot`, or else `walk`.
+/// Whether the answer comes from one snapshot: `snapshot`, or else `walk`.
 const CONSISTENCY: HeaderName = HeaderName::from_static("keyloom-consistency");
 
 /// The log position after which the log has the changes that the answer does not.
 const LOG_POSITION: HeaderName = HeaderName::from_static("keyloom-log-position");
 
-/// The store as an answer reads it. Dropping this releases the moment.
+/// The store as an answer reads it. Dropping this releases the snapshot.
 pub(super) struct Moment {
     app: App,
     pub(super) store: Store,
-    /// Whether everything comes from one moment. If not, it is read piece by piece while writers go
-    /// on.
+    /// Whether everything comes from one snapshot. If not, it is read piece by piece while writers
+    /// go on.
     is_one: bool,
-    /// The log's next position at that moment, or before the first piece; `None` without a log.
+    /// The log's next position in the snapshot, or before the first piece; `None` without a log.
     pub(super) position: Option<Position>,
     longest: Duration,
     end: Instant,
@@ -77,7 +77,7 @@ impl Moment {
         Err(refusal::limit_exceeded(detail))
     }
 
-    /// The headers that describe the moment.
+    /// The headers that describe the snapshot.
     pub(super) fn headers(&self) -> HeaderMap {
         let consistency = if self.is_one { "snapshot" } else { "walk" };
         let mut headers =

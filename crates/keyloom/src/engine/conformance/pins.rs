@@ -1,4 +1,4 @@
-//! Pinned moments: they never change, while writers go on.
+//! Pinned snapshots: they never change, while writers go on.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::ErrorKind;
 
 const WRITERS: usize = 4;
 const READERS: usize = 2;
-/// The least number of moments that each reader pins, multiplied by the scale.
+/// The least number of snapshots that each reader pins, multiplied by the scale.
 const MOMENTS: usize = 20;
 /// The number of random batches, multiplied by the scale.
 const BATCHES: usize = 300;
@@ -150,8 +150,8 @@ async fn write_at_random(engine: &dyn Engine, random: &mut Random) {
     commit(engine, entries).await;
 }
 
-/// Pins several moments at once. So much is written in between that stores which keep some data in
-/// memory have moved it to disk.
+/// Pins several snapshots at once. So much is written in between that stores which keep some data
+/// in memory have moved it to disk.
 async fn every_moment_of_a_random_history_stays(mut it: Subject) {
     let mut held: Vec<(Arc<dyn Engine>, Everything)> = Vec::new();
     for round in 0..BATCHES * it.scale {

@@ -25,11 +25,11 @@ use state::State;
 ///
 /// One lock guards all cells. A read holds it shared from its first cell to its last, and a commit
 /// holds it exclusively from its first check to its last write. So every answer comes from one
-/// moment. No call waits for anything else, but each one yields to the other tasks on its thread.
+/// snapshot. No call waits for anything else, but each one yields to the other tasks on its thread.
 ///
-/// A [pinned moment](Engine::pin) shares everything with the store. While a moment is pinned, the
-/// first write to an area copies the map of that area, which takes time in proportion to its cells.
-/// The first append does the same for a log.
+/// A [pinned snapshot](Engine::pin) shares everything with the store. While a snapshot is pinned,
+/// the first write to an area copies the map of that area, which takes time in proportion to its
+/// cells. The first append does the same for a log.
 #[derive(Debug)]
 pub struct Memory {
     capabilities: Capabilities,
@@ -158,7 +158,7 @@ impl Engine for Memory {
 
     async fn pin(&self) -> Result<Arc<dyn Engine>> {
         let store = self.read()?;
-        // Still under the lock: so whoever closes the store next also ends this moment.
+        // Still under the lock: so whoever closes the store next also ends this snapshot.
         Ok(self.pins.add(&self.capabilities, store.state.clone()))
     }
 

@@ -1,4 +1,4 @@
-//! Pinned moments of a store in memory.
+//! Pinned snapshots of a store in memory.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -15,7 +15,7 @@ use super::closed;
 use super::state::State;
 use crate::error::Result;
 
-/// The pinned moments of a store, which end with it.
+/// The pinned snapshots of a store, which end with it.
 #[derive(Debug, Default)]
 pub(super) struct Pins(RwLock<Vec<Weak<Moment>>>);
 
@@ -49,7 +49,7 @@ impl Moment {
     }
 }
 
-/// A pinned moment as an engine.
+/// A pinned snapshot as an engine.
 #[derive(Debug)]
 struct Pinned {
     capabilities: Capabilities,

@@ -33,8 +33,8 @@ pub struct Usage {
     pub entries_written: u64,
     /// The keys and contents of these entries, in bytes.
     pub bytes_written: u64,
-    /// Calls that list areas or pin a moment, including failed ones. Reads of a pinned moment count
-    /// like reads of the store.
+    /// Calls that list areas or pin a snapshot, including failed ones. Reads of a pinned snapshot
+    /// count like reads of the store.
     pub other_calls: u64,
     /// Calls that read, trim or extend a log, or wait for it, including failed ones.
     pub log_calls: u64,

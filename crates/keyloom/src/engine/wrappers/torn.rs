@@ -15,7 +15,7 @@ use super::super::{
 };
 use crate::error::Result;
 
-/// How many rows of a scan come from the same moment.
+/// How many rows of a scan come from the same snapshot.
 const ROWS_OF_ONE_MOMENT: usize = 2;
 
 /// An engine that reads [`Reading::Validated`], as badly as that allows.
@@ -49,7 +49,7 @@ impl Torn {
             reading: Reading::Validated,
             // A log entry must become visible with its batch, which here happens cell by cell.
             keeps_log: false,
-            // A pinned moment would have to include the hidden cells.
+            // A pinned snapshot would have to include the hidden cells.
             pins: false,
             adds_spread: 4,
             ..inner.capabilities().clone()
@@ -102,7 +102,7 @@ impl Torn {
         }
     }
 
-    /// The next rows of a range, all from one moment, and whether there may be more.
+    /// The next rows of a range, all from one snapshot, and whether there may be more.
     async fn moment(
         &self,
         space: &Space,
@@ -127,7 +127,7 @@ impl Torn {
         }
     }
 
-    /// The rows of one range, a few from each moment.
+    /// The rows of one range, a few from each snapshot.
     async fn stretch(
         &self,
         space: &Space,

@@ -170,7 +170,7 @@ impl Engine for Unreliable {
         self.inner.areas(space).await
     }
 
-    /// A pinned moment fails as the store does.
+    /// A pinned snapshot fails as the store does.
     async fn pin(&self) -> Result<Arc<dyn Engine>> {
         self.before_read()?;
         let inner = self.inner.pin().await?;

@@ -1,4 +1,4 @@
-//! Date-times: exactly `YYYY-MM-DDTHH:MM:SS.mmmZ` in the Gregorian calendar. They sort by bytes in
+//! Date-times: exactly `YYYY-MM-DDTHH:MM:SS.mmmZ` in the Gregorian calendar. Their byte order is
 //! the order of time.
 
 /// The shape: a `0` stands for any digit, every other character for itself.

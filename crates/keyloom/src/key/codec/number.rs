@@ -1,4 +1,4 @@
-//! Writes numbers as text that sorts by bytes in the order of the numbers.
+//! Writes numbers as text whose byte order is the order of the numbers.
 //!
 //! | type | bytes | examples |
 //! | --- | --- | --- |

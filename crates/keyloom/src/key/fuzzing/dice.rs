@@ -1,4 +1,4 @@
-//! Templates, values and keys out of arbitrary bytes, with a liking for edges.
+//! Makes templates, values and keys from arbitrary bytes, with a preference for edge cases.
 
 use std::ops::Bound;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::key::codec::alphabet::ID_ALPHABET;
 use crate::key::{CODE_ALPHABET, CodePattern, Codec, Kind, Pattern, Segment, Span, Template};
 
-/// Literals that may follow a text, and ones that may not.
+/// Literals that may follow a text, and others that may not.
 const SEPARATORS: [&str; 12] = [":", "-", "_", "/", "!", "~", ":x:", "#", ".tag.", "::", "\"", "&"];
 const LITERALS: [&str; 8] = ["a", "0", "é", "user:", "", "-", "F", "1:"];
-/// Pieces that break careless encodings: separators, escapes, terminators, hex digits, edges.
+/// Pieces that break careless encodings: separators, escapes, terminators, hex digits, limits.
 const PIECES: [&str; 28] = [
     "",
     "a",
@@ -78,7 +78,7 @@ impl<'d> Dice<'d> {
         usize::from(self.byte()) % end.max(1)
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 1
     }
@@ -113,14 +113,14 @@ impl<'d> Dice<'d> {
                 _ => source.push_str(self.pick::<&str>(&SEPARATORS)),
             }
         }
-        // A key that ends with a segment is the usual one.
+        // Usually a key ends with a segment.
         if let Some(open) = source.rfind('}').filter(|_| !self.once_in(4)) {
             source.truncate(open + 1);
         }
         build(&source, &kinds)
     }
 
-    /// The template of an index, and one of a record whose fields the index has.
+    /// The template of an index, and the template of a record whose fields the index has.
     pub(super) fn index_and_record(&mut self) -> Option<(Template, Template)> {
         let index = self.template()?;
         let kinds: Vec<(String, Kind)> = index
@@ -185,7 +185,7 @@ impl<'d> Dice<'d> {
         template.segments().map(|segment| self.value(&segment.codec)).collect()
     }
 
-    /// Values of which the first ones tend to be those of `values`.
+    /// Values whose first ones usually equal those of `values`.
     pub(super) fn values_like(&mut self, template: &Template, values: &[Value]) -> Vec<Value> {
         let keep = self.below(values.len() + 1);
         template
@@ -290,7 +290,7 @@ impl<'d> Dice<'d> {
             .collect()
     }
 
-    /// A text that is close to another one: longer, shorter, or just another.
+    /// A text similar to another one: longer, shorter, or a different one.
     fn text_like(&mut self, text: &str) -> String {
         match self.below(4) {
             0 => text.to_owned() + *self.pick(&PIECES),
@@ -300,7 +300,7 @@ impl<'d> Dice<'d> {
         }
     }
 
-    /// A span over a segment that its codec may or may not allow; none once in a while.
+    /// A span over a segment, which its codec may or may not allow; sometimes none.
     pub(super) fn span(&mut self, segment: &Segment) -> Option<Span> {
         let codec = &segment.codec;
         match self.below(4) {
@@ -352,7 +352,7 @@ fn build(source: &str, kinds: &[(String, Kind)]) -> Option<Template> {
     Template::new(&pattern, kind_of).ok()
 }
 
-/// The type that a codec is for.
+/// The type of a codec's values.
 fn kind_of(codec: &Codec) -> Kind {
     match codec.clone() {
         Codec::Text | Codec::SortedText | Codec::Raw => Kind::Text,

@@ -1,8 +1,8 @@
-//! What the keys promise, as properties of arbitrary input.
+//! The promises about keys, as properties of arbitrary input.
 //!
-//! Each function reads templates and values from the bytes that it is given and panics when a
-//! promise is broken. The property tests call them with random bytes and the fuzz targets with
-//! bytes that a fuzzer chose, so that both prove the same things.
+//! Each function makes templates and values from the given bytes, and panics if a promise is
+//! broken. The property tests call these functions with random bytes, and the fuzz targets with
+//! bytes that a fuzzer chose, so both check the same properties.
 
 #![allow(clippy::panic, clippy::expect_used, reason = "a broken promise is reported by panicking")]
 
@@ -19,8 +19,8 @@ use super::span::KeyRange;
 use super::{Codec, Segment, Span, Template, common_key, recipe};
 use crate::engine::{Area, Direction, KEY_BYTES_MAX, ShowKey};
 
-/// Whatever bytes come, decoding does not panic, and what it accepts is exactly what encoding
-/// gives. The automaton accepts the same keys.
+/// Decoding never panics, and it accepts exactly what encoding gives. The automaton accepts the
+/// same keys.
 pub fn decode_any(data: &[u8]) {
     let mut dice = Dice::new(data);
     let Some(template) = dice.template() else { return };
@@ -82,7 +82,8 @@ pub fn order(data: &[u8]) {
     assert_eq!(key_a.cmp(&key_b), expected, "{} and {}", show(&template, &key_a), ShowKey(&key_b));
 }
 
-/// A range holds exactly the keys whose values it asks for, and those of two owners share none.
+/// A range has exactly the keys with the values that it asks for, and the ranges of two owners
+/// share no key.
 pub fn ranges(data: &[u8]) {
     let mut dice = Dice::new(data);
     let Some(template) = dice.template() else { return };
@@ -126,7 +127,7 @@ pub fn ranges(data: &[u8]) {
     }
 }
 
-/// Skipping a foreign key leaves it behind, and no key of the template.
+/// A skip passes the foreign key, but no key of the template.
 pub fn skip(data: &[u8]) {
     let mut dice = Dice::new(data);
     let Some(template) = dice.template() else { return };
@@ -162,11 +163,12 @@ pub fn skip(data: &[u8]) {
     }
 }
 
-/// A common key belongs to both templates; when there is none, no key does.
+/// A common key belongs to both templates. If the search finds none, no key does.
 pub fn overlap(data: &[u8]) {
     let mut dice = Dice::new(data);
     let Some(a) = dice.template() else { return };
-    // Half of the time the other one is read from nearly the same bytes, so that it resembles `a`.
+    // Half of the time, the other template is read from nearly the same bytes, so that it resembles
+    // `a`.
     let resembling = dice.below(2) == 0;
     let b = if resembling { Dice::new(&dice.damaged(data)).template() } else { dice.template() };
     let Some(b) = b else { return };
@@ -205,7 +207,7 @@ pub fn recipes(data: &[u8]) {
     let target = recipe.target(&entry, b"").expect("the recipe fits its own entries");
     match encode(&record, &wanted) {
         Ok(key) => assert_eq!(target.key, key, "{} to {}", show(&index, &entry), record.source),
-        // A key that is too long in the record's form is refused there, too.
+        // A key that is too long in the record's form is refused in that form, too.
         Err(()) => assert!(target.check().is_err(), "{} to {}", index.source, record.source),
     }
 }

@@ -1,4 +1,4 @@
-//! The order that values have by themselves, to hold the order of their bytes against.
+//! The natural order of values, to compare with the order of their bytes.
 
 use std::cmp::Ordering;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::key::Codec;
 
 impl Codec {
-    /// The order of two values of this codec. Values that the codec would refuse come first and
-    /// are equal to one another.
+    /// The order of two values of this codec. Values that the codec would refuse come first, and
+    /// count as equal.
     pub(crate) fn compare(&self, a: &Value, b: &Value) -> Ordering {
         match (self, a, b) {
             (_, Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Codec::Integer { .. } | Codec::Timestamp, ..) => a.as_i64().cmp(&b.as_i64()),
             (Codec::Float, ..) => {
                 let (a, b) = (a.as_f64(), b.as_f64());
-                // JSON has no NaN, so that any two numbers compare.
+                // JSON has no NaN, so any two numbers can be compared.
                 a.partial_cmp(&b).unwrap_or(Ordering::Equal)
             }
             (Codec::Boolean, ..) => a.as_bool().cmp(&b.as_bool()),
-            // A place has no order of its own: it is that of its geohash.
+            // A place has no natural order: it is ordered by its geohash.
             _ => self.ascending(a).cmp(&self.ascending(b)),
         }
     }
