@@ -87,7 +87,8 @@ const NARROW: &[(&str, &str, &[&str])] = &[
 const DRIVERS: &[(&str, &[&str])] = &[
     ("fjall",       &["engine/embedded/"]),
     ("lsm_tree",    &["engine/embedded/stored.rs"]),
-    ("quick_cache", &["engine/embedded/large.rs"]),
+    ("quick_cache", &["engine/embedded/cache/large.rs"]),
+    ("lz4_flex",    &["engine/embedded/cache/list_cache/list.rs"]),
     ("xxhash_rust", &["engine/embedded/database.rs", "engine/embedded/torn.rs"]),
     ("jsonschema",  &["schema/body.rs"]),
     // The loader calls the module of that name.

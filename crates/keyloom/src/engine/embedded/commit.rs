@@ -29,7 +29,6 @@ use super::gate::SyncGate;
 use super::group::{Change, Group, Verdict};
 use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
-use super::recent::Recent;
 use super::view::{Moment, Published, View, closed};
 use crate::error::{Error, Result};
 
@@ -86,7 +85,6 @@ pub(super) struct CommitThread {
     sync_gate: Option<SyncGate>,
     /// When the oldest acknowledged batch that is not synced was acknowledged.
     unsynced_since: Option<Instant>,
-    recent: Recent,
     positions: Positions,
     fault: Option<Fault>,
     _end_of_bells: EndOfBells,
@@ -114,7 +112,6 @@ impl CommitThread {
             },
             sync_gate: options.sync_gate.clone(),
             unsynced_since: None,
-            recent: Recent::default(),
             positions: Positions::default(),
             fault: None,
         }
@@ -180,7 +177,7 @@ impl CommitThread {
         };
         self.work.note_group(asks.len());
         let mut positions = std::mem::take(&mut self.positions);
-        let mut group = Group::new(asks.len(), moment, &self.recent, Appends::new(&mut positions));
+        let mut group = Group::new(asks.len(), moment, Appends::new(&mut positions));
         let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
         let commit = group.commit();
         let (changes, appends) = group.finish();
@@ -257,8 +254,7 @@ impl CommitThread {
             self.work.note_sync();
         }
         // No cache has anything of a log.
-        self.view.caches().change(commit, cells);
-        self.recent.note(commit, cells.iter().map(|change| change.key.hash));
+        self.view.cache().change(commit, cells.iter().map(Change::as_ref));
         self.view.publish(Published::new(commit, &self.database));
         if survives == Survives::Process {
             self.unsynced_since.get_or_insert_with(Instant::now);

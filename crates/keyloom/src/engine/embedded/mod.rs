@@ -5,11 +5,10 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
-//! [`group`] decides them with the help of [`recent`], [`database`] makes them durable, with a
+//! [`group`] decides them, [`database`] makes them durable, with a
 //! [`runway`] ahead of its [`journal`], and knows what is [`unflushed`], [`view`] shows them as
 //! [`stored`], for a moment that is [`pinned`] also later, with
-//! [`cache`] (of [`small`] cells and [`large`] ones) and [`stretches`] in front, and [`log`] is what
-//! batches append. Writers hear of it by way of [`answer`]. Keys go all this way with their hashes:
+//! the [`cache`] in front, and [`log`] is what batches append. Writers hear of it by way of [`answer`]. Keys go all this way with their hashes:
 //! [`hashed`].
 //! [`folder`] says whose folder it is, [`torn`] mends what a loss of power left, and [`fault`] says what
 //! a failure means.
@@ -24,19 +23,14 @@ mod folder;
 mod gate;
 mod group;
 mod hashed;
-mod hits;
 mod journal;
-mod large;
 mod layout;
 mod log;
 mod options;
 mod pinned;
 mod prepare;
-mod recent;
 mod runway;
-mod small;
 mod stored;
-mod stretches;
 mod torn;
 mod unflushed;
 mod view;
@@ -61,13 +55,14 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
 use answer::{Answerer, Ask};
+use cache::Cache;
 use commit::{CommitThread, Extend, Request, Trim};
 use database::Database;
 use figures::{Work, figures};
 use folder::Folder;
 use pinned::Pinned;
 use prepare::Prepared;
-use view::{Caches, Published, View, closed};
+use view::{Published, View, closed};
 
 /// A store in one folder of the file system.
 ///
@@ -95,7 +90,7 @@ impl Embedded {
     /// with [`ErrorKind::UnknownFormat`], and stays untouched.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
-        let view = Arc::new(View::new(Published::new(0, &database), Caches::new(&options)));
+        let view = Arc::new(View::new(Published::new(0, &database), Cache::new(&options)));
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
         let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));

@@ -129,7 +129,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::large::KeyHasher;
+    use super::super::cache::KeyHasher;
     use super::*;
 
     const MEMTABLE_BYTES: u64 = 1 << 20;

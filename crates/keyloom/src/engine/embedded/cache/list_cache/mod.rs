@@ -12,395 +12,191 @@
 //! changes no key of the extent leaves the rows as they are. Extents do not overlap, so that a key
 //! lies in one at most, and the commit thread finds it by one search in order.
 //!
-//! What is kept says from which commit on it is true, as in the [record cache](super::cache), and
-//! serves only readers whose snapshot is at that commit or after it. The commit thread removes
-//! what it changes before it publishes the commit, and a reader keeps what it read only if no
-//! commit has changed anything since its snapshot: such a reader may have missed the removal.
+//! A list says from which commit on it is true, and serves only readers whose moment is at that
+//! commit or after it. The commit thread removes what it changes before it publishes the commit,
+//! and a reader keeps what it read only if the [clock](super::clock) knows of no change at all since
+//! its moment: such a reader may have missed the removal.
 //!
-//! Records are in many lists, and are not searched for. Instead all keys are divided into classes,
-//! each class remembers the last commit that changed one of its keys, and a record is served only
-//! if its class has not changed since the list was kept. A reader whose snapshot holds a change
-//! finds it noted, since it was noted before it was published.
+//! Records are in many lists, and are not searched for. A record is served only if the clock knows
+//! of no change of its key since the list was kept.
+//!
+//! Where lists do not fit, a hand goes round. Those that were not read since it came by last are
+//! [packed](list), so that three take the room of one, and those that are packed already go. A
+//! packed list that is read often is unpacked for good.
+
+mod list;
+mod recorder;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::super::{Direction, Evidence, Recipe, Witness, successor};
-use super::hashed::KeyRef;
-use super::layout::StoredRange;
+use super::clock::{Clock, Reader};
+use crate::engine::embedded::layout::StoredRange;
+use crate::engine::{Direction, Recipe};
+use list::{Head, PackedList};
+pub(in crate::engine::embedded) use list::{KeptList, KeptRow};
+pub(in crate::engine::embedded) use recorder::{Record, Recorder};
 
 /// What is longer is read for another purpose than a list, and hardly a second time.
 const ROWS_MAX: usize = 128;
-const BLOCK_BYTES_MAX: usize = 64 * 1024;
 
-/// What a stretch weighs besides its bytes: itself and its place in the map, rounded up so that
-/// the bound holds.
-const STRETCH_OVERHEAD_BYTES: usize = 320;
-
-/// How many bytes of the cache there is a class for, within bounds.
-const BYTES_PER_CLASS: u64 = 256;
-const CLASSES_MIN: u64 = 1 << 10;
-const CLASSES_MAX: u64 = 1 << 18;
-
-/// The first rows of one range.
-#[derive(Debug)]
-pub(super) struct KeptStretch {
-    range: StoredRange,
-    direction: Direction,
-    /// The first commit whose readers may have it.
-    since: u64,
-    /// How its entries were followed; `None` when they were not, or when one led nowhere.
-    recipe: Option<Recipe>,
-    /// Everything as it is stored, row by row in one allocation.
-    block: Bytes,
-    places: Vec<Place>,
-    /// The stored key after the last row, if the range has one.
-    beyond: Option<Bytes>,
-    trace: Arc<Trace>,
-    /// The lowest key of the extent, and the lowest above it.
-    extent: (Bytes, Bytes),
-    /// Whether it was read since the hand last came by.
-    is_used: AtomicBool,
-}
-
-/// Where the parts of a row end in the block: its key, its cell, and of what it led to the key
-/// (not as it is stored, but within its area) and the cell.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    key: u32,
-    cell: u32,
-    target: u32,
-    record: u32,
-    /// The class of the record.
-    class: u32,
-}
-
-/// One row that was kept. All parts share one block.
-pub(super) struct KeptRow {
-    pub(super) stored_key: Bytes,
-    pub(super) stored: Bytes,
-    /// The key that the entry led to.
-    pub(super) target: Bytes,
-    /// What was there; `None` when that may have changed.
-    pub(super) stored_record: Option<Bytes>,
-}
-
-impl KeptStretch {
-    /// The stored keys and cells, in the order of the scan.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (Bytes, Bytes)> {
-        self.starts_and_places()
-            .map(|(start, place)| (self.part(start, place.key), self.part(place.key, place.cell)))
-    }
-
-    /// The key that follows the first `limit` rows.
-    pub(super) fn key_beyond(&self, limit: usize) -> Option<Bytes> {
-        let inside = self.starts_and_places().nth(limit);
-        inside.map(|(start, place)| self.part(start, place.key)).or_else(|| self.beyond.clone())
-    }
-
-    /// Evidence for the rows as a reader of that snapshot was given them.
-    pub(super) fn witness(&self, snapshot: u64) -> Witness {
-        Witness::new(self.trace.clone(), snapshot)
-    }
-
-    /// The same for the records too, if all rows led to some.
-    pub(super) fn witness_followed(&self, snapshot: u64) -> Option<Witness> {
-        self.recipe.as_ref().map(|_| self.witness(snapshot))
-    }
-
-    fn starts_and_places(&self) -> impl Iterator<Item = (u32, &Place)> {
-        let starts = std::iter::once(0).chain(self.places.iter().map(|place| place.record));
-        starts.zip(&self.places)
-    }
-
-    fn part(&self, start: u32, end: u32) -> Bytes {
-        self.block.slice(start as usize..end as usize)
-    }
-
-    fn serves(&self, range: &StoredRange, limit: usize, direction: Direction, at: u64) -> bool {
-        self.since <= at
-            && self.direction == direction
-            && self.range == *range
-            && (self.places.len() >= limit || self.beyond.is_none())
-    }
-
-    fn weight(&self) -> usize {
-        let keys = [&self.extent.0, &self.extent.1, self.beyond.as_ref().unwrap_or(&self.extent.0)];
-        self.block.len()
-            + self.range.start.len()
-            + self.range.end.len()
-            + keys.iter().map(|key| key.len()).sum::<usize>()
-            + self.places.len() * (size_of::<Place>() + size_of::<u32>())
-            + STRETCH_OVERHEAD_BYTES
-    }
-}
-
-/// What outlives a stretch as long as somebody holds a witness of it.
-#[derive(Debug)]
-struct Trace {
-    /// Whether the stretch is kept, so that no commit changed a key of its extent.
-    is_kept: AtomicBool,
-    /// The classes of the records that were kept with it.
-    classes: Box<[u32]>,
-    last_changes: Arc<[AtomicU64]>,
-}
-
-impl Evidence for Trace {
-    fn stands(&self, moment: u64) -> bool {
-        let is_unchanged = |class: &u32| is_unchanged(&self.last_changes, *class, moment);
-        self.is_kept.load(Ordering::Acquire) && self.classes.iter().all(is_unchanged)
-    }
-}
-
-/// Whether no key of a class has changed after a commit.
-fn is_unchanged(last_changes: &[AtomicU64], class: u32, commit: u64) -> bool {
-    let last = last_changes.get(class as usize);
-    last.is_some_and(|last| last.load(Ordering::Acquire) <= commit)
-}
-
-/// Writes down what a scan gives, as long as it is short enough to be kept.
-pub(super) struct Recorder {
-    block: Vec<u8>,
-    places: Vec<Place>,
-    is_followed: bool,
-    beyond: Option<Bytes>,
-}
-
-impl Recorder {
-    /// Adds the next row with the key and the cell that it led to, and the class of these.
-    pub(super) fn add(&mut self, stored_key: &[u8], stored: &[u8], record: Option<Record<'_>>) {
-        if self.is_too_long() {
-            return;
-        }
-        self.is_followed &= record.is_some();
-        let Record { target, stored: stored_record, class } = record.unwrap_or_default();
-        let mut end_of = |part: &[u8]| {
-            self.block.extend_from_slice(part);
-            // The block is hardly longer than what is kept at most.
-            self.block.len() as u32
-        };
-        self.places.push(Place {
-            key: end_of(stored_key),
-            cell: end_of(stored),
-            target: end_of(target),
-            record: end_of(stored_record),
-            class,
-        });
-    }
-
-    /// Notes the key after the last row, which is not part of the answer.
-    pub(super) fn stop_before(&mut self, stored_key: &[u8]) {
-        self.beyond = Some(Bytes::copy_from_slice(stored_key));
-    }
-
-    fn is_too_long(&self) -> bool {
-        self.block.len() > BLOCK_BYTES_MAX
-    }
-
-    /// What was written down; `None` when it is too long, or when the range holds no key at all.
-    fn finish(
-        self,
-        range: StoredRange,
-        direction: Direction,
-        recipe: Option<&Recipe>,
-        since: u64,
-        last_changes: &Arc<[AtomicU64]>,
-    ) -> Option<KeptStretch> {
-        if self.is_too_long() || range.start >= range.end {
-            return None;
-        }
-        let recipe = recipe.filter(|_| self.is_followed);
-        let classes = match recipe {
-            Some(_) => self.places.iter().map(|place| place.class).collect(),
-            None => Box::default(),
-        };
-        let copy = |key: &[u8]| Bytes::copy_from_slice(key);
-        let extent = match (&self.beyond, direction) {
-            (None, _) => (copy(&range.start), copy(&range.end)),
-            (Some(beyond), Direction::Forward) => (copy(&range.start), successor(beyond)),
-            (Some(beyond), Direction::Backward) => (beyond.clone(), copy(&range.end)),
-        };
-        Some(KeptStretch {
-            range,
-            direction,
-            since,
-            recipe: recipe.cloned(),
-            block: self.block.into_boxed_slice().into(),
-            trace: Arc::new(Trace {
-                is_kept: AtomicBool::new(true),
-                classes,
-                last_changes: last_changes.clone(),
-            }),
-            places: self.places,
-            beyond: self.beyond,
-            extent,
-            is_used: AtomicBool::new(false),
-        })
-    }
-}
-
-/// What an entry led to.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Record<'r> {
-    pub(super) target: &'r [u8],
-    pub(super) stored: &'r [u8],
-    pub(super) class: u32,
-}
+/// How often a packed list is read, while the hand goes round once, before it is unpacked for good.
+/// Another one is packed in its stead, which takes longer than some readings of a packed list.
+const READS_TO_UNPACK: u8 = 4;
 
 /// See the [module's](self) description.
-pub(super) struct StretchCache {
-    weight_max: usize,
+pub(super) struct ListCache {
+    weight_max: AtomicUsize,
     kept: RwLock<Kept>,
-    /// The last commit that changed a key of each class; empty when nothing is kept.
-    last_changes: Arc<[AtomicU64]>,
+    clock: Arc<Clock>,
 }
 
 #[derive(Default)]
 struct Kept {
     /// By the lowest keys of their extents, which do not overlap.
-    stretches: BTreeMap<Bytes, Arc<KeptStretch>>,
+    lists: BTreeMap<Bytes, Slot>,
     weight: usize,
-    /// The last commit that changed anything.
-    last_change: u64,
-    /// Where the search for something to push out goes on: it goes round and round, and passes
-    /// over what was used since it last came by.
+    /// Where the search for something to pack or to push out goes on: it goes round and round, and
+    /// passes over what was read since it last came by.
     hand: Bytes,
 }
 
-impl StretchCache {
-    /// A cache of at most so many bytes; 0 for none.
-    pub(super) fn new(bytes_max: u64) -> Self {
-        let classes = match bytes_max {
-            0 => 0,
-            bytes => (bytes / BYTES_PER_CLASS).clamp(CLASSES_MIN, CLASSES_MAX),
-        };
-        let classes_bytes = classes * size_of::<AtomicU64>() as u64;
-        let weight_max = bytes_max.saturating_sub(classes_bytes);
-        StretchCache {
-            weight_max: usize::try_from(weight_max).unwrap_or(usize::MAX),
-            kept: RwLock::default(),
-            last_changes: (0..classes).map(|_| AtomicU64::new(0)).collect(),
+/// A list as it is kept.
+#[derive(Clone)]
+enum Slot {
+    Plain(Arc<KeptList>),
+    Packed(Arc<PackedList>),
+}
+
+impl Slot {
+    fn head(&self) -> &Arc<Head> {
+        match self {
+            Slot::Plain(list) => &list.head,
+            Slot::Packed(list) => &list.head,
         }
     }
 
-    /// What the kept stretches weigh.
+    fn weight(&self) -> usize {
+        match self {
+            Slot::Plain(list) => list.weight(),
+            Slot::Packed(list) => list.weight(),
+        }
+    }
+}
+
+impl ListCache {
+    /// A cache of at most so many bytes; 0 for none.
+    pub(super) fn new(bytes_max: u64, clock: Arc<Clock>) -> Self {
+        let weight_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        ListCache { weight_max: AtomicUsize::new(weight_max), kept: RwLock::default(), clock }
+    }
+
+    /// What the kept lists weigh.
     pub(super) fn bytes(&self) -> u64 {
         self.read().weight as u64
     }
 
-    /// The first rows of a range, at least `limit` of them or all, as a reader of that snapshot
-    /// must see them, if they are here.
+    /// The first rows of a range, at least `limit` of them or all, as the reader must see them, if
+    /// they are here.
     pub(super) fn get(
         &self,
         range: &StoredRange,
         limit: usize,
         direction: Direction,
-        snapshot: u64,
-    ) -> Option<Arc<KeptStretch>> {
-        if self.weight_max == 0 || limit > ROWS_MAX {
+        commit: u64,
+    ) -> Option<Arc<KeptList>> {
+        if limit > ROWS_MAX {
             return None;
         }
-        let kept = self.read();
-        let found = match direction {
-            Direction::Forward => kept.stretches.get(&range.start[..]),
-            // An extent that reaches up to the range's end is the last that begins below it.
-            Direction::Backward => kept.last_below(&range.end).map(|(_, stretch)| stretch),
-        };
-        let found = found.filter(|stretch| stretch.serves(range, limit, direction, snapshot))?;
-        found.is_used.store(true, Ordering::Relaxed);
-        Some(Arc::clone(found))
-    }
-
-    /// The first `limit` rows of a stretch and what they led to; `None` when it was not followed
-    /// in this way, or when more than a quarter of the records may have changed: it is then better
-    /// read and kept anew.
-    pub(super) fn followed<'s>(
-        &'s self,
-        stretch: &'s KeptStretch,
-        limit: usize,
-        recipe: &Recipe,
-    ) -> Option<impl ExactSizeIterator<Item = KeptRow>> {
-        if stretch.recipe.as_ref() != Some(recipe) {
-            return None;
+        let found = self.read().find(range, limit, direction, commit)?.clone();
+        let reads = found.head().note_reading(READS_TO_UNPACK);
+        match found {
+            Slot::Plain(list) => Some(list),
+            Slot::Packed(packed) => {
+                let list = Arc::new(packed.unpack()?);
+                if reads + 1 >= READS_TO_UNPACK {
+                    self.replace(Slot::Plain(Arc::clone(&list)));
+                    self.shrink();
+                }
+                Some(list)
+            }
         }
-        let places = &stretch.places[..limit.min(stretch.places.len())];
-        let is_unchanged =
-            |place: &Place| is_unchanged(&self.last_changes, place.class, stretch.since);
-        let unchanged: Vec<bool> = places.iter().map(is_unchanged).collect();
-        let changed = unchanged.iter().filter(|is_unchanged| !**is_unchanged).count();
-        if changed * 4 > places.len() {
-            return None;
-        }
-        let mut start = 0;
-        Some(places.iter().zip(unchanged).map(move |(place, is_unchanged)| {
-            let row = KeptRow {
-                stored_key: stretch.part(start, place.key),
-                stored: stretch.part(place.key, place.cell),
-                target: stretch.part(place.cell, place.target),
-                stored_record: is_unchanged.then(|| stretch.part(place.target, place.record)),
-            };
-            start = place.record;
-            row
-        }))
-    }
-
-    /// The class of a key with this hash.
-    pub(super) fn class(&self, hash: u64) -> u32 {
-        let classes = self.last_changes.len().max(1) as u64;
-        (hash % classes) as u32
     }
 
     /// To write down a scan of at most so many rows, if it may be kept.
     pub(super) fn recorder(&self, limit: usize) -> Option<Recorder> {
-        (self.weight_max > 0 && limit <= ROWS_MAX).then(|| Recorder {
-            block: Vec::new(),
-            places: Vec::with_capacity(limit),
-            is_followed: true,
-            beyond: None,
-        })
+        (self.weight_max() > 0 && limit <= ROWS_MAX).then(|| Recorder::new(limit))
     }
 
-    /// Keeps what a reader of that snapshot has read, unless that may be out of date, and gives
-    /// it back.
+    /// Keeps what a reader has read, unless that may be out of date, and gives it back.
     pub(super) fn fill(
         &self,
         recorder: Recorder,
         range: StoredRange,
         direction: Direction,
         recipe: Option<&Recipe>,
-        snapshot: u64,
-    ) -> Option<Arc<KeptStretch>> {
-        let stretch = recorder.finish(range, direction, recipe, snapshot, &self.last_changes)?;
-        let stretch = Arc::new(stretch);
+        commit: u64,
+    ) -> Option<Arc<KeptList>> {
+        let list = recorder.finish(range, direction, recipe, commit, &self.clock)?;
+        let list = Arc::new(list);
         let mut kept = self.write();
-        if kept.last_change > snapshot || !kept.make_place(&stretch) {
+        let reader = Reader { clock: &self.clock, commit };
+        if !reader.is_all_current() || !kept.make_place(&list.head) {
             return None;
         }
-        kept.weight += stretch.weight();
-        kept.stretches.insert(stretch.extent.0.clone(), stretch.clone());
-        kept.shrink(self.weight_max);
-        Some(stretch)
+        kept.insert(Slot::Plain(Arc::clone(&list)));
+        drop(kept);
+        self.shrink();
+        Some(list)
     }
 
-    /// Notes that a commit changes these cells, before the commit is published.
-    pub(super) fn change<'k>(&self, commit: u64, keys: impl Iterator<Item = KeyRef<'k>>) {
-        if self.weight_max == 0 {
+    /// Removes the lists that a commit changes, after that was noted and before it is published.
+    pub(super) fn change<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        if self.weight_max() == 0 {
             return;
         }
         let mut kept = self.write();
-        kept.last_change = commit;
-        for KeyRef { hash, bytes: stored_key } in keys {
-            if let Some(class) = self.last_changes.get(self.class(hash) as usize) {
-                class.store(commit, Ordering::Release);
-            }
-            if let Some(start) = kept.extent_around(stored_key) {
+        for key in keys {
+            if let Some(start) = kept.extent_around(key) {
                 kept.remove(&start);
             }
         }
+    }
+
+    /// Another bound from now on, which holds when this returns.
+    pub(super) fn set_bytes_max(&self, bytes_max: u64) {
+        let weight_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        self.weight_max.store(weight_max, Ordering::Relaxed);
+        self.shrink();
+    }
+
+    /// Packs and pushes out what was not read for longest, roughly, until the rest fits. Packing
+    /// takes its time, in which others may read.
+    fn shrink(&self) {
+        loop {
+            let unread = self.write().next_unread(self.weight_max());
+            let Some(list) = unread else { return };
+            match list.pack() {
+                Some(packed) => self.replace(Slot::Packed(Arc::new(packed))),
+                None => self.write().remove_if_same(&list.head),
+            }
+        }
+    }
+
+    /// Puts the same list in another form in its place, if it is still kept.
+    fn replace(&self, slot: Slot) {
+        let mut kept = self.write();
+        if kept.holds(slot.head()) {
+            kept.insert(slot);
+        }
+    }
+
+    fn weight_max(&self) -> usize {
+        self.weight_max.load(Ordering::Relaxed)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Kept> {
@@ -413,59 +209,96 @@ impl StretchCache {
 }
 
 impl Kept {
-    fn last_below(&self, key: &[u8]) -> Option<(&Bytes, &Arc<KeptStretch>)> {
-        self.stretches.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key))).next_back()
+    fn find(
+        &self,
+        range: &StoredRange,
+        limit: usize,
+        direction: Direction,
+        commit: u64,
+    ) -> Option<&Slot> {
+        let found = match direction {
+            Direction::Forward => self.lists.get(&range.start[..]),
+            // An extent that reaches up to the range's end is the last that begins below it.
+            Direction::Backward => self.last_below(&range.end),
+        };
+        found.filter(|slot| slot.head().serves(range, limit, direction, commit))
+    }
+
+    fn last_below(&self, key: &[u8]) -> Option<&Slot> {
+        let below = (Bound::Unbounded, Bound::Excluded(key));
+        self.lists.range::<[u8], _>(below).next_back().map(|(_, slot)| slot)
     }
 
     /// The lowest key of the extent that holds a key.
     fn extent_around(&self, key: &[u8]) -> Option<Bytes> {
         let up_to = (Bound::Unbounded, Bound::Included(key));
-        let (start, stretch) = self.stretches.range::<[u8], _>(up_to).next_back()?;
-        (key < &stretch.extent.1[..]).then(|| start.clone())
+        let (start, slot) = self.lists.range::<[u8], _>(up_to).next_back()?;
+        (key < &slot.head().extent.1[..]).then(|| start.clone())
     }
 
-    /// Removes what overlaps a new stretch; `false` when something of that is in use. It is then
-    /// taken for unused until it is read again, so that it cannot stay in the way for ever.
-    fn make_place(&mut self, stretch: &KeptStretch) -> bool {
-        let (start, end) = &stretch.extent;
+    /// Removes what overlaps a new list; `false` when something of that is in use. It is then taken
+    /// for unused until it is read again, so that it cannot stay in the way for ever.
+    fn make_place(&mut self, new: &Head) -> bool {
+        let (start, end) = &new.extent;
         let mut overlapping: Vec<Bytes> = self.extent_around(start).into_iter().collect();
         let inside = (Bound::Excluded(&start[..]), Bound::Excluded(&end[..]));
-        overlapping.extend(self.stretches.range::<[u8], _>(inside).map(|(key, _)| key.clone()));
-        let is_free = overlapping.iter().filter_map(|key| self.stretches.get(key)).fold(
-            true,
-            |is_free, other| {
-                let is_same = other.range == stretch.range && other.direction == stretch.direction;
-                let is_used = other.is_used.swap(false, Ordering::Relaxed);
-                is_free && (is_same || !is_used)
-            },
-        );
+        overlapping.extend(self.lists.range::<[u8], _>(inside).map(|(key, _)| key.clone()));
+        let others = overlapping.iter().filter_map(|key| self.lists.get(key)).map(Slot::head);
+        let is_free = others.fold(true, |is_free, other| {
+            let is_same = other.range == new.range && other.direction == new.direction;
+            let is_read = other.reads.swap(0, Ordering::Relaxed) > 0;
+            is_free && (is_same || !is_read)
+        });
         if is_free {
             overlapping.iter().for_each(|key| self.remove(key));
         }
         is_free
     }
 
-    fn remove(&mut self, start: &[u8]) {
-        if let Some(stretch) = self.stretches.remove(start) {
-            self.weight -= stretch.weight();
-            stretch.trace.is_kept.store(false, Ordering::Release);
+    /// Whether this very list is kept, in whichever form.
+    fn holds(&self, head: &Arc<Head>) -> bool {
+        self.lists.get(&head.extent.0).is_some_and(|slot| Arc::ptr_eq(slot.head(), head))
+    }
+
+    /// Keeps a list, instead of the one that begins where it does.
+    fn insert(&mut self, slot: Slot) {
+        self.weight += slot.weight();
+        let start = slot.head().extent.0.clone();
+        if let Some(before) = self.lists.insert(start, slot) {
+            self.weight -= before.weight();
         }
     }
 
-    /// Pushes out what was not used for longest, roughly, until the rest fits.
-    fn shrink(&mut self, weight_max: usize) {
+    fn remove(&mut self, start: &[u8]) {
+        if let Some(slot) = self.lists.remove(start) {
+            self.weight -= slot.weight();
+            slot.head().trace.is_kept.store(false, Ordering::Release);
+        }
+    }
+
+    fn remove_if_same(&mut self, head: &Arc<Head>) {
+        if self.holds(head) {
+            self.remove(&head.extent.0);
+        }
+    }
+
+    /// A list to be packed, or `None` when all fits. What is packed already goes meanwhile.
+    fn next_unread(&mut self, weight_max: usize) -> Option<Arc<KeptList>> {
         while self.weight > weight_max {
             let onward = (Bound::Excluded(&self.hand[..]), Bound::Unbounded);
-            let next = self.stretches.range::<[u8], _>(onward).next();
-            let Some((start, stretch)) = next.or_else(|| self.stretches.first_key_value()) else {
-                return;
-            };
-            let (start, is_used) = (start.clone(), stretch.is_used.swap(false, Ordering::Relaxed));
-            if !is_used {
-                self.remove(&start);
+            let next = self.lists.range::<[u8], _>(onward).next();
+            let (start, slot) = next.or_else(|| self.lists.first_key_value())?;
+            let start = start.clone();
+            let is_read = slot.head().reads.swap(0, Ordering::Relaxed) > 0;
+            let unread = (!is_read).then(|| slot.clone());
+            self.hand.clone_from(&start);
+            match unread {
+                Some(Slot::Plain(list)) => return Some(list),
+                Some(Slot::Packed(_)) => self.remove(&start),
+                None => {}
             }
-            self.hand = start;
         }
+        None
     }
 }
 
@@ -477,6 +310,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::recorder::BLOCK_BYTES_MAX;
     use super::*;
     use crate::engine::Area;
     use crate::engine::random::Random;
@@ -485,11 +319,34 @@ mod tests {
     type Store = BTreeMap<Vec<u8>, u64>;
     type Rows = Vec<(Vec<u8>, u64)>;
 
-    /// Keys that change, with hashes that differ where the keys do.
-    fn keys(bytes: &[u8]) -> impl Iterator<Item = KeyRef<'_>> {
-        bytes.chunks(1).map(|key| KeyRef { hash: hash(key[0]), bytes: key })
+    /// The lists with a clock, as the room has them.
+    struct Timed {
+        lists: ListCache,
+        clock: Arc<Clock>,
     }
 
+    impl Timed {
+        fn new(bytes_max: u64) -> Self {
+            let clock = Arc::new(Clock::new());
+            Timed { lists: ListCache::new(bytes_max, Arc::clone(&clock)), clock }
+        }
+
+        /// Changes keys of one byte each.
+        fn change(&self, commit: u64, keys: &[u8]) {
+            self.clock.note(commit, keys.iter().map(|key| hash(*key)));
+            self.lists.change(keys.chunks(1));
+        }
+    }
+
+    impl std::ops::Deref for Timed {
+        type Target = ListCache;
+
+        fn deref(&self) -> &ListCache {
+            &self.lists
+        }
+    }
+
+    /// Hashes that differ where the keys do.
     fn hash(key: u8) -> u64 {
         u64::from(key)
     }
@@ -518,7 +375,7 @@ mod tests {
 
     /// Reads through the cache, as a reader of that snapshot does.
     fn read(
-        cache: &StretchCache,
+        cache: &Timed,
         store: &Store,
         range: StoredRange,
         limit: usize,
@@ -538,7 +395,7 @@ mod tests {
         (rows, beyond.is_some())
     }
 
-    fn is_kept(cache: &StretchCache, range: &StoredRange, limit: usize, snapshot: u64) -> bool {
+    fn is_kept(cache: &Timed, range: &StoredRange, limit: usize, snapshot: u64) -> bool {
         cache.get(range, limit, Direction::Forward, snapshot).is_some()
     }
 
@@ -548,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_was_read_serves_its_own_snapshot_and_later_ones() {
-        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        let (cache, store) = (Timed::new(1 << 20), store(0..50));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 3);
         assert!(is_kept(&cache, &range(10, 40), 5, 3));
         assert!(is_kept(&cache, &range(10, 40), 2, 9), "fewer rows are there as well");
@@ -560,18 +417,18 @@ mod tests {
 
     #[test]
     fn a_change_removes_what_it_touches_and_nothing_else() {
-        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        let (cache, store) = (Timed::new(1 << 20), store(0..50));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 0);
-        cache.change(1, keys(&[9, 16, 39]));
+        cache.change(1, &[9, 16, 39]);
         assert!(is_kept(&cache, &range(10, 40), 5, 1), "the rows are 10 to 14");
-        cache.change(2, keys(&[15]));
+        cache.change(2, &[15]);
         assert!(!is_kept(&cache, &range(10, 40), 5, 2));
     }
 
     #[test]
     fn a_late_reader_cannot_keep_what_it_read() {
-        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
-        cache.change(6, keys(&[12]));
+        let (cache, store) = (Timed::new(1 << 20), store(0..50));
+        cache.change(6, &[12]);
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 5);
         assert!(!is_kept(&cache, &range(10, 40), 5, 6));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 6);
@@ -580,7 +437,7 @@ mod tests {
 
     #[test]
     fn what_is_in_use_stays_and_what_is_not_gives_way() {
-        let (cache, store) = (StretchCache::new(1 << 20), store(0..50));
+        let (cache, store) = (Timed::new(1 << 20), store(0..50));
         read(&cache, &store, range(10, 40), 5, Direction::Forward, 0);
         assert!(is_kept(&cache, &range(10, 40), 5, 0));
         read(&cache, &store, range(12, 40), 5, Direction::Forward, 0);
@@ -593,7 +450,7 @@ mod tests {
     #[test]
     fn the_bound_holds_and_what_is_used_stays() {
         let weight_max = 20_000;
-        let (cache, store) = (StretchCache::new(weight_max), store(0..255));
+        let (cache, store) = (Timed::new(weight_max), store(0..255));
         for round in 0..10 {
             for start in 0..250 {
                 read(&cache, &store, range(start, start + 1), 5, Direction::Forward, 0);
@@ -602,15 +459,15 @@ mod tests {
             }
         }
         let kept = cache.read();
-        assert!(kept.weight <= weight_max as usize && kept.stretches.len() > 20);
-        assert_eq!(kept.weight, kept.stretches.values().map(|one| one.weight()).sum::<usize>());
+        assert!(kept.weight <= weight_max as usize && kept.lists.len() > 20);
+        assert_eq!(kept.weight, kept.lists.values().map(Slot::weight).sum::<usize>());
     }
 
     #[test]
     fn long_scans_are_not_kept() {
-        let cache = StretchCache::new(1 << 20);
+        let cache = Timed::new(1 << 20);
         assert!(cache.recorder(ROWS_MAX + 1).is_none());
-        assert!(StretchCache::new(0).recorder(1).is_none());
+        assert!(Timed::new(0).recorder(1).is_none());
         let mut recorder = cache.recorder(5).unwrap();
         (0..5).for_each(|key| recorder.add(&[key], &[0; BLOCK_BYTES_MAX / 4], None));
         cache.fill(recorder, range(0, 9), Direction::Forward, None, 0);
@@ -622,33 +479,33 @@ mod tests {
     }
 
     /// Keeps the rows 0 to 9, each of which leads to the key 100 higher.
-    fn followed(snapshot: u64) -> StretchCache {
-        let cache = StretchCache::new(1 << 20);
+    fn followed(snapshot: u64) -> Timed {
+        let cache = Timed::new(1 << 20);
         let mut recorder = cache.recorder(10).unwrap();
         for key in 0..10 {
-            let (target, class) = ([key + 100], cache.class(hash(key + 100)));
-            recorder.add(&[key], b"e", Some(Record { target: &target, stored: b"r", class }));
+            let target = Record { target: &[key + 100], stored: b"r", hash: hash(key + 100) };
+            recorder.add(&[key], b"e", Some(target));
         }
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), snapshot);
         cache
     }
 
     /// The targets of the first rows, with whether their records can be had.
-    fn targets(cache: &StretchCache, limit: usize, recipe: &Recipe) -> Option<Vec<(u8, bool)>> {
+    fn targets(cache: &Timed, limit: usize, recipe: &Recipe) -> Option<Vec<(u8, bool)>> {
         let kept = cache.get(&range(0, 10), limit, Direction::Forward, 9).unwrap();
-        let rows = cache.followed(&kept, limit, recipe)?;
+        let rows = kept.followed(limit, recipe)?;
         Some(rows.map(|row| (row.target[0], row.stored_record.is_some())).collect())
     }
 
     #[test]
     fn a_record_is_served_until_it_may_have_changed() {
         let cache = followed(3);
-        cache.change(4, keys(&[200]));
+        cache.change(4, &[200]);
         assert_eq!(
             targets(&cache, 3, &recipe("a")).unwrap(),
             [(100, true), (101, true), (102, true)]
         );
-        cache.change(5, keys(&[101]));
+        cache.change(5, &[101]);
         let all = targets(&cache, 10, &recipe("a")).unwrap();
         assert!(all.iter().enumerate().all(|(place, row)| *row == (100 + place as u8, place != 1)));
         assert_eq!(targets(&cache, 3, &recipe("a")), None, "one of three is too many");
@@ -656,11 +513,10 @@ mod tests {
 
     #[test]
     fn a_record_that_changed_before_the_list_was_kept_is_served() {
-        let cache = StretchCache::new(1 << 20);
-        cache.change(3, keys(&[100]));
+        let cache = Timed::new(1 << 20);
+        cache.change(3, &[100]);
         let mut recorder = cache.recorder(1).unwrap();
-        let class = cache.class(hash(100));
-        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
+        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", hash: hash(100) }));
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
         assert_eq!(targets(&cache, 1, &recipe("a")).unwrap(), [(100, true)]);
     }
@@ -670,8 +526,7 @@ mod tests {
         let cache = followed(3);
         assert_eq!(targets(&cache, 3, &recipe("b")), None);
         let mut recorder = cache.recorder(2).unwrap();
-        let class = cache.class(hash(100));
-        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", class }));
+        recorder.add(&[0], b"e", Some(Record { target: &[100], stored: b"r", hash: hash(100) }));
         recorder.add(&[1], b"e", None);
         cache.fill(recorder, range(0, 10), Direction::Forward, Some(&recipe("a")), 3);
         assert_eq!(targets(&cache, 2, &recipe("a")), None);
@@ -702,7 +557,7 @@ mod tests {
         /// and extents never overlap.
         #[test]
         fn answers_are_those_of_the_store(steps in proptest::collection::vec(any_step(), 1..200)) {
-            let cache = StretchCache::new(CLASSES_MIN * 8 + 4_000);
+            let cache = Timed::new(4_000);
             let mut store = Store::new();
             let mut commit = 0;
             for step in steps {
@@ -723,11 +578,11 @@ mod tests {
                                 store.remove(&vec![key]);
                             }
                         }
-                        cache.change(commit, self::keys(&changed));
+                        cache.change(commit, &changed);
                     }
                 }
                 let kept = cache.read();
-                let extents: Vec<_> = kept.stretches.values().map(|one| &one.extent).collect();
+                let extents: Vec<_> = kept.lists.values().map(|one| &one.head().extent).collect();
                 prop_assert!(extents.is_sorted_by(|a, b| a.1 <= b.0));
             }
         }
@@ -738,7 +593,7 @@ mod tests {
     #[test]
     fn readers_never_get_rows_of_another_moment() {
         const COMMITS: u64 = 5_000;
-        let cache = StretchCache::new(1 << 16);
+        let cache = Timed::new(1 << 16);
         let published = RwLock::new((0, Arc::new(store(0..20))));
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -751,7 +606,7 @@ mod tests {
                     } else {
                         next.insert(vec![key], commit);
                     }
-                    cache.change(commit, keys(&[key]));
+                    cache.change(commit, &[key]);
                     *published.write().unwrap() = (commit, Arc::new(next));
                 }
             });
@@ -773,5 +628,85 @@ mod tests {
                 });
             }
         });
+    }
+
+    /// Reads a list of five rows that have much in common, from the cache or not; says whether all
+    /// are right.
+    fn read_long(cache: &Timed, list: u8) -> bool {
+        let asked = range(list * 5, list * 5 + 5);
+        let keys = || list * 5..list * 5 + 5;
+        if let Some(kept) = cache.get(&asked, 5, Direction::Forward, 0) {
+            let recipe = recipe("a");
+            let rows = kept.followed(5, &recipe).unwrap();
+            let is_right = |(key, row): (u8, KeptRow)| {
+                row.stored_key == [key][..]
+                    && row.stored == row_of(key)[..]
+                    && row.stored_record.unwrap() == row_of(key)[..]
+            };
+            return keys().zip(rows).all(is_right);
+        }
+        let mut recorder = cache.recorder(5).unwrap();
+        for key in keys() {
+            let record = Record { target: &[key], stored: &row_of(key), hash: hash(key) };
+            recorder.add(&[key], &row_of(key), Some(record));
+        }
+        cache.fill(recorder, asked, Direction::Forward, Some(&recipe("a")), 0);
+        true
+    }
+
+    fn row_of(key: u8) -> [u8; 400] {
+        [key; 400]
+    }
+
+    fn is_packed(cache: &Timed, list: u8) -> Option<bool> {
+        let kept = cache.lists.read();
+        kept.lists.get(&[list * 5][..]).map(|slot| matches!(slot, Slot::Packed(_)))
+    }
+
+    #[test]
+    fn lists_are_packed_before_any_goes() {
+        // Each takes about 5 KB, and packed less than one.
+        let cache = Timed::new(24_000);
+        (0..12).for_each(|list| assert!(read_long(&cache, list)));
+        let forms: Vec<_> = (0..12).map(|list| is_packed(&cache, list)).collect();
+        assert!(forms.iter().all(Option::is_some), "{forms:?}");
+        assert!(forms.contains(&Some(true)) && forms.contains(&Some(false)), "{forms:?}");
+        assert!(cache.bytes() <= 24_000);
+        assert!((0..12).all(|list| read_long(&cache, list)));
+    }
+
+    #[test]
+    fn a_packed_list_that_is_read_often_is_unpacked_for_good() {
+        let cache = Timed::new(24_000);
+        (0..12).for_each(|list| assert!(read_long(&cache, list)));
+        let packed = (0..12).find(|&list| is_packed(&cache, list) == Some(true)).unwrap();
+        for _ in 0..READS_TO_UNPACK {
+            assert_eq!(is_packed(&cache, packed), Some(true));
+            assert!(read_long(&cache, packed));
+        }
+        assert_eq!(is_packed(&cache, packed), Some(false));
+        assert!(cache.bytes() <= 24_000);
+    }
+
+    #[test]
+    fn a_change_removes_a_packed_list_and_ends_its_witnesses() {
+        let cache = Timed::new(24_000);
+        (0..12).for_each(|list| assert!(read_long(&cache, list)));
+        let packed = (0..12).find(|&list| is_packed(&cache, list) == Some(true)).unwrap();
+        let asked = range(packed * 5, packed * 5 + 5);
+        let witness = cache.get(&asked, 5, Direction::Forward, 0).unwrap().witness(0);
+        assert!(witness.stands());
+        cache.change(1, &[packed * 5 + 2]);
+        assert!(!witness.stands());
+        assert_eq!(is_packed(&cache, packed), None);
+    }
+
+    #[test]
+    fn a_smaller_bound_holds_at_once() {
+        let cache = Timed::new(24_000);
+        (0..12).for_each(|list| assert!(read_long(&cache, list)));
+        cache.set_bytes_max(4_000);
+        assert!(cache.bytes() <= 4_000, "{} bytes", cache.bytes());
+        assert!((0..12).all(|list| read_long(&cache, list)));
     }
 }
