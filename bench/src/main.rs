@@ -98,6 +98,16 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
             bench.reads(&format!("look-up, warm, {}", spread.name()), spread, false)?;
         }
     }
+    if options.wants("list") && options.wants("lookup") {
+        // What one kind of reading takes of the caches, another lacks.
+        for spread in [Spread::Zipf, Spread::Uniform] {
+            bench.reads(
+                &format!("list 20 after look-ups, warm, {}", spread.name()),
+                spread,
+                true,
+            )?;
+        }
+    }
     if options.wants("cold") {
         bench.cold("list 20, cold, uniform", true)?;
         bench.cold("look-up, cold, uniform", false)?;

@@ -277,7 +277,7 @@ impl Moment<'_> {
         }
         let place = layout::stored_range(space, range);
         let kept = self.cache.read_list(&place, limit, direction, self.commit());
-        let mut recorder = if kept.is_none() { self.cache.recorder(limit) } else { None };
+        let mut recorder = if kept.is_none() { self.cache.recorder(&place, limit) } else { None };
         let mut rows = Vec::new();
         let row = |stored_key: Bytes, stored: Bytes| {
             if let Some(recorder) = &mut recorder {
@@ -336,8 +336,12 @@ impl Moment<'_> {
             let more = kept.key_beyond(limit).is_some();
             return Ok(Stretch { rows, more, witness: kept.witness_followed(self.commit()) });
         }
-        let mut recorder = self.cache.recorder(limit);
-        let keep = if recorder.is_some() { Keep::WithList } else { Keep::InCache };
+        let mut recorder = self.cache.recorder(&place, limit);
+        // Records of a list that is not kept at its first reading wait for the second with it.
+        let keep = match self.cache.takes_lists_of(limit) {
+            true => Keep::WithList,
+            false => Keep::InCache,
+        };
         let (mut rows, mut buffer) = (Vec::new(), Vec::new());
         let row =
             |stored_key: Bytes, stored: Bytes| {

@@ -11,7 +11,7 @@
 //! clock to the end of the fill, and the commit thread while it changes the cell. Step 3 is refused.
 
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use quick_cache::{Equivalent, Weighter};
 
 use super::super::hashed::{AsReckoned, KeyRef};
 use super::clock::Reader;
+use super::doorkeeper::Doorkeeper;
 
 /// Gives stored keys their hashes.
 pub(in crate::engine::embedded) type KeyHasher = quick_cache::DefaultHashBuilder;
@@ -78,26 +79,6 @@ fn weight(key_bytes: usize, stored_bytes: usize) -> u64 {
     (key_bytes + stored_bytes + ENTRY_OVERHEAD_BYTES) as u64
 }
 
-/// Which keys were asked for a short while ago. Most cells of a large store are read once in a
-/// long time. To keep them costs more than to read them did, and pushes out what is wanted again;
-/// so a cell is kept when it is read for the second time.
-struct Doorkeeper {
-    /// Each key has one place, and the last one that came to it leaves its mark.
-    marks: Box<[AtomicU32]>,
-}
-
-impl Doorkeeper {
-    fn new(places: usize) -> Self {
-        Doorkeeper { marks: (0..places).map(|_| AtomicU32::new(0)).collect() }
-    }
-
-    /// Whether this key came before, and no other one to its place since.
-    fn knows(&self, hash: u64) -> bool {
-        let (place, mark) = ((hash >> 32) as usize % self.marks.len().max(1), hash as u32);
-        self.marks.get(place).is_some_and(|last| last.swap(mark, Ordering::Relaxed) == mark)
-    }
-}
-
 /// See the [module's](self) description.
 pub(super) struct LargeCells {
     /// Cells as they are stored, in allocations of their own: a slice of fjall's would keep a whole
@@ -114,7 +95,7 @@ impl LargeCells {
     /// Cells of at most so many bytes together; 0 for none.
     pub(super) fn new(bytes_max: u64) -> Self {
         let items = usize::try_from(bytes_max / ENTRY_BYTES_TYPICAL).unwrap_or(usize::MAX);
-        let marks_bytes = (items * size_of::<AtomicU32>()) as u64;
+        let marks_bytes = (items * Doorkeeper::BYTES_PER_PLACE) as u64;
         let entries = || {
             let (hasher, lifecycle) = (AsReckoned::default(), DefaultLifecycle::default());
             Cache::with(items, bytes_max - marks_bytes, Weigh, hasher, lifecycle)

@@ -10,6 +10,7 @@
 
 mod cells;
 mod clock;
+mod doorkeeper;
 mod hits;
 mod large;
 mod list_cache;
@@ -127,9 +128,15 @@ impl Cache {
         found
     }
 
-    /// To write down a list of at most so many rows, if it may be kept.
-    pub(super) fn recorder(&self, limit: usize) -> Option<Recorder> {
-        self.lists.recorder(limit)
+    /// To write down a list of at most so many rows, if it may be kept: while memory is short only
+    /// lists are that were asked for before.
+    pub(super) fn recorder(&self, range: &StoredRange, limit: usize) -> Option<Recorder> {
+        self.lists.recorder(limit, || KeyRef::new(&range.start, &self.hasher).hash)
+    }
+
+    /// Whether a list of at most so many rows may ever be kept.
+    pub(super) fn takes_lists_of(&self, limit: usize) -> bool {
+        self.lists.takes(limit)
     }
 
     /// Keeps a list that a reader at that moment has read, unless it may be out of date, and gives
@@ -231,7 +238,7 @@ mod tests {
 
     /// The list of all keys, as a reader at that moment keeps it.
     fn keep_list(cache: &Cache, rows: &BTreeMap<u8, u64>, commit: u64) {
-        let mut recorder = cache.recorder(usize::from(u8::MAX) / 2).unwrap();
+        let mut recorder = cache.recorder(&everything(), usize::from(u8::MAX) / 2).unwrap();
         rows.iter().for_each(|(key, cell)| recorder.add(&[*key], &cell.to_be_bytes(), None));
         cache.keep_list(recorder, everything(), Direction::Forward, None, commit);
     }
@@ -250,13 +257,14 @@ mod tests {
     fn lists_have_what_cells_have_not_taken_yet() {
         let cache = Cache::with(8 * MIB, MIB, Clock::new());
         let list = |number: u32| {
-            let mut recorder = cache.recorder(1).unwrap();
-            let mut random = Random::new(u64::from(number));
-            let row: Vec<u8> = (0..4_000).map(|_| random.below(256) as u8).collect();
-            recorder.add(&number.to_be_bytes(), &row, None);
             let start = number.to_be_bytes().to_vec();
             let end = (number + 1).to_be_bytes().to_vec();
             let range = StoredRange { start, end, prefix_bytes: 0 };
+            let asked_before = cache.recorder(&range, 1);
+            let mut recorder = asked_before.or_else(|| cache.recorder(&range, 1)).unwrap();
+            let mut random = Random::new(u64::from(number));
+            let row: Vec<u8> = (0..4_000).map(|_| random.below(256) as u8).collect();
+            recorder.add(&number.to_be_bytes(), &row, None);
             cache.keep_list(recorder, range, Direction::Forward, None, 1);
         };
         (0..10_000).for_each(list);

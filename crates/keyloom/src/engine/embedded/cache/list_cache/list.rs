@@ -50,6 +50,8 @@ pub(super) struct Head {
     pub(super) trace: Arc<Trace>,
     /// How often it was read since the hand last came by, up to a bound.
     pub(super) reads: AtomicU8,
+    /// Whether packing it was tried in vain.
+    pub(super) resists_packing: AtomicBool,
 }
 
 /// Where the parts of a row end in the block: its key, its cell, and of what it led to the key
@@ -197,13 +199,15 @@ impl Head {
             + OVERHEAD_BYTES
     }
 
-    /// Counts a reading, and says how many there were since the hand came by.
+    /// Counts a reading, and says how many there were since the hand came by. Only some of them
+    /// write, so that a list which all readers want stays in the caches of all their processors.
     pub(super) fn note_reading(&self, most: u8) -> u8 {
         let reads = self.reads.load(Ordering::Relaxed);
-        if reads < most {
-            self.reads.store(reads + 1, Ordering::Relaxed);
+        if reads >= most {
+            return reads;
         }
-        reads
+        self.reads.store(reads + 1, Ordering::Relaxed);
+        reads + 1
     }
 }
 

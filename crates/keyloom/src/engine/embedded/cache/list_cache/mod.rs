@@ -20,21 +20,23 @@
 //! Records are in many lists, and are not searched for. A record is served only if the clock knows
 //! of no change of its key since the list was kept.
 //!
-//! Where lists do not fit, a hand goes round. Those that were not read since it came by last are
-//! [packed](list), so that three take the room of one, and those that are packed already go. A
-//! packed list that is read often is unpacked for good.
+//! Where lists do not fit, a hand goes round. Those that were not read often since it came by last
+//! are [packed](list), so that three take the room of one, and of the packed ones those go that were
+//! not read at all. A packed list that is read often is unpacked for good. From then on a list is kept
+//! when it is read for the [second time](super::doorkeeper).
 
 mod list;
 mod recorder;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
 use super::clock::{Clock, Reader};
+use super::doorkeeper::Doorkeeper;
 use crate::engine::embedded::layout::StoredRange;
 use crate::engine::{Direction, Recipe};
 use list::{Head, PackedList};
@@ -44,14 +46,20 @@ pub(in crate::engine::embedded) use recorder::{Record, Recorder};
 /// What is longer is read for another purpose than a list, and hardly a second time.
 const ROWS_MAX: usize = 128;
 
-/// How often a packed list is read, while the hand goes round once, before it is unpacked for good.
-/// Another one is packed in its stead, which takes longer than some readings of a packed list.
-const READS_TO_UNPACK: u8 = 4;
+/// How often a list is read, while the hand goes round once, to be worth its room. In the stead of a
+/// list that is unpacked another one is packed, which takes longer than some readings of a packed list.
+const READS_OFTEN: u8 = 4;
+
+/// A guess that only sizes the table of lists that were asked for.
+const LIST_BYTES_TYPICAL: u64 = 2 * 1024;
 
 /// See the [module's](self) description.
 pub(super) struct ListCache {
     weight_max: AtomicUsize,
     kept: RwLock<Kept>,
+    /// Whether lists ever did not fit.
+    is_short: AtomicBool,
+    doorkeeper: Doorkeeper,
     clock: Arc<Clock>,
 }
 
@@ -92,7 +100,14 @@ impl ListCache {
     /// A cache of at most so many bytes; 0 for none.
     pub(super) fn new(bytes_max: u64, clock: Arc<Clock>) -> Self {
         let weight_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        ListCache { weight_max: AtomicUsize::new(weight_max), kept: RwLock::default(), clock }
+        let places = usize::try_from(bytes_max / LIST_BYTES_TYPICAL).unwrap_or(usize::MAX);
+        ListCache {
+            weight_max: AtomicUsize::new(weight_max),
+            kept: RwLock::default(),
+            is_short: AtomicBool::new(false),
+            doorkeeper: Doorkeeper::new(places),
+            clock,
+        }
     }
 
     /// What the kept lists weigh.
@@ -113,12 +128,12 @@ impl ListCache {
             return None;
         }
         let found = self.read().find(range, limit, direction, commit)?.clone();
-        let reads = found.head().note_reading(READS_TO_UNPACK);
+        let reads = found.head().note_reading(READS_OFTEN);
         match found {
             Slot::Plain(list) => Some(list),
             Slot::Packed(packed) => {
                 let list = Arc::new(packed.unpack()?);
-                if reads + 1 >= READS_TO_UNPACK {
+                if reads >= READS_OFTEN {
                     self.replace(Slot::Plain(Arc::clone(&list)));
                     self.shrink();
                 }
@@ -127,9 +142,15 @@ impl ListCache {
         }
     }
 
-    /// To write down a scan of at most so many rows, if it may be kept.
-    pub(super) fn recorder(&self, limit: usize) -> Option<Recorder> {
-        (self.weight_max() > 0 && limit <= ROWS_MAX).then(|| Recorder::new(limit))
+    /// Whether a list of at most so many rows may be kept.
+    pub(super) fn takes(&self, limit: usize) -> bool {
+        self.weight_max() > 0 && limit <= ROWS_MAX
+    }
+
+    /// To write down a scan of at most so many rows of a range with that hash, if it may be kept.
+    pub(super) fn recorder(&self, limit: usize, hash: impl FnOnce() -> u64) -> Option<Recorder> {
+        let is_wanted = || !self.is_short.load(Ordering::Relaxed) || self.doorkeeper.knows(hash());
+        (self.takes(limit) && is_wanted()).then(|| Recorder::new(limit))
     }
 
     /// Keeps what a reader has read, unless that may be out of date, and gives it back.
@@ -178,11 +199,12 @@ impl ListCache {
     /// takes its time, in which others may read.
     fn shrink(&self) {
         loop {
-            let unread = self.write().next_unread(self.weight_max());
-            let Some(list) = unread else { return };
+            let cool = self.write().next_cool(self.weight_max());
+            let Some(list) = cool else { return };
+            self.is_short.store(true, Ordering::Relaxed);
             match list.pack() {
                 Some(packed) => self.replace(Slot::Packed(Arc::new(packed))),
-                None => self.write().remove_if_same(&list.head),
+                None => list.head.resists_packing.store(true, Ordering::Relaxed),
             }
         }
     }
@@ -276,26 +298,24 @@ impl Kept {
         }
     }
 
-    fn remove_if_same(&mut self, head: &Arc<Head>) {
-        if self.holds(head) {
-            self.remove(&head.extent.0);
-        }
-    }
-
-    /// A list to be packed, or `None` when all fits. What is packed already goes meanwhile.
-    fn next_unread(&mut self, weight_max: usize) -> Option<Arc<KeptList>> {
+    /// A list to be packed, or `None` when all fits. What is packed and was not read goes meanwhile.
+    fn next_cool(&mut self, weight_max: usize) -> Option<Arc<KeptList>> {
         while self.weight > weight_max {
             let onward = (Bound::Excluded(&self.hand[..]), Bound::Unbounded);
             let next = self.lists.range::<[u8], _>(onward).next();
             let (start, slot) = next.or_else(|| self.lists.first_key_value())?;
             let start = start.clone();
-            let is_read = slot.head().reads.swap(0, Ordering::Relaxed) > 0;
-            let unread = (!is_read).then(|| slot.clone());
+            let reads = slot.head().reads.swap(0, Ordering::Relaxed);
+            let resists_packing = slot.head().resists_packing.load(Ordering::Relaxed);
+            let plain = match slot {
+                Slot::Plain(list) if !resists_packing => Some(Arc::clone(list)),
+                _ => None,
+            };
             self.hand.clone_from(&start);
-            match unread {
-                Some(Slot::Plain(list)) => return Some(list),
-                Some(Slot::Packed(_)) => self.remove(&start),
-                None => {}
+            match plain {
+                Some(list) if reads < READS_OFTEN => return Some(list),
+                None if reads == 0 => self.remove(&start),
+                _ => {}
             }
         }
         None
@@ -329,6 +349,12 @@ mod tests {
         fn new(bytes_max: u64) -> Self {
             let clock = Arc::new(Clock::new());
             Timed { lists: ListCache::new(bytes_max, Arc::clone(&clock)), clock }
+        }
+
+        /// As of a range that was asked for before.
+        fn recorder(&self, limit: usize) -> Option<Recorder> {
+            let first = self.lists.recorder(limit, || 7);
+            first.or_else(|| self.lists.recorder(limit, || 7))
         }
 
         /// Changes keys of one byte each.
@@ -680,12 +706,37 @@ mod tests {
         let cache = Timed::new(24_000);
         (0..12).for_each(|list| assert!(read_long(&cache, list)));
         let packed = (0..12).find(|&list| is_packed(&cache, list) == Some(true)).unwrap();
-        for _ in 0..READS_TO_UNPACK {
+        for _ in 0..READS_OFTEN {
             assert_eq!(is_packed(&cache, packed), Some(true));
             assert!(read_long(&cache, packed));
         }
         assert_eq!(is_packed(&cache, packed), Some(false));
         assert!(cache.bytes() <= 24_000);
+    }
+
+    #[test]
+    fn lists_are_kept_when_they_are_read_again_once_memory_is_short() {
+        let cache = Timed::new(24_000);
+        (0..3).for_each(|list| assert!(read_long(&cache, list)));
+        assert!(cache.lists.recorder(5, || 99).is_some(), "there is room");
+        (3..12).for_each(|list| assert!(read_long(&cache, list)));
+        assert!(cache.lists.recorder(5, || 88).is_none());
+        assert!(cache.lists.recorder(5, || 88).is_some());
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_packed_goes_when_it_is_not_read() {
+        let cache = Timed::new(10_000);
+        let mut random = Random::new(1);
+        let noise: Vec<u8> = (0..3_000).map(|_| random.below(256) as u8).collect();
+        for list in 0..12 {
+            let mut recorder = cache.recorder(1).unwrap();
+            recorder.add(&[list], &noise, None);
+            cache.fill(recorder, range(list, list + 1), Direction::Forward, None, 0);
+            assert!(list == 0 || is_kept(&cache, &range(0, 1), 1, 0), "{list}");
+            assert!(cache.bytes() <= 10_000);
+        }
+        assert!(!is_kept(&cache, &range(5, 6), 1, 0));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
 /// See the [module's](self) description.
 pub(in crate::engine::embedded) struct Recorder {
     block: Vec<u8>,
+    limit: usize,
     places: Vec<RowPlace>,
     is_followed: bool,
     beyond: Option<Bytes>,
@@ -35,6 +36,7 @@ impl Recorder {
     pub(super) fn new(limit: usize) -> Self {
         Recorder {
             block: Vec::new(),
+            limit,
             places: Vec::with_capacity(limit),
             is_followed: true,
             beyond: None,
@@ -53,6 +55,11 @@ impl Recorder {
         }
         self.is_followed &= record.is_some();
         let Record { target, stored: stored_record, hash } = record.unwrap_or_default();
+        if self.places.is_empty() {
+            // Rows of a list are about as long as one another.
+            let row_bytes = stored_key.len() + stored.len() + target.len() + stored_record.len();
+            self.block.reserve((row_bytes * self.limit).min(BLOCK_BYTES_MAX));
+        }
         let mut end_of = |part: &[u8]| {
             self.block.extend_from_slice(part);
             // The block is hardly longer than what is kept at most.
@@ -111,6 +118,7 @@ impl Recorder {
             extent,
             trace: Arc::new(trace),
             reads: AtomicU8::new(0),
+            resists_packing: AtomicBool::new(false),
         };
         Some(KeptList::new(head, self.block))
     }
