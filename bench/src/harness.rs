@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::rivals::{LIST, Rival, Session};
+use crate::rivals::{Hits, LIST, Rival, Session};
 use crate::samples::Samples;
 use crate::system;
 use crate::workload::{self, Approval, RECORD_BYTES};
@@ -53,6 +53,8 @@ pub struct Measured {
     pub processor: Duration,
     /// What a writer beside the task did per second; the sum of all rounds.
     pub writes_beside: f64,
+    /// What the caches had meanwhile.
+    pub hits: Vec<Hits>,
 }
 
 impl Measured {
@@ -62,6 +64,10 @@ impl Measured {
         self.elapsed += round.elapsed;
         self.processor += round.processor;
         self.writes_beside += round.writes_beside;
+        match self.hits.is_empty() {
+            true => self.hits = round.hits,
+            false => self.hits.iter_mut().zip(&round.hits).for_each(|(sum, one)| sum.add(one)),
+        }
     }
 }
 
@@ -281,7 +287,7 @@ impl Watch {
 
     fn stop(&self, latencies: Samples) -> Measured {
         let processor = system::processor_time().saturating_sub(self.processor);
-        Measured { latencies, elapsed: self.elapsed(), processor, writes_beside: 0.0 }
+        Measured { latencies, elapsed: self.elapsed(), processor, ..Measured::default() }
     }
 }
 
@@ -316,7 +322,8 @@ impl<R: Rival> Contestant for Stage<R> {
         let names = |numbers: &[u64], name: fn(u64) -> String| {
             numbers.iter().map(|&number| name(number)).collect::<Vec<_>>()
         };
-        match task {
+        let before = self.rival()?.hits();
+        let mut measured = match task {
             Task::List { users } => {
                 let users = names(users, workload::user);
                 self.read(&users, LIST * RECORD_BYTES, async |session, user| {
@@ -332,7 +339,11 @@ impl<R: Rival> Contestant for Stage<R> {
             Task::Modify { writers, time } => self.modify(*writers, *time),
             Task::Increment { writers, time } => self.increment(*writers, *time),
             Task::ListWhileWriting { users, time } => self.list_while_writing(users, *time),
-        }
+        }?;
+        let after = self.rival()?.hits();
+        measured.hits =
+            after.iter().zip(&before).map(|(after, before)| after.since(before)).collect();
+        Ok(measured)
     }
 
     fn open(&mut self) -> Result<()> {

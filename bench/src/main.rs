@@ -17,7 +17,7 @@ use mimalloc::MiMalloc;
 
 use harness::{Contestant, LOAD_PART, Measured, Stage, Task};
 use options::{Asked, Options};
-use report::{Compare, Row};
+use report::Row;
 use rivals::{keyloom::Keyloom, raw_fjall::RawFjall, sqlite::Sqlite};
 use workload::Spread;
 
@@ -81,8 +81,12 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
         return print_memory(options, size, &mut contestants);
     }
     let mut bench = Bench { options, size, contestants };
-    println!("\n## {size} records, {} MiB of cache each\n", options.cache_bytes >> 20);
-    report::head(&bench.names());
+    let caches = options
+        .rivals
+        .iter()
+        .map(|name| format!("{name} {} MiB", options.cache_bytes_of(name) >> 20));
+    println!("\n## {size} records; caches: {}\n", caches.collect::<Vec<_>>().join(", "));
+    report::head();
     bench.load()?;
     if options.wants("list") {
         for spread in [Spread::Zipf, Spread::Uniform] {
@@ -92,6 +96,16 @@ fn run(options: &Options, folder: &Path, size: u64) -> Result<()> {
     if options.wants("lookup") {
         for spread in [Spread::Zipf, Spread::Uniform] {
             bench.reads(&format!("look-up, warm, {}", spread.name()), spread, false)?;
+        }
+    }
+    if options.wants("list") && options.wants("lookup") {
+        // What one kind of reading takes of the caches, another lacks.
+        for spread in [Spread::Zipf, Spread::Uniform] {
+            bench.reads(
+                &format!("list 20 after look-ups, warm, {}", spread.name()),
+                spread,
+                true,
+            )?;
         }
     }
     if options.wants("cold") {
@@ -134,11 +148,12 @@ fn contestant(
     size: u64,
     options: &Options,
 ) -> Result<Box<dyn Contestant>> {
+    let cache_bytes = options.cache_bytes_of(name);
     Ok(match name {
-        "keyloom" => Box::new(Stage::<Keyloom<false>>::new(folder, size, options.cache_bytes)?),
-        "counted" => Box::new(Stage::<Keyloom<true>>::new(folder, size, options.cache_bytes)?),
-        "sqlite" => Box::new(Stage::<Sqlite>::new(folder, size, options.cache_bytes)?),
-        "fjall" => Box::new(Stage::<RawFjall>::new(folder, size, options.cache_bytes)?),
+        "keyloom" => Box::new(Stage::<Keyloom<false>>::new(folder, size, cache_bytes)?),
+        "counted" => Box::new(Stage::<Keyloom<true>>::new(folder, size, cache_bytes)?),
+        "sqlite" => Box::new(Stage::<Sqlite>::new(folder, size, cache_bytes)?),
+        "fjall" => Box::new(Stage::<RawFjall>::new(folder, size, cache_bytes)?),
         _ => bail!("{name} is not a rival"),
     })
 }
@@ -168,9 +183,9 @@ impl Bench<'_> {
         if self.options.wants("load") && measured.iter().all(|one| one.latencies.count() > 0) {
             let row = Row {
                 workload: "bulk load".into(),
-                compare: Compare::Throughput,
                 records_per_sample: LOAD_PART.min(self.size),
                 rounds: 1,
+                names: self.names(),
                 measured,
             };
             row.print();
@@ -210,18 +225,21 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    fn reads(&mut self, workload: &str, spread: Spread, is_list: bool) -> Result<()> {
-        let reads = self.options.reads;
+    /// Lets the caches hold what they would hold after a day.
+    fn warm(&mut self, spread: Spread, is_list: bool) -> Result<()> {
         let things = if is_list { workload::users_of(self.size) } else { self.size };
         let all = (things * WARMING_ALL).min(WARMING_ALL_MAX) as usize;
-        let warming = all.max(reads * self.options.rounds * WARMING);
+        let warming = all.max(self.options.reads * self.options.rounds * WARMING);
         let warming = self.reading(spread, is_list, warming, WARMING_ROUND);
-        for contestant in &mut self.contestants {
-            contestant.run(&warming)?;
-        }
+        self.contestants.iter_mut().try_for_each(|contestant| contestant.run(&warming).map(drop))
+    }
+
+    fn reads(&mut self, workload: &str, spread: Spread, is_list: bool) -> Result<()> {
+        let reads = self.options.reads;
+        self.warm(spread, is_list)?;
         let measured =
             self.rounds(|bench, round| bench.reading(spread, is_list, reads, round), |_| Ok(()))?;
-        self.print(workload, Compare::Median, measured);
+        self.print(workload, measured);
         Ok(())
     }
 
@@ -232,7 +250,7 @@ impl Bench<'_> {
             system::evict(contestant.folder())?;
             contestant.open()
         })?;
-        self.print(workload, Compare::Median, measured);
+        self.print(workload, measured);
         Ok(())
     }
 
@@ -244,22 +262,21 @@ impl Bench<'_> {
             time,
         };
         let measured = self.rounds(task, after_a_rest)?;
-        self.print("list 20, Zipf, beside a writer", Compare::Median, measured);
+        self.print("list 20, Zipf, beside a writer", measured);
         system::settle();
         Ok(())
     }
 
     fn writes(&mut self, workload: &str, task: &Task) -> Result<()> {
         let measured = self.rounds(|_, _| task.clone(), after_a_rest)?;
-        self.print(workload, Compare::Throughput, measured);
+        self.print(workload, measured);
         system::settle();
         Ok(())
     }
 
-    fn print(&self, workload: &str, compare: Compare, measured: Vec<Measured>) {
-        let (records_per_sample, rounds) = (1, self.options.rounds);
-        Row { workload: workload.to_owned(), compare, records_per_sample, rounds, measured }
-            .print();
+    fn print(&self, workload: &str, measured: Vec<Measured>) {
+        let (workload, names, rounds) = (workload.to_owned(), self.names(), self.options.rounds);
+        Row { workload, records_per_sample: 1, rounds, names, measured }.print();
     }
 
     /// Each store's disk space, and the memory of a process that has read from it for a while.
@@ -286,7 +303,7 @@ fn memory_in_process(options: &Options, folder: &Path, size: u64, name: &str) ->
         .args(["--memory", "--rivals", name, "--folder"])
         .arg(folder)
         .args(["--n", &size.to_string(), "--reads", &options.reads.to_string()])
-        .args(["--cache-mib", &(options.cache_bytes >> 20).to_string()])
+        .args(["--cache-mib", &(options.cache_bytes_of(name) >> 20).to_string()])
         .output()?;
     if !output.status.success() {
         bail!("{}", String::from_utf8_lossy(&output.stderr));
@@ -300,7 +317,7 @@ fn after_a_rest(_: &mut dyn Contestant) -> Result<()> {
     Ok(())
 }
 
-/// Reads for a while, and prints the memory that the process then has.
+/// Fills the caches, and prints the memory that the process then has.
 fn print_memory(
     options: &Options,
     size: u64,
@@ -309,11 +326,8 @@ fn print_memory(
     let contestant = contestants.pop().context("no rival")?;
     let mut bench = Bench { options, size, contestants: vec![contestant] };
     bench.contestants[0].open()?;
-    for round in 0..options.rounds {
-        for is_list in [true, false] {
-            let task = bench.reading(Spread::Uniform, is_list, options.reads, round);
-            bench.contestants[0].run(&task)?;
-        }
+    for is_list in [true, false] {
+        bench.warm(Spread::Uniform, is_list)?;
     }
     println!("{}", system::memory_bytes()?);
     bench.contestants[0].close()

@@ -20,6 +20,8 @@ Keyloom against SQLite and bare fjall: the same work, in the same run, in turns.
   --seconds 2          how long writers write in each round      [2]
   --writers 1,16,64    how many writers write at once            [1,16,64]
   --cache-mib 256      memory for the caches of each rival       [256]
+  --others-cache-mib 256   the same for all but the first, to give them as much memory
+                       as the first takes in all                 [as --cache-mib]
   --folder PATH        where the stores are; they stay there and are used again
                        [a folder below the system's temporary one, removed at the end]
 ";
@@ -29,7 +31,7 @@ pub const WORKLOADS: [&str; 10] =
 
 pub const RIVALS: [&str; 4] = ["keyloom", "counted", "sqlite", "fjall"];
 
-const TAKE_VALUES: [&str; 9] = [
+const TAKE_VALUES: [&str; 10] = [
     "--n",
     "--only",
     "--rivals",
@@ -38,6 +40,7 @@ const TAKE_VALUES: [&str; 9] = [
     "--seconds",
     "--writers",
     "--cache-mib",
+    "--others-cache-mib",
     "--folder",
 ];
 
@@ -50,6 +53,7 @@ pub struct Options {
     pub time: Duration,
     pub writers: Vec<usize>,
     pub cache_bytes: u64,
+    others_cache_bytes: Option<u64>,
     pub folder: Option<PathBuf>,
     /// Measures the memory of one rival in this process, prints it, and ends. The harness starts
     /// itself so.
@@ -74,6 +78,7 @@ impl Options {
             time: Duration::from_secs(2),
             writers: vec![1, 16, 64],
             cache_bytes: 256 << 20,
+            others_cache_bytes: None,
             folder: None,
             memory: false,
         };
@@ -102,19 +107,28 @@ impl Options {
             "--reads" => self.reads = value.parse()?,
             "--seconds" => self.time = Duration::try_from_secs_f64(value.parse()?)?,
             "--writers" => self.writers = numbers(value)?,
-            "--cache-mib" => {
-                let mib: u64 = value.parse()?;
-                self.cache_bytes = mib.checked_mul(1 << 20).context("more than there can be")?;
-            }
+            "--cache-mib" => self.cache_bytes = mib(value)?,
+            "--others-cache-mib" => self.others_cache_bytes = Some(mib(value)?),
             "--folder" => self.folder = Some(value.into()),
             _ => bail!("not an option"),
         }
         Ok(())
     }
 
+    /// The memory for the caches of a rival.
+    pub fn cache_bytes_of(&self, rival: &str) -> u64 {
+        let is_first = self.rivals.first().is_some_and(|first| first == rival);
+        self.others_cache_bytes.filter(|_| !is_first).unwrap_or(self.cache_bytes)
+    }
+
     pub fn wants(&self, workload: &str) -> bool {
         self.only.iter().any(|name| name == workload)
     }
+}
+
+/// So many MiB, in bytes.
+fn mib(value: &str) -> Result<u64> {
+    value.parse::<u64>()?.checked_mul(1 << 20).context("more than there can be")
 }
 
 /// Numbers between commas; `1_000` is one of them.
@@ -147,7 +161,17 @@ mod tests {
         };
         assert_eq!((options.sizes, options.reads), (vec![10_000, 5], 7));
         assert_eq!(options.writers, [2, 4]);
+        assert_eq!(options.cache_bytes_of("sqlite"), 256 << 20);
         assert_eq!((options.only, options.rivals), (vec!["list".into()], vec!["sqlite".into()]));
+    }
+
+    #[test]
+    fn the_first_rival_has_its_own_memory() {
+        let Ok(Asked::Run(options)) = read("--cache-mib 3 --others-cache-mib 5") else {
+            panic!("it is in order")
+        };
+        assert_eq!(options.cache_bytes_of("keyloom"), 3 << 20);
+        assert_eq!(options.cache_bytes_of("sqlite"), 5 << 20);
     }
 
     #[test]
@@ -169,7 +193,7 @@ mod tests {
             ),
             (
                 "--only sleep",
-                "--only cannot be sleep: sleep is not a workload; there are load, list, lookup, mixed, insert, update, increment, cold, sizes",
+                "--only cannot be sleep: sleep is not a workload; there are load, list, lookup, mixed, insert, update, modify, increment, cold, sizes",
             ),
             (
                 "--rivals rust",

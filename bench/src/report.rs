@@ -3,69 +3,74 @@
 use std::time::Duration;
 
 use crate::harness::Measured;
+use crate::rivals::Hits;
 
-/// What the ratios compare.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Compare {
-    /// The median latency: what a reader feels.
-    Median,
-    /// The time per operation of all workers together: the inverse of the throughput.
-    Throughput,
-}
+/// Which parts of all latencies are printed. A median hides half of the users.
+const PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// One workload with what each rival came to, in the order of the columns.
+/// One workload with what each rival came to.
 pub struct Row {
     pub workload: String,
-    pub compare: Compare,
     /// How many records each sample stands for.
     pub records_per_sample: u64,
     pub rounds: usize,
+    pub names: Vec<&'static str>,
     pub measured: Vec<Measured>,
 }
 
-/// Prints the head of a table of rows. Keyloom is the first rival, or the only one.
-pub fn head(names: &[&str]) {
-    let ratios = names.iter().skip(1).map(|name| format!(" time / {name}'s |"));
-    let columns = names.iter().map(|name| format!(" {name}: p50 · p99 · per second · processor |"));
-    let all: Vec<String> = columns.chain(ratios).collect();
-    println!("| workload |{}", all.concat());
-    println!("| --- |{}", " --- |".repeat(all.len()));
+/// Prints the head of a table of rows.
+pub fn head() {
+    println!(
+        "| workload | rival | mean | p50 | p90 | p99 | p99.9 | per second | processor | notes |"
+    );
+    println!("| --- | --- |{}", " --- |".repeat(8));
 }
 
 impl Row {
+    /// Prints a line for each rival, and for each but the first what the first one takes of its
+    /// times: below 1 the first is faster.
     pub fn print(&self) {
-        let cells = self.measured.iter().map(|measured| self.cell(measured));
-        let ours = self.measured.first().map_or(0.0, |measured| self.time(measured));
-        let ratios =
-            self.measured.iter().skip(1).map(|other| format!(" {:.2} |", ours / self.time(other)));
-        println!("| {} |{}", self.workload, cells.chain(ratios).collect::<String>());
-    }
-
-    fn cell(&self, measured: &Measured) -> String {
-        let beside = match measured.writes_beside {
-            0.0 => String::new(),
-            rate => format!(" (beside: {} writes)", grouped(rate / self.rounds as f64)),
-        };
-        format!(
-            " {} · {} · {} · {}{beside} |",
-            time(measured.latencies.quantile(0.5)),
-            time(measured.latencies.quantile(0.99)),
-            grouped(1.0 / self.each(measured, measured.elapsed)),
-            time(Duration::from_secs_f64(self.each(measured, measured.processor))),
-        )
-    }
-
-    fn time(&self, measured: &Measured) -> f64 {
-        match self.compare {
-            Compare::Median => measured.latencies.quantile(0.5).as_secs_f64(),
-            Compare::Throughput => self.each(measured, measured.elapsed),
+        let figures: Vec<_> = self.measured.iter().map(|measured| self.figures(measured)).collect();
+        for ((name, measured), figures) in self.names.iter().zip(&self.measured).zip(&figures) {
+            println!("| {} | {name} |{} |", self.workload, self.cells(measured, figures));
+        }
+        let Some((ours, others)) = figures.split_first() else { return };
+        for (name, theirs) in self.names.iter().skip(1).zip(others) {
+            let ratios = ours.iter().zip(theirs).map(|(our, their)| {
+                format!(" {:.2} |", our.as_secs_f64() / their.as_secs_f64().max(f64::MIN_POSITIVE))
+            });
+            println!("| | of {name}'s time |{} |", ratios.collect::<String>());
         }
     }
 
-    /// The part of one record in a time of all, in seconds.
-    fn each(&self, measured: &Measured, time: Duration) -> f64 {
+    /// The times of one sample (mean and quantiles), of one record with all workers together, and
+    /// of one record on the processors.
+    fn figures(&self, measured: &Measured) -> Vec<Duration> {
+        let mut figures = vec![measured.latencies.mean()];
+        figures.extend(measured.latencies.quantiles(PARTS));
+        figures.push(self.each(measured, measured.elapsed));
+        figures.push(self.each(measured, measured.processor));
+        figures
+    }
+
+    fn cells(&self, measured: &Measured, figures: &[Duration]) -> String {
+        let throughput = figures.len() - 2;
+        let cell = |(place, &figure): (usize, &Duration)| match place == throughput {
+            true => format!(" {} |", grouped(1.0 / figure.as_secs_f64())),
+            false => format!(" {} |", time(figure)),
+        };
+        let mut notes: Vec<String> = measured.hits.iter().map(Hits::to_string).collect();
+        if measured.writes_beside > 0.0 {
+            let rate = measured.writes_beside / self.rounds as f64;
+            notes.push(format!("beside {} writes a second", grouped(rate)));
+        }
+        format!("{} {}", figures.iter().enumerate().map(cell).collect::<String>(), notes.join("; "))
+    }
+
+    /// The part of one record in a time of all.
+    fn each(&self, measured: &Measured, time: Duration) -> Duration {
         let count = measured.latencies.count() as u64 * self.records_per_sample;
-        time.as_secs_f64() / count.max(1) as f64
+        Duration::from_secs_f64(time.as_secs_f64() / count.max(1) as f64)
     }
 }
 

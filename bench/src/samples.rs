@@ -19,12 +19,20 @@ impl Samples {
         self.0.len()
     }
 
-    /// The latency that this part of all (0 to 1) did not exceed.
-    pub fn quantile(&self, part: f64) -> Duration {
+    /// What they are on average.
+    pub fn mean(&self) -> Duration {
+        let sum: u64 = self.0.iter().sum();
+        Duration::from_nanos(sum / (self.0.len() as u64).max(1))
+    }
+
+    /// The latencies that these parts of all (0 to 1) did not exceed.
+    pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> [Duration; N] {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        let place = ((sorted.len() as f64 * part) as usize).min(sorted.len().saturating_sub(1));
-        Duration::from_nanos(sorted.get(place).copied().unwrap_or(0))
+        parts.map(|part| {
+            let place = ((sorted.len() as f64 * part) as usize).min(sorted.len().saturating_sub(1));
+            Duration::from_nanos(sorted.get(place).copied().unwrap_or(0))
+        })
     }
 }
 
@@ -36,8 +44,9 @@ mod tests {
     fn quantiles_are_samples() {
         let mut samples = Samples::default();
         (1..=100).rev().for_each(|n| samples.push(Duration::from_nanos(n)));
-        assert_eq!(samples.quantile(0.5).as_nanos(), 51);
-        assert_eq!(samples.quantile(0.99).as_nanos(), 100);
-        assert_eq!(Samples::default().quantile(0.5), Duration::ZERO);
+        assert_eq!(samples.quantiles([0.5, 0.99]).map(|time| time.as_nanos()), [51, 100]);
+        assert_eq!(samples.mean().as_nanos(), 50);
+        assert_eq!(Samples::default().quantiles([0.5]), [Duration::ZERO]);
+        assert_eq!(Samples::default().mean(), Duration::ZERO);
     }
 }

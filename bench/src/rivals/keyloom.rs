@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::keyloom::engine::{Embedded, EmbeddedOptions};
+use ::keyloom::engine::{Embedded, EmbeddedOptions, Engine};
 use ::keyloom::{Collection, Order, Query, Schema, Store};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{LIST, Rival, Session, WANTED};
+use super::{Hits, LIST, Rival, Session, WANTED};
 use crate::workload::{self, Approval};
 
 const SCHEMA: &str = r#"
@@ -53,6 +53,7 @@ const RECORD_CACHE_EIGHTHS: u64 = 5;
 /// With or without two aggregates.
 pub struct Keyloom<const COUNTED: bool> {
     store: Store,
+    engine: Arc<Embedded>,
 }
 
 impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
@@ -64,17 +65,32 @@ impl<const COUNTED: bool> Rival for Keyloom<COUNTED> {
         let options = EmbeddedOptions::default()
             .record_cache_bytes(record_cache_bytes)
             .list_cache_bytes(cache_bytes - record_cache_bytes);
-        let store = Store::on(Arc::new(Embedded::open(folder, options)?));
+        let engine = Arc::new(Embedded::open(folder, options)?);
+        let store = Store::on(engine.clone());
         let aggregates = if COUNTED { AGGREGATES } else { "" };
         wait(store.apply(&Schema::from_toml(&format!("{SCHEMA}{aggregates}"))?))?;
         wait(async { store.documents("tally").await?.upsert(&json!({})).await })?;
-        Ok(Keyloom { store })
+        Ok(Keyloom { store, engine })
     }
 
     fn session(&self) -> Result<KeyloomSession> {
         let approvals = wait(self.store.documents("approval"))?;
         let tally = wait(self.store.documents("tally"))?;
         Ok(KeyloomSession { approvals, tally })
+    }
+
+    fn hits(&self) -> Vec<Hits> {
+        let figures = self.engine.figures();
+        let count = |name: String| {
+            figures.iter().find(|figure| figure.name == name).map_or(0, |figure| figure.value)
+        };
+        let caches = figures.iter().filter_map(|figure| figure.name.strip_suffix(" hits"));
+        let hits = caches.map(|cache| Hits {
+            cache: cache.to_owned(),
+            hits: count(format!("{cache} hits")),
+            misses: count(format!("{cache} misses")),
+        });
+        hits.collect()
     }
 
     fn close(self) -> Result<()> {

@@ -4,6 +4,7 @@ pub mod keyloom;
 pub mod raw_fjall;
 pub mod sqlite;
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::Result;
@@ -19,6 +20,36 @@ pub const WANTED: u64 = 0;
 /// How many records are loaded with one sync.
 pub const LOAD_BATCH: usize = 1_000;
 
+/// How often one of a rival's caches had what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hits {
+    pub cache: String,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Hits {
+    /// What was asked since an earlier count of the same cache.
+    pub fn since(&self, before: &Hits) -> Hits {
+        let Hits { cache, hits, misses } = self;
+        Hits { cache: cache.clone(), hits: hits - before.hits, misses: misses - before.misses }
+    }
+
+    /// Both counts together.
+    pub fn add(&mut self, other: &Hits) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+    }
+}
+
+impl fmt::Display for Hits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hits { cache, hits, misses } = self;
+        let part = *hits as f64 * 100.0 / (hits + misses).max(1) as f64;
+        write!(f, "{cache} {part:.1} % of {}", hits + misses)
+    }
+}
+
 /// A store that is open.
 pub trait Rival: Sized + Send + Sync {
     const NAME: &'static str;
@@ -29,6 +60,11 @@ pub trait Rival: Sized + Send + Sync {
 
     /// What one thread works with.
     fn session(&self) -> Result<Self::Session>;
+
+    /// What its caches had so far, if it tells.
+    fn hits(&self) -> Vec<Hits> {
+        Vec::new()
+    }
 
     /// Closes the store; what was written is in its files.
     fn close(self) -> Result<()>;

@@ -81,7 +81,8 @@ const NARROW: &[(&str, &str, &[&str])] = &[
 const DRIVERS: &[(&str, &[&str])] = &[
     ("fjall",       &["engine/embedded/fjall/"]),
     ("lsm_tree",    &["engine/embedded/fjall/"]),
-    ("quick_cache", &["engine/embedded/large.rs"]),
+    ("quick_cache", &["engine/embedded/cache/large.rs"]),
+    ("lz4_flex",    &["engine/embedded/cache/list_cache/list.rs"]),
     ("xxhash_rust", &["engine/embedded/fjall/"]),
     // What a process does without is told to whoever runs it.
     ("tracing",     &["engine/embedded/fjall/trust.rs"]),

@@ -27,7 +27,6 @@ use super::gate::SyncGate;
 use super::group::{Change, Group, Verdict};
 use super::log::{self, Appends, Changes, Positions};
 use super::options::{Durability, Options};
-use super::recent::Recent;
 use super::reply_thread::{Ask, ReplyThread, answer};
 use super::view::{Moment, Published, View, closed};
 use crate::error::{Error, Result};
@@ -85,7 +84,6 @@ pub(super) struct CommitThread {
     sync_gate: Option<SyncGate>,
     /// When the oldest acknowledged batch that is not synced was acknowledged.
     unsynced_since: Option<Instant>,
-    recent: Recent,
     positions: Positions,
     fault: Option<Fault>,
     _end_of_waiting: EndOfWaiting,
@@ -113,7 +111,6 @@ impl CommitThread {
             },
             sync_gate: options.sync_gate.clone(),
             unsynced_since: None,
-            recent: Recent::default(),
             positions: Positions::default(),
             fault: None,
         }
@@ -179,7 +176,7 @@ impl CommitThread {
         };
         self.work.note_group(asks.len());
         let mut positions = std::mem::take(&mut self.positions);
-        let mut group = Group::new(asks.len(), moment, &self.recent, Appends::new(&mut positions));
+        let mut group = Group::new(asks.len(), moment, Appends::new(&mut positions));
         let verdicts: Vec<_> = asks.iter().map(|ask| group.add(&ask.prepared)).collect();
         let commit = group.commit();
         let (changes, appends) = group.finish();
@@ -256,8 +253,7 @@ impl CommitThread {
             self.work.note_sync();
         }
         // No cache has anything of a log.
-        self.view.caches().change(commit, cells);
-        self.recent.note(commit, cells.iter().map(|change| change.key.hash));
+        self.view.cache().change(commit, cells.iter().map(Change::as_ref));
         self.view.publish(Published::new(commit, &self.database));
         if survives == Survives::Process {
             self.unsynced_since.get_or_insert_with(Instant::now);

@@ -43,16 +43,16 @@ pub(super) fn figures(work: &Work, view: &View, folder: &Path) -> Vec<Figure> {
         Figure::count("syncs", read(&work.syncs)),
     ];
     if !view.is_closed() {
-        let (records, lists) = view.caches().bytes();
-        let (record_hits, list_hits) = view.caches().hits();
-        let (hits, misses) = record_hits.read();
+        let (records, lists) = view.cache().bytes();
+        let [record_hits, list_hits] = view.cache().hits();
+        let (hits, misses) = record_hits;
         all.push(Figure::count("held moments", view.pins() as u64));
         all.extend([
             Figure::bytes("record cache", records),
             Figure::count("record cache hits", hits),
             Figure::count("record cache misses", misses),
         ]);
-        let (hits, misses) = list_hits.read();
+        let (hits, misses) = list_hits;
         all.extend([
             Figure::bytes("list cache", lists),
             Figure::count("list cache hits", hits),

@@ -9,11 +9,10 @@ use bytes::Bytes;
 use super::super::decide::{Decision, Spot, decide};
 use super::super::{Batch, Cell, Committed, Effect, Integers, Outcome, Position, Rejection};
 use super::fjall::Fault;
-use super::hashed::{AsReckoned, Key};
+use super::hashed::{AsReckoned, Key, KeyRef};
 use super::layout;
 use super::log::Appends;
 use super::prepare::{Place, Prepared};
-use super::recent::Recent;
 use super::view::Moment;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -68,23 +67,24 @@ pub(super) struct Change<'b> {
 /// sequence number, under which a key can have one value only.
 pub(super) struct Group<'v, 'b> {
     moment: Moment<'v>,
-    recent: &'v Recent,
     changes: Vec<Change<'b>>,
     /// Where among the changes each key is; `None` in a group of one batch, where nobody asks.
     places: Option<HashMap<&'b Key, usize, AsReckoned>>,
     appends: Appends<'v>,
 }
 
+impl<'b> Change<'b> {
+    /// The key, and what is stored at it from now on.
+    pub(super) fn as_ref(&self) -> (KeyRef<'_>, Option<&[u8]>) {
+        (self.key.as_ref(), self.stored.as_deref().map(|stored| &stored[..]))
+    }
+}
+
 impl<'v, 'b> Group<'v, 'b> {
     /// A group of so many batches.
-    pub(super) fn new(
-        batches: usize,
-        moment: Moment<'v>,
-        recent: &'v Recent,
-        appends: Appends<'v>,
-    ) -> Self {
+    pub(super) fn new(batches: usize, moment: Moment<'v>, appends: Appends<'v>) -> Self {
         let places = (batches > 1).then(HashMap::default);
-        Group { moment, recent, changes: Vec::new(), places, appends }
+        Group { moment, changes: Vec::new(), places, appends }
     }
 
     /// The number of the commit that this group will be.
@@ -119,7 +119,7 @@ impl<'v, 'b> Group<'v, 'b> {
         let change = self.places.as_ref().and_then(|places| places.get(key));
         let stored = match (change, seen) {
             (Some(&change), _) => self.changes[change].stored.as_deref().cloned(),
-            (None, Some(seen)) if self.recent.is_unchanged_since(seen_at, key.hash) => seen.clone(),
+            (None, Some(seen)) if self.moment.is_unchanged_since(seen_at, key.hash) => seen.clone(),
             (None, _) => return self.moment.load(key.as_ref()),
         };
         stored.map(|stored| layout::decode(&key.bytes, stored)).transpose()

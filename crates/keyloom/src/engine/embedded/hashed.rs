@@ -1,7 +1,7 @@
 //! Stored keys with their hashes.
 //!
 //! A key is hashed once for each call, by whoever brings it, and all that look for it later take
-//! that hash: the caches, their classes, the groups, and the table of recent changes.
+//! that hash: the cache with its clock, and the groups.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 

@@ -5,11 +5,11 @@
 //! never wait for writers. `docs/formats/embedded.md` describes the folder byte by byte.
 //!
 //! The data path: [`prepare`] readies batches with the bytes of [`layout`], [`commit`] takes them,
-//! [`group`] decides them with the help of [`recent`], [`fjall`] makes them durable, [`view`] shows
-//! them, for a moment that is [`pinned`] also later, with [`cache`] (of [`small`] cells and [`large`]
-//! ones) and [`stretches`] in front, and [`log`] is what batches append. Writers hear of it by way of
-//! the [`reply_thread`]. Keys go all this way with their hashes: [`hashed`]. [`folder`] says whose
-//! folder it is. All that rests on how fjall works is in its own folder, which lists it.
+//! [`group`] decides them, [`fjall`] makes them durable, [`view`] shows them, for a moment that is
+//! [`pinned`] also later, with the [`cache`] in front, and [`log`] is what batches append. Writers
+//! hear of it by way of the [`reply_thread`]. Keys go all this way with their hashes: [`hashed`].
+//! [`folder`] says whose folder it is. All that rests on how fjall works is in its own folder, which
+//! lists it.
 
 mod cache;
 mod commit;
@@ -19,17 +19,12 @@ mod folder;
 mod gate;
 mod group;
 mod hashed;
-mod hits;
-mod large;
 mod layout;
 mod log;
 mod options;
 mod pinned;
 mod prepare;
-mod recent;
 mod reply_thread;
-mod small;
-mod stretches;
 mod view;
 
 use std::fmt;
@@ -52,13 +47,14 @@ use super::{
     Outcome, Position, Range, Reading, Row, Space, Stretch, Trail,
 };
 use crate::error::{Error, ErrorKind, Fate, Result};
+use cache::Cache;
 use commit::{CommitThread, Extend, Request, Trim};
 use figures::{Work, figures};
 use folder::Folder;
 use pinned::Pinned;
 use prepare::Prepared;
 use reply_thread::{Ask, ReplyThread};
-use view::{Caches, Published, View, closed};
+use view::{Published, View, closed};
 
 /// A store in one folder of the file system.
 ///
@@ -90,7 +86,7 @@ impl Embedded {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let database = Database::open(Folder::open(path.as_ref())?, &options)?;
         let trust = Arc::clone(database.trust());
-        let view = Arc::new(View::new(Published::new(0, &database), Caches::new(&options)));
+        let view = Arc::new(View::new(Published::new(0, &database), Cache::new(&options)));
         let (requests, received) = mpsc::channel();
         let work = Arc::new(Work::default());
         let (seen, noted) = (Arc::clone(&view), Arc::clone(&work));

@@ -61,10 +61,11 @@ impl Options {
     }
 
     /// Memory for blocks of the files. Unless set, it depends on how large the store is when it is
-    /// opened. Up to 2 GiB there is none: the operating system keeps the files in memory, cells and
-    /// lists that are wanted again are kept apart, and the indexes and filters of the files come on
-    /// top, with about a thirtieth of the files' bytes. Above that, the parts of indexes and filters
-    /// are blocks, and have that thirtieth, up to 256 MiB.
+    /// opened. Up to 5.5 GiB (2.75 where files are compressed) there is none: the operating system
+    /// keeps the files in memory, cells and lists that are wanted again are kept apart, and the
+    /// indexes and filters of the files come on top, with about a thirtieth of the files' bytes. They
+    /// grow with the store. Above that, the parts of indexes and filters are blocks, and have that
+    /// thirtieth, up to 256 MiB.
     #[must_use]
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = Some(bytes);
@@ -80,7 +81,8 @@ impl Options {
     }
 
     /// Memory for the first rows of ranges that were read, such as the newest entries of a user;
-    /// 96 MiB unless set, 0 for none.
+    /// 96 MiB unless set, 0 for none. Besides, they have what single cells have not taken yet of
+    /// theirs. Where memory is short, lists are packed before any is pushed out.
     #[must_use]
     pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
         self.list_cache_bytes = bytes;

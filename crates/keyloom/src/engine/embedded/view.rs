@@ -14,69 +14,19 @@ use super::super::{
     Address, Area, Cell, Direction, Link, Range, Recipe, Row, Space, Stretch, Trail, successor,
     target_of,
 };
-use super::cache::RecordCache;
+use super::cache::{Cache, KeptList, KeptRow, KeyHasher, Record, Recorder};
 use super::fjall::{AbsenceCheck, Database, Stored};
-use super::group::Change;
 use super::hashed::KeyRef;
-use super::hits::Hits;
-use super::large::KeyHasher;
 use super::layout::{self, StoredRange};
-use super::options::Options;
-use super::stretches::{KeptRow, KeptStretch, Record, Recorder, StretchCache};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The place where the commit thread leaves snapshots and readers find them.
 pub(super) struct View {
     published: RwLock<Option<Arc<Published>>>,
-    caches: Caches,
+    cache: Cache,
     log_waiters: LogWaiters,
     /// The moments that somebody holds. They end with this view.
     pins: Mutex<Vec<Weak<View>>>,
-}
-
-/// What is kept in memory beside the snapshots.
-pub(super) struct Caches {
-    records: RecordCache,
-    record_hits: Hits,
-    stretches: StretchCache,
-    stretch_hits: Hits,
-    /// The one for all stored keys.
-    hasher: KeyHasher,
-}
-
-impl Caches {
-    pub(super) fn new(options: &Options) -> Self {
-        Caches {
-            records: RecordCache::new(options.record_cache_bytes),
-            record_hits: Hits::default(),
-            stretches: StretchCache::new(options.list_cache_bytes),
-            stretch_hits: Hits::default(),
-            hasher: KeyHasher::default(),
-        }
-    }
-
-    /// Caches that keep nothing.
-    fn none() -> Self {
-        Caches::new(&Options::default().record_cache_bytes(0).list_cache_bytes(0))
-    }
-
-    /// How many bytes the cached records and the cached lists take.
-    pub(super) fn bytes(&self) -> (u64, u64) {
-        (self.records.bytes(), self.stretches.bytes())
-    }
-
-    /// How often the cached records, and the cached lists, had what was asked for.
-    pub(super) fn hits(&self) -> (&Hits, &Hits) {
-        (&self.record_hits, &self.stretch_hits)
-    }
-
-    /// Notes what a commit changes, before the commit is published.
-    pub(super) fn change(&self, commit: u64, changes: &[Change<'_>]) {
-        for Change { key, stored } in changes {
-            self.records.change(key.as_ref(), commit, stored.as_deref().map(|stored| &stored[..]));
-        }
-        self.stretches.change(commit, changes.iter().map(|change| change.key.as_ref()));
-    }
 }
 
 /// One published moment of the store.
@@ -96,9 +46,9 @@ impl Published {
 }
 
 impl View {
-    pub(super) fn new(first: Published, caches: Caches) -> Self {
+    pub(super) fn new(first: Published, cache: Cache) -> Self {
         let (published, log_waiters) = (RwLock::new(Some(Arc::new(first))), LogWaiters::default());
-        View { published, caches, log_waiters, pins: Mutex::default() }
+        View { published, cache, log_waiters, pins: Mutex::default() }
     }
 
     /// The moment at which to read, as a view of its own that stays at it. It ends when this one is
@@ -109,7 +59,7 @@ impl View {
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let Published { commit, stored, .. } = &*self.moment()?.published;
         let held = Published { commit: *commit, stored: stored.hold()?, absence: None };
-        let pinned = Arc::new(View::new(held, Caches::none()));
+        let pinned = Arc::new(View::new(held, Cache::none()));
         pins.retain(|pin| pin.strong_count() > 0);
         pins.push(Arc::downgrade(&pinned));
         Ok(pinned)
@@ -125,7 +75,7 @@ impl View {
     pub(super) fn moment(&self) -> Result<Moment<'_>> {
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner).clone();
         let published = published.ok_or_else(closed)?;
-        Ok(Moment { published, caches: &self.caches })
+        Ok(Moment { published, cache: &self.cache })
     }
 
     /// Replaces what readers see from now on. The caches must know of the changes already.
@@ -150,8 +100,8 @@ impl View {
         self.published.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    pub(super) fn caches(&self) -> &Caches {
-        &self.caches
+    pub(super) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// What wakes those who wait for a log to grow.
@@ -176,13 +126,18 @@ pub(super) enum Keep {
 /// Reads at one published moment.
 pub(super) struct Moment<'v> {
     published: Arc<Published>,
-    caches: &'v Caches,
+    cache: &'v Cache,
 }
 
 impl Moment<'_> {
     /// Which commit was the last one before this moment.
     pub(super) fn commit(&self) -> u64 {
         self.published.commit
+    }
+
+    /// Whether a key of this hash is certainly as it was right after that commit.
+    pub(super) fn is_unchanged_since(&self, commit: u64, hash: u64) -> bool {
+        self.cache.is_unchanged_since(commit, hash)
     }
 
     /// What fjall has, past the caches.
@@ -192,7 +147,7 @@ impl Moment<'_> {
 
     /// What gives stored keys their hashes.
     pub(super) fn hasher(&self) -> &KeyHasher {
-        &self.caches.hasher
+        self.cache.hasher()
     }
 
     /// The cell at a stored key.
@@ -208,15 +163,12 @@ impl Moment<'_> {
 
     /// The cell at a stored key as it is stored, from the cache or from fjall.
     pub(super) fn load_stored(&self, key: KeyRef<'_>, keep: Keep) -> Result<Option<Bytes>> {
-        let Caches { records, record_hits, .. } = self.caches;
-        let kept = records.get(key, self.commit());
-        record_hits.note(kept.is_some());
-        if kept.is_some() {
-            return Ok(kept);
+        if let Some(kept) = self.cache.read_cell(key, self.commit()) {
+            return Ok(Some(kept));
         }
         let loaded = self.load_past_caches(key.bytes)?;
         if let (Some(loaded), Keep::InCache) = (&loaded, keep) {
-            records.fill(key, self.commit(), loaded);
+            self.cache.keep_cell(key, self.commit(), loaded);
         }
         Ok(loaded)
     }
@@ -308,10 +260,9 @@ impl Moment<'_> {
             let rows = self.row(space, range, key)?.into_iter().collect();
             return Ok(Stretch::new(rows, false));
         }
-        let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
-        let kept = self.kept(&place, limit, direction);
-        let mut recorder = if kept.is_none() { stretches.recorder(limit) } else { None };
+        let kept = self.cache.read_list(&place, limit, direction, self.commit());
+        let mut recorder = if kept.is_none() { self.cache.recorder(&place, limit) } else { None };
         let mut rows = Vec::new();
         let row = |stored_key: Bytes, stored: Bytes| {
             if let Some(recorder) = &mut recorder {
@@ -360,34 +311,37 @@ impl Moment<'_> {
             let links = row.map(|entry| self.follow_row(space, recipe, entry));
             return Ok(Stretch::new(links.into_iter().collect::<Result<_>>()?, false));
         }
-        let Caches { stretches, .. } = self.caches;
         let place = layout::stored_range(space, range);
-        let kept = self.kept(&place, limit, direction);
+        let kept = self.cache.read_list(&place, limit, direction, self.commit());
         if let Some(kept) = &kept
-            && let Some(rows) = stretches.followed(kept, limit, recipe)
+            && let Some(rows) = kept.followed(limit, recipe)
         {
             let rows = rows.map(|row| self.link(space, recipe, row, place.prefix_bytes));
             let rows = rows.collect::<Result<_>>()?;
             let more = kept.key_beyond(limit).is_some();
             return Ok(Stretch { rows, more, witness: kept.witness_followed(self.commit()) });
         }
-        let mut recorder = stretches.recorder(limit);
-        let keep = if recorder.is_some() { Keep::WithList } else { Keep::InCache };
+        let mut recorder = self.cache.recorder(&place, limit);
+        // Records of a list that is not kept at its first reading wait for the second with it.
+        let keep = match self.cache.takes_lists_of(limit) {
+            true => Keep::WithList,
+            false => Keep::InCache,
+        };
         let (mut rows, mut buffer) = (Vec::new(), Vec::new());
         let row =
             |stored_key: Bytes, stored: Bytes| {
                 let entry = decode_row(stored_key.clone(), stored.clone(), place.prefix_bytes)?;
                 let target = target_of(recipe, &entry);
-                let (mut record, mut class) = (None, 0);
+                let (mut record, mut hash) = (None, 0);
                 if let Some(target) = &target {
                     layout::stored_key(space, &target.area, &target.key, &mut buffer);
                     let key = KeyRef::new(&buffer, self.hasher());
                     record = self.load_stored(key, keep)?;
-                    class = stretches.class(key.hash);
+                    hash = key.hash;
                 }
                 if let Some(recorder) = &mut recorder {
                     let led_to = target.as_ref().zip(record.as_ref()).map(|(target, record)| {
-                        Record { target: &target.key, stored: record, class }
+                        Record { target: &target.key, stored: record, hash }
                     });
                     recorder.add(&stored_key, &stored, led_to);
                 }
@@ -400,19 +354,6 @@ impl Moment<'_> {
         let filled = self.keep(recorder, beyond.as_deref(), place, direction, Some(recipe));
         let witness = filled.and_then(|filled| filled.witness_followed(self.commit()));
         Ok(Stretch { rows, more: beyond.is_some(), witness })
-    }
-
-    /// The first rows of a range, if they are in the cache.
-    fn kept(
-        &self,
-        place: &StoredRange,
-        limit: usize,
-        direction: Direction,
-    ) -> Option<Arc<KeptStretch>> {
-        let Caches { stretches, stretch_hits, .. } = self.caches;
-        let kept = stretches.get(place, limit, direction, self.commit());
-        stretch_hits.note(kept.is_some());
-        kept
     }
 
     /// The row of a range that has one key only. Looking for it is far cheaper than walking.
@@ -459,7 +400,7 @@ impl Moment<'_> {
         place: &StoredRange,
         limit: usize,
         direction: Direction,
-        kept: Option<&KeptStretch>,
+        kept: Option<&KeptList>,
         mut row: impl FnMut(Bytes, Bytes) -> Result<usize>,
         quantum: &mut Quantum,
     ) -> Result<Option<Bytes>> {
@@ -510,10 +451,10 @@ impl Moment<'_> {
         place: StoredRange,
         direction: Direction,
         recipe: Option<&Recipe>,
-    ) -> Option<Arc<KeptStretch>> {
+    ) -> Option<Arc<KeptList>> {
         let mut recorder = recorder?;
         beyond.into_iter().for_each(|stored_key| recorder.stop_before(stored_key));
-        self.caches.stretches.fill(recorder, place, direction, recipe, self.commit())
+        self.cache.keep_list(recorder, place, direction, recipe, self.commit())
     }
 }
 
@@ -528,7 +469,7 @@ fn decode_row(stored_key: Bytes, stored: Bytes, prefix_bytes: usize) -> Result<R
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use super::super::Embedded;
+    use super::super::{Embedded, Options};
     use super::*;
     use crate::engine::{Addition, Area, Batch, Condition, Effect, Engine, Fence, Outcome, Stamp};
 
@@ -544,7 +485,7 @@ mod tests {
         let (moment, mut stored_key) = (store.view.moment().unwrap(), Vec::new());
         layout::stored_key(&Space::main(), &Area::default_area(), key.as_bytes(), &mut stored_key);
         let key = KeyRef::new(&stored_key, moment.hasher());
-        moment.caches.records.get(key, moment.commit()).is_some()
+        moment.cache.read_cell(key, moment.commit()).is_some()
     }
 
     #[tokio::test]
@@ -574,7 +515,7 @@ mod tests {
     async fn what_is_to_be_absent_is_looked_for_past_the_caches() {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(folder.path(), Options::default()).unwrap();
-        let looks = || store.view.caches.record_hits.read();
+        let looks = || store.view.cache.hits()[0];
         let claim = async |condition| {
             let mut batch = Batch::new(Space::main());
             let put = Effect::Put { stamp: stamp(1), bytes: Bytes::from_static(b"cell") };

@@ -56,9 +56,10 @@ const HASHES_PER_CELL: f32 = 1.0;
 /// Below fjall's folder, where the tables of all keyspaces are.
 const TABLES_FOLDER: &str = "keyspaces";
 
-/// About from where on fjall divides the indexes and filters of new tables, how many bytes of a
-/// table have a byte of either, and the most memory that they get unless more is asked for.
-const DIVIDED_FROM_BYTES: u64 = 2 << 30;
+/// About from how many tables on fjall divides the indexes and filters of new ones: those of its
+/// first two levels stay whole, which are 4 tables and 40. Then how many bytes of a table have a byte
+/// of either, and the most memory that they get unless more is asked for.
+const TABLES_WHOLE: u64 = 44;
 const INDEXED_BYTES_PER_BYTE: u64 = 30;
 const BLOCKS_KEPT_BYTES_MAX: u64 = 256 << 20;
 
@@ -276,9 +277,10 @@ impl Opened {
             }
         }
         let inherited = last_journal(&path);
-        let block_cache_bytes = options
-            .block_cache_bytes
-            .unwrap_or_else(|| blocks_worth_keeping(disk_bytes(&path.join(TABLES_FOLDER))));
+        let block_cache_bytes = options.block_cache_bytes.unwrap_or_else(|| {
+            let tables_bytes = disk_bytes(&path.join(TABLES_FOLDER));
+            blocks_worth_keeping(tables_bytes, table_bytes(options))
+        });
         let open = || {
             fjall::Database::builder(&path)
                 .cache_size(block_cache_bytes)
@@ -328,9 +330,10 @@ fn remove_last_journal(cells_path: &Path) -> io::Result<()> {
 
 /// How much of tables of so many bytes to keep in memory beside the operating system. Cells and lists
 /// have caches of their own, and the indexes and filters of small stores stay in memory anyway; in
-/// larger ones fjall divides these, and each look-up asks for several parts.
-fn blocks_worth_keeping(tables_bytes: u64) -> u64 {
-    if tables_bytes < DIVIDED_FROM_BYTES {
+/// larger ones fjall divides these, and each look-up asks for several parts. Where nothing is divided,
+/// a block is kept for nothing but another look at the same record.
+fn blocks_worth_keeping(tables_bytes: u64, table_bytes: u64) -> u64 {
+    if tables_bytes < TABLES_WHOLE * table_bytes {
         return 0;
     }
     (tables_bytes / INDEXED_BYTES_PER_BYTE).min(BLOCKS_KEPT_BYTES_MAX)
@@ -340,16 +343,18 @@ fn blocks_worth_keeping(tables_bytes: u64) -> u64 {
 ///
 /// Most reads are of single cells that exist. The indexes and filters of tables stay in memory
 /// while they are whole, so that they need not be looked for among the blocks: fjall divides them
-/// from its third level on, so that this ends at about 2.5 GiB of tables, and takes about a
+/// from its third level on, so that this ends at about 5.5 GiB of tables, and takes about a
 /// thirtieth of these. Blocks tell by a hash where in them a key lies. They are not compressed unless
 /// that is asked for: blocks are not kept, so that every read of a cell would decompress one.
 fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
-    let (compression, table_bytes) = match options.is_compressed {
-        true => (CompressionType::Lz4, TABLE_BYTES_COMPRESSED),
-        false => (CompressionType::None, TABLE_BYTES),
+    let compression = match options.is_compressed {
+        true => CompressionType::Lz4,
+        false => CompressionType::None,
     };
     KeyspaceCreateOptions::default()
-        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(table_bytes)))
+        .compaction_strategy(Arc::new(
+            Leveled::default().with_table_target_size(table_bytes(options)),
+        ))
         .data_block_compression_policy(CompressionPolicy::all(compression))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .manual_journal_persist(true)
@@ -359,6 +364,10 @@ fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
         .data_block_hash_ratio_policy(HashRatioPolicy::all(HASHES_PER_CELL))
 }
 
+fn table_bytes(options: &Options) -> u64 {
+    if options.is_compressed { TABLE_BYTES_COMPRESSED } else { TABLE_BYTES }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,9 +375,11 @@ mod tests {
     #[test]
     fn blocks_are_kept_of_large_stores_alone() {
         const GIB: u64 = 1 << 30;
-        assert_eq!(blocks_worth_keeping(0), 0);
-        assert_eq!(blocks_worth_keeping(2 * GIB - 1), 0);
-        assert_eq!(blocks_worth_keeping(4 * GIB), 4 * GIB / 30);
-        assert_eq!(blocks_worth_keeping(u64::MAX), 256 << 20);
+        let worth_keeping = |bytes| blocks_worth_keeping(bytes, TABLE_BYTES);
+        assert_eq!(worth_keeping(0), 0);
+        assert_eq!(worth_keeping(11 * GIB / 2 - 1), 0);
+        assert_eq!(worth_keeping(11 * GIB / 2), 11 * GIB / 2 / 30);
+        assert_eq!(worth_keeping(u64::MAX), 256 << 20);
+        assert_eq!(blocks_worth_keeping(3 * GIB, TABLE_BYTES_COMPRESSED), GIB / 10);
     }
 }

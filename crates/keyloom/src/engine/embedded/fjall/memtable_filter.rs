@@ -173,7 +173,7 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
 
-    use super::super::super::large::KeyHasher;
+    use super::super::super::cache::KeyHasher;
     use super::*;
 
     const MEMTABLE_BYTES: u64 = 1 << 20;

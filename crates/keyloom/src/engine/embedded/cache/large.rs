@@ -1,30 +1,29 @@
 //! Cells that are not small, kept in memory when they are read for the second time.
 //!
-//! An entry says from which commit on it is true, and serves only readers whose snapshot is at
-//! that commit or after it. What remains to be ruled out is an entry that is no longer true:
+//! A reader is given a cell only if the [clock](super::clock) knows of no change of its key since the
+//! reader's moment. What remains to be ruled out is a cell that is no longer true:
 //!
-//! 1. A reader takes snapshot 5 and loads the old cell.
+//! 1. A reader takes the moment after commit 5 and loads the old cell.
 //! 2. The commit thread changes the cell with commit 6 and publishes it.
-//! 3. The reader puts the old cell, true from 5 on, into the cache. A reader at 6 would get it.
+//! 3. The reader puts the old cell into the cache. A reader of a later moment would get it.
 //!
-//! Keys are therefore divided into classes, and each class remembers the last commit that changed
-//! one of its keys. A reader whose snapshot is older than that does not fill; step 3 is refused.
-//! The class is locked from the check to the fill, and by the commit thread while it changes the
-//! entry, which it does before it publishes the commit. So whenever a reader at snapshot s finds
-//! an entry that is true from s or earlier, no commit up to s has changed the cell since.
+//! So keys are divided into classes with a lock each, which a reader holds from the question to the
+//! clock to the end of the fill, and the commit thread while it changes the cell. Step 3 is refused.
 
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
-use super::hashed::{AsReckoned, KeyRef};
+use super::super::hashed::{AsReckoned, KeyRef};
+use super::clock::Reader;
+use super::doorkeeper::Doorkeeper;
 
 /// Gives stored keys their hashes.
-pub(super) type KeyHasher = quick_cache::DefaultHashBuilder;
+pub(in crate::engine::embedded) type KeyHasher = quick_cache::DefaultHashBuilder;
 
 const CLASSES: usize = 64;
 
@@ -34,15 +33,6 @@ const ENTRY_OVERHEAD_BYTES: usize = 160;
 
 /// A guess that only sizes the cache's tables at first.
 const ENTRY_BYTES_TYPICAL: u64 = 512;
-
-#[derive(Clone, Debug)]
-struct Entry {
-    /// The first commit whose readers may have it.
-    since: u64,
-    /// The cell as it is stored, in an allocation of its own: a slice of fjall's would keep a
-    /// whole block in memory, and the bound would not hold.
-    stored: Bytes,
-}
 
 /// A stored key in an allocation of its own.
 struct KeptKey {
@@ -79,44 +69,33 @@ impl Equivalent<KeptKey> for KeyRef<'_> {
 #[derive(Clone)]
 struct Weigh;
 
-impl Weighter<KeptKey, Entry> for Weigh {
-    fn weight(&self, key: &KeptKey, entry: &Entry) -> u64 {
-        (key.bytes.len() + entry.stored.len() + ENTRY_OVERHEAD_BYTES) as u64
+impl Weighter<KeptKey, Bytes> for Weigh {
+    fn weight(&self, key: &KeptKey, stored: &Bytes) -> u64 {
+        weight(key.bytes.len(), stored.len())
     }
 }
 
-/// Which keys were asked for a short while ago. Most cells of a large store are read once in a
-/// long time. To keep them costs more than to read them did, and pushes out what is wanted again;
-/// so a cell is kept when it is read for the second time.
-struct Doorkeeper {
-    /// Each key has one place, and the last one that came to it leaves its mark.
-    marks: Box<[AtomicU32]>,
-}
-
-impl Doorkeeper {
-    fn new(places: usize) -> Self {
-        Doorkeeper { marks: (0..places).map(|_| AtomicU32::new(0)).collect() }
-    }
-
-    /// Whether this key came before, and no other one to its place since.
-    fn knows(&self, hash: u64) -> bool {
-        let (place, mark) = ((hash >> 32) as usize % self.marks.len().max(1), hash as u32);
-        self.marks.get(place).is_some_and(|last| last.swap(mark, Ordering::Relaxed) == mark)
-    }
+fn weight(key_bytes: usize, stored_bytes: usize) -> u64 {
+    (key_bytes + stored_bytes + ENTRY_OVERHEAD_BYTES) as u64
 }
 
 /// See the [module's](self) description.
 pub(super) struct LargeCells {
-    entries: Option<Cache<KeptKey, Entry, Weigh, AsReckoned>>,
+    /// Cells as they are stored, in allocations of their own: a slice of fjall's would keep a whole
+    /// block in memory, and the bound would not hold.
+    entries: Option<Cache<KeptKey, Bytes, Weigh, AsReckoned>>,
     doorkeeper: Doorkeeper,
-    last_changes: [Mutex<u64>; CLASSES],
+    bytes_max: u64,
+    /// What all entries together weighed that were ever kept.
+    kept_ever_bytes: AtomicU64,
+    classes: [Mutex<()>; CLASSES],
 }
 
 impl LargeCells {
     /// Cells of at most so many bytes together; 0 for none.
     pub(super) fn new(bytes_max: u64) -> Self {
         let items = usize::try_from(bytes_max / ENTRY_BYTES_TYPICAL).unwrap_or(usize::MAX);
-        let marks_bytes = (items * size_of::<AtomicU32>()) as u64;
+        let marks_bytes = (items * Doorkeeper::BYTES_PER_PLACE) as u64;
         let entries = || {
             let (hasher, lifecycle) = (AsReckoned::default(), DefaultLifecycle::default());
             Cache::with(items, bytes_max - marks_bytes, Weigh, hasher, lifecycle)
@@ -124,7 +103,9 @@ impl LargeCells {
         LargeCells {
             entries: (bytes_max > 0).then(entries),
             doorkeeper: Doorkeeper::new(items),
-            last_changes: std::array::from_fn(|_| Mutex::new(0)),
+            bytes_max,
+            kept_ever_bytes: AtomicU64::new(0),
+            classes: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
@@ -133,37 +114,42 @@ impl LargeCells {
         self.entries.as_ref().map_or(0, Cache::weight)
     }
 
-    /// The cell as a reader of that snapshot must see it, if it is here.
-    pub(super) fn get(&self, key: KeyRef<'_>, snapshot: u64) -> Option<Bytes> {
-        let entry = self.entries.as_ref()?.get(&key)?;
-        (entry.since <= snapshot).then_some(entry.stored)
+    /// At least what the entries ever weighed at once.
+    pub(super) fn claimed_bytes(&self) -> u64 {
+        self.kept_ever_bytes.load(Ordering::Relaxed).min(self.bytes_max)
     }
 
-    /// Keeps what a reader of that snapshot loaded, if it was loaded before, and unless it may be
-    /// out of date.
-    pub(super) fn fill(&self, key: KeyRef<'_>, snapshot: u64, loaded: &[u8]) {
+    /// The cell as the reader must see it, if it is here.
+    pub(super) fn get(&self, key: KeyRef<'_>, reader: Reader<'_>) -> Option<Bytes> {
+        let stored = self.entries.as_ref()?.get(&key)?;
+        // Not before: a change that comes in between would be seen in the cell alone.
+        reader.is_current(key.hash).then_some(stored)
+    }
+
+    /// Keeps what a reader loaded, if it was loaded before, and unless it may be out of date.
+    pub(super) fn fill(&self, key: KeyRef<'_>, reader: Reader<'_>, loaded: &[u8]) {
         let Some(entries) = &self.entries else { return };
         if !self.doorkeeper.knows(key.hash) {
             return;
         }
-        let last_change = self.class(key.hash);
-        if *last_change <= snapshot {
-            let stored = Bytes::copy_from_slice(loaded);
-            entries.insert(KeptKey::copy(key), Entry { since: snapshot, stored });
+        let _class = self.lock_class(key.hash);
+        if reader.is_current(key.hash) {
+            self.note_kept(key, loaded);
+            entries.insert(KeptKey::copy(key), Bytes::copy_from_slice(loaded));
         }
     }
 
-    /// Notes that a commit changes a cell, before the commit is published. Only cells that are
-    /// here already are kept: a bulk load must not push out what readers want.
-    pub(super) fn change(&self, key: KeyRef<'_>, commit: u64, stored: Option<&[u8]>) {
+    /// Brings a cell up to date, after its change was noted and before it is published. Only cells
+    /// that are here already are kept: a bulk load must not push out what readers want.
+    pub(super) fn change(&self, key: KeyRef<'_>, stored: Option<&[u8]>) {
         let Some(entries) = &self.entries else { return };
-        let mut last_change = self.class(key.hash);
-        *last_change = commit;
+        let _class = self.lock_class(key.hash);
         match stored {
             Some(stored) if entries.contains_key(&key) => {
-                let entry = Entry { since: commit, stored: Bytes::copy_from_slice(stored) };
+                self.note_kept(key, stored);
                 // The old one may have been pushed out meanwhile, which is as good.
-                let _ = entries.replace(KeptKey::copy(key), entry, false);
+                let stored = Bytes::copy_from_slice(stored);
+                let _ = entries.replace(KeptKey::copy(key), stored, false);
             }
             Some(_) => {}
             None => {
@@ -172,9 +158,13 @@ impl LargeCells {
         }
     }
 
-    fn class(&self, hash: u64) -> MutexGuard<'_, u64> {
+    fn note_kept(&self, key: KeyRef<'_>, stored: &[u8]) {
+        self.kept_ever_bytes.fetch_add(weight(key.bytes.len(), stored.len()), Ordering::Relaxed);
+    }
+
+    fn lock_class(&self, hash: u64) -> MutexGuard<'_, ()> {
         let class = hash as usize % CLASSES;
-        self.last_changes[class].lock().unwrap_or_else(PoisonError::into_inner)
+        self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,15 +172,41 @@ impl LargeCells {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-    use super::super::hashed::key;
+    use super::super::super::hashed::key;
+    use super::super::clock::Clock;
     use super::*;
 
-    fn cache() -> LargeCells {
-        LargeCells::new(1 << 20)
+    fn cache() -> Timed {
+        Timed::new(1 << 20)
+    }
+
+    /// The cells with a clock, as the room has them.
+    struct Timed {
+        cells: LargeCells,
+        clock: Clock,
+    }
+
+    impl Timed {
+        fn new(bytes_max: u64) -> Self {
+            Timed { cells: LargeCells::new(bytes_max), clock: Clock::new() }
+        }
+
+        fn get(&self, key: KeyRef<'_>, commit: u64) -> Option<Bytes> {
+            self.cells.get(key, Reader { clock: &self.clock, commit })
+        }
+
+        fn fill(&self, key: KeyRef<'_>, commit: u64, loaded: &[u8]) {
+            self.cells.fill(key, Reader { clock: &self.clock, commit }, loaded);
+        }
+
+        fn change(&self, key: KeyRef<'_>, commit: u64, stored: Option<&[u8]>) {
+            self.clock.note(commit, [key.hash].into_iter());
+            self.cells.change(key, stored);
+        }
     }
 
     /// Loads twice what is not here, since a cell is kept at the second time.
-    fn fill(cache: &LargeCells, bytes: &[u8], snapshot: u64, value: &[u8]) {
+    fn fill(cache: &Timed, bytes: &[u8], snapshot: u64, value: &[u8]) {
         cache.fill(key(bytes), snapshot, value);
         cache.fill(key(bytes), snapshot, value);
     }
@@ -206,19 +222,20 @@ mod tests {
 
     #[test]
     fn what_is_loaded_once_takes_no_room() {
-        let cache = LargeCells::new(1 << 18);
+        let cache = Timed::new(1 << 18);
         let wanted: Vec<[u8; 1]> = (0..100).map(|number| [number]).collect();
         wanted.iter().for_each(|bytes| fill(&cache, bytes, 1, &[1; 300]));
         for number in 0..10_000u32 {
             cache.fill(key(&number.to_be_bytes()), 1, &[0; 300]);
         }
         assert!(wanted.iter().all(|bytes| cache.get(key(bytes), 1).is_some()));
-        assert_eq!(cache.entries.as_ref().unwrap().len(), wanted.len());
+        assert_eq!(cache.cells.entries.as_ref().unwrap().len(), wanted.len());
     }
 
     #[test]
-    fn an_entry_serves_its_own_snapshot_and_later_ones() {
+    fn a_cell_serves_every_moment_since_its_last_change() {
         let cache = cache();
+        cache.change(key(b"k"), 5, Some(b"v"));
         fill(&cache, b"k", 5, b"v");
         assert_eq!(cache.get(key(b"k"), 4), None);
         assert_eq!(cache.get(key(b"k"), 5).unwrap(), "v");
@@ -250,7 +267,7 @@ mod tests {
 
     #[test]
     fn no_memory_means_no_cache() {
-        let cache = LargeCells::new(0);
+        let cache = Timed::new(0);
         fill(&cache, b"k", 1, b"v");
         assert_eq!(cache.get(key(b"k"), 1), None);
     }
@@ -258,11 +275,11 @@ mod tests {
     #[test]
     fn the_bound_holds() {
         let bytes_max = 1 << 16;
-        let cache = LargeCells::new(bytes_max);
+        let cache = Timed::new(bytes_max);
         for number in 0..10_000u32 {
             fill(&cache, &number.to_be_bytes(), 1, &[0; 300]);
         }
-        let entries = cache.entries.as_ref().unwrap();
+        let entries = cache.cells.entries.as_ref().unwrap();
         assert!(entries.weight() <= bytes_max, "{} bytes", entries.weight());
         assert!(entries.len() > 50, "{} entries", entries.len());
     }

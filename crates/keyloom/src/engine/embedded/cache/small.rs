@@ -8,18 +8,17 @@
 //! all its cells, one after the other, and a directory in front of them. When a page is full, cells
 //! make room that were not read for a while.
 //!
-//! A page remembers the last commit that changed a key which belongs to it, whether the cell was
-//! here or not. It serves and takes only readers whose snapshot is at that commit or after it.
-//! Whatever is in the page was true at that commit or later, and no key of the page has changed
-//! since: a reader that loaded a cell before the change comes too late to put it here, and the
-//! commit thread removes what it changes, before it publishes the commit.
+//! A reader is given a cell only if the [clock](super::clock) knows of no change of its key since the
+//! reader's moment, and fills under the same condition. The commit thread changes what is here before
+//! it publishes the commit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use bytes::Bytes;
 
-use super::hashed::KeyRef;
+use super::super::hashed::KeyRef;
+use super::clock::Reader;
 
 /// The longest cell, with its key, that is small.
 const CELL_BYTES_MAX: usize = 256;
@@ -40,11 +39,7 @@ pub(super) struct SmallCells {
 }
 
 /// Where a page is, if a cell ever came to it.
-#[derive(Default)]
-struct Shelf {
-    last_change: u64,
-    page: Option<Box<Page>>,
-}
+type Shelf = Option<Box<Page>>;
 
 struct Page {
     /// One slot for each cell, in the order in which they came, and then empty ones.
@@ -92,23 +87,23 @@ impl SmallCells {
         shelves as u64 + self.pages.load(Ordering::Relaxed) * PAGE_BYTES as u64
     }
 
-    /// The cell as a reader of that snapshot must see it, if it is here.
-    pub(super) fn get(&self, key: KeyRef<'_>, snapshot: u64) -> Option<Bytes> {
+    /// The cell as the reader must see it, if it is here.
+    pub(super) fn get(&self, key: KeyRef<'_>, reader: Reader<'_>) -> Option<Bytes> {
         let shelf = self.shelf(key)?.read().unwrap_or_else(PoisonError::into_inner);
-        let page = shelf.page.as_ref().filter(|_| shelf.last_change <= snapshot)?;
-        let place = page.find(key)?;
+        let page = shelf.as_ref()?;
+        let place = page.find(key).filter(|_| reader.is_current(key.hash))?;
         page.mark_used(place);
         Some(Bytes::copy_from_slice(page.cell(place)))
     }
 
-    /// Keeps what a reader of that snapshot loaded, unless it may be out of date.
-    pub(super) fn fill(&self, key: KeyRef<'_>, snapshot: u64, loaded: &[u8]) {
+    /// Keeps what a reader loaded, unless it may be out of date.
+    pub(super) fn fill(&self, key: KeyRef<'_>, reader: Reader<'_>, loaded: &[u8]) {
         let Some(shelf) = self.shelf(key) else { return };
         let mut shelf = shelf.write().unwrap_or_else(PoisonError::into_inner);
-        if snapshot < shelf.last_change {
+        if !reader.is_current(key.hash) {
             return;
         }
-        let page = shelf.page.get_or_insert_with(|| {
+        let page = shelf.get_or_insert_with(|| {
             self.pages.fetch_add(1, Ordering::Relaxed);
             Box::default()
         });
@@ -118,13 +113,12 @@ impl SmallCells {
         }
     }
 
-    /// Notes that a commit changes a cell, before the commit is published. Only a cell that is here
-    /// already is kept, if it is still small.
-    pub(super) fn change(&self, key: KeyRef<'_>, commit: u64, stored: Option<&[u8]>) {
+    /// Brings a cell up to date, after its change was noted and before it is published. Only a cell
+    /// that is here already is kept, if it is still small.
+    pub(super) fn change(&self, key: KeyRef<'_>, stored: Option<&[u8]>) {
         let Some(shelf) = self.shelf(key) else { return };
         let mut shelf = shelf.write().unwrap_or_else(PoisonError::into_inner);
-        shelf.last_change = commit;
-        let Some(page) = &mut shelf.page else { return };
+        let Some(page) = shelf.as_mut() else { return };
         if let Some(place) = page.find(key) {
             page.remove(place);
             if let Some(stored) = stored.filter(|stored| self.takes(key, stored)) {
@@ -248,12 +242,38 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::hashed::key;
+    use super::super::super::hashed::key;
+    use super::super::clock::Clock;
     use super::*;
 
     /// All keys meet in one page.
-    fn one_page() -> SmallCells {
-        SmallCells::new(PLACE_BYTES)
+    fn one_page() -> Timed {
+        Timed::new(PLACE_BYTES)
+    }
+
+    /// The cells with a clock, as the room has them.
+    struct Timed {
+        cells: SmallCells,
+        clock: Clock,
+    }
+
+    impl Timed {
+        fn new(bytes_max: u64) -> Self {
+            Timed { cells: SmallCells::new(bytes_max), clock: Clock::new() }
+        }
+
+        fn get(&self, key: KeyRef<'_>, commit: u64) -> Option<Bytes> {
+            self.cells.get(key, Reader { clock: &self.clock, commit })
+        }
+
+        fn fill(&self, key: KeyRef<'_>, commit: u64, loaded: &[u8]) {
+            self.cells.fill(key, Reader { clock: &self.clock, commit }, loaded);
+        }
+
+        fn change(&self, key: KeyRef<'_>, commit: u64, stored: Option<&[u8]>) {
+            self.clock.note(commit, [key.hash].into_iter());
+            self.cells.change(key, stored);
+        }
     }
 
     #[test]
@@ -265,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_serves_every_snapshot_since_the_last_change_of_its_page() {
+    fn a_cell_serves_every_moment_since_its_last_change() {
         let cells = one_page();
-        cells.change(key(b"neighbour"), 4, Some(b"n"));
+        cells.change(key(b"k"), 4, Some(b"v"));
         cells.fill(key(b"k"), 5, b"v");
         assert_eq!(cells.get(key(b"k"), 3), None);
         assert_eq!(cells.get(key(b"k"), 4).unwrap(), "v");
@@ -300,9 +320,9 @@ mod tests {
     #[test]
     fn what_is_too_long_is_not_taken() {
         let cells = one_page();
-        assert!(cells.takes(key(b"k"), &[0; CELL_BYTES_MAX - 1]));
-        assert!(!cells.takes(key(b"k"), &[0; CELL_BYTES_MAX]));
-        assert!(!cells.takes(key(&[1; CELL_BYTES_MAX]), b""));
+        assert!(cells.cells.takes(key(b"k"), &[0; CELL_BYTES_MAX - 1]));
+        assert!(!cells.cells.takes(key(b"k"), &[0; CELL_BYTES_MAX]));
+        assert!(!cells.cells.takes(key(&[1; CELL_BYTES_MAX]), b""));
         assert!(!SmallCells::new(0).takes(key(b"k"), b"v"));
     }
 
@@ -319,11 +339,11 @@ mod tests {
     #[test]
     fn the_bound_holds_and_the_room_is_used() {
         let (bytes_max, cell) = (1 << 20, [0; 90]);
-        let cells = SmallCells::new(bytes_max);
+        let cells = Timed::new(bytes_max);
         for number in 0..100_000u32 {
             cells.fill(key(&number.to_be_bytes()), 1, &cell);
         }
-        assert!(cells.bytes() <= bytes_max, "{} bytes", cells.bytes());
+        assert!(cells.cells.bytes() <= bytes_max, "{} bytes", cells.cells.bytes());
         let numbers = 0..100_000u32;
         let kept = numbers.filter(|number| cells.get(key(&number.to_be_bytes()), 1).is_some());
         let kept_bytes = kept.count() * (size_of::<u32>() + cell.len());
@@ -361,7 +381,7 @@ mod tests {
                         match cells.get(key, commit) {
                             Some(found) => prop_assert_eq!(Some(&found[..]), there.map(Vec::as_slice)),
                             None => {
-                                if let Some(there) = there.filter(|there| cells.takes(key, there)) {
+                                if let Some(there) = there.filter(|there| cells.cells.takes(key, there)) {
                                     cells.fill(key, commit, there);
                                     prop_assert_eq!(&cells.get(key, commit).unwrap()[..], &there[..]);
                                 }
