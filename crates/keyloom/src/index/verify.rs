@@ -234,8 +234,10 @@ impl Verifier {
 
     fn sort(&self, area: &Area, row: Row, sorted: &mut Sorted) {
         // The rest of Keyloom's own area are entries, of the index over the ends of records.
-        let is_in = |range: &Range| range.area == *area && range.contains(&row.key);
-        if let Some((kind, _)) = self.ranges_beside().find(|(_, range)| is_in(range)) {
+        let mut beside = self.ranges_beside();
+        if *area == Area::own()
+            && let Some((kind, _)) = beside.find(|(_, range)| range.contains(&row.key))
+        {
             return sorted.beside.push((kind, row));
         }
         match self.keyspace.owner_of(area, &row.key) {

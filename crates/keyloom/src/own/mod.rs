@@ -256,5 +256,5 @@ pub(crate) fn own_address(key: Bytes) -> Address {
 /// Whether a key speaks of this store alone, as it is now. It is neither logged, nor exported, nor
 /// part of a backup.
 pub(crate) fn is_of_this_store(address: &Address) -> bool {
-    address.area == Area::own() && OwnKind::Task.range().contains(&address.key)
+    address.area == Area::own() && address.key.starts_with(OwnKind::Task.words().as_bytes())
 }
