@@ -124,8 +124,7 @@ impl Drop for Local {
 /// Limits protect a server from its callers. This caller is the one who holds the store. What they
 /// interrupt does not go on by itself.
 fn patient() -> Config {
-    let mut config = Config::default();
-    config.keeps_jobs = false;
+    let mut config = Config { keeps_jobs: false, ..Config::default() };
     config.limits.answer_timeout = Duration::from_secs(24 * 60 * 60);
     config.limits.moment_timeout = config.limits.answer_timeout;
     config.limits.body_bytes_max = 1 << 30;
