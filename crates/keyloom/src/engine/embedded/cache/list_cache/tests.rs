@@ -350,7 +350,9 @@ fn read_long(cache: &Timed, list: u8) -> bool {
     }
     let mut recorder = cache.recorder(5).unwrap();
     for key in keys() {
-        let record = Record { target: &[key], stored: &row_of(key), hash: hash(key) };
+        // Another key than the entry's.
+        let hash = 1_000 + hash(key);
+        let record = Record { target: &[key], stored: &row_of(key), hash };
         recorder.add(&[key], &row_of(key), Some(record));
     }
     cache.fill(recorder, asked, Direction::Forward, Some(&recipe("a")), 0);
@@ -438,6 +440,19 @@ fn a_change_removes_a_packed_list_and_ends_its_witnesses() {
     cache.change(1, &[packed * 5 + 2]);
     assert!(!witness.stands());
     assert_eq!(is_packed(&cache, packed), None);
+}
+
+#[test]
+fn what_a_commit_removed_while_it_was_packed_does_not_come_back() {
+    let cache = Timed::new(24_000);
+    assert!(read_long(&cache, 0));
+    let list = cache.get(&range(0, 5), 5, Direction::Forward, 0).unwrap();
+    let packed = Slot::Packed(Arc::new(list.pack().unwrap()));
+    cache.lists.replace(packed.clone());
+    assert_eq!(is_packed(&cache, 0), Some(true));
+    cache.change(1, &[2]);
+    cache.lists.replace(packed);
+    assert_eq!(is_packed(&cache, 0), None);
 }
 
 #[test]
