@@ -34,7 +34,7 @@ pub(super) struct Pair {
 
 /// What the two cells of a pair hold.
 #[derive(Clone, Debug)]
-pub(super) struct Sight {
+pub(super) struct PairCells {
     pub(super) record: Option<Cell>,
     pub(super) entry: Option<Cell>,
 }
@@ -74,34 +74,34 @@ impl Pair {
     }
 
     /// Whether the two cells fit.
-    pub(super) fn judge(&self, sight: &Sight) -> Verdict {
-        let entry = sight.entry.as_ref();
+    pub(super) fn judge(&self, pair_cells: &PairCells) -> Verdict {
+        let entry = pair_cells.entry.as_ref();
         let owner = entry.and_then(|cell| owner(&self.collection, &self.index, &self.entry, cell));
         let is_own = owner.as_ref() == Some(&self.record);
-        let Ok(expected) = self.expected(sight.record.as_ref()) else {
+        let Ok(expected) = self.expected(pair_cells.record.as_ref()) else {
             // A record that cannot be read is reported by itself, and its entries are let be.
             return Verdict::Sound;
         };
         match (expected, entry) {
             (None, None) => Verdict::Sound,
             (Some(value), None) => Verdict::Missing { value, holder: None },
-            (Some(value), Some(cell)) if cell.bytes() == Some(&value) && self.tells(sight) => {
+            (Some(value), Some(cell)) if cell.bytes() == Some(&value) && self.tells(pair_cells) => {
                 Verdict::Sound
             }
             (_, Some(_)) if owner.is_none() => Verdict::Unreadable,
             (Some(value), Some(_)) if is_own => Verdict::Altered { value },
             (Some(value), Some(_)) => Verdict::Missing { value, holder: owner },
             (None, Some(_)) if !is_own => Verdict::Sound,
-            (None, Some(_)) if sight.record.is_none() => Verdict::Dangling,
+            (None, Some(_)) if pair_cells.record.is_none() => Verdict::Dangling,
             (None, Some(_)) => Verdict::Misplaced,
         }
     }
 
     /// Whether the entry's stamp is right. Those that carry the record are read instead of it, and
     /// their stamp is given out as its version; that of any other entry means nothing.
-    fn tells(&self, sight: &Sight) -> bool {
+    fn tells(&self, pair_cells: &PairCells) -> bool {
         let stamp = |cell: &Option<Cell>| cell.as_ref().map(|cell| cell.stamp);
-        !self.carries_record() || stamp(&sight.entry) == stamp(&sight.record)
+        !self.carries_record() || stamp(&pair_cells.entry) == stamp(&pair_cells.record)
     }
 
     /// Whether the index's entries are read instead of the record.

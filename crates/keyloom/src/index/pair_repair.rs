@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::pair::{Pair, Sight, Verdict};
+use super::pair::{Pair, PairCells, Verdict};
 use crate::engine::{Address, Batch, Cell, Condition, Effect, Outcome, Stamp};
 use crate::error::Result;
 use crate::log::Note;
@@ -54,7 +54,7 @@ pub(super) struct Step {
 }
 
 /// What follows from the two cells of a pair.
-pub(super) enum Sighted {
+pub(super) enum NextStep {
     /// There is nothing to mend, or nothing that can be.
     Settled(Mended),
     Step(Step),
@@ -71,8 +71,8 @@ impl Mender<'_> {
         let retry = Retry::eager();
         let mut made = 0;
         loop {
-            let sight = self.look(pair).await?;
-            let step = match self.decide(pair, &sight).await? {
+            let pair_cells = self.look(pair).await?;
+            let step = match self.decide(pair, &pair_cells).await? {
                 Ok(step) => step,
                 Err(nothing_to_do) => return Ok(nothing_to_do),
             };
@@ -109,38 +109,38 @@ impl Mender<'_> {
         past_fence(self.live.commit(self.loaded, batch, Note::of_program).await?)
     }
 
-    async fn look(&self, pair: &Pair) -> Result<Sight> {
-        let sight = self.look_at_all(std::iter::once(pair)).await?.pop();
-        Ok(sight.unwrap_or(Sight { record: None, entry: None }))
+    async fn look(&self, pair: &Pair) -> Result<PairCells> {
+        let pair_cells = self.look_at_all(std::iter::once(pair)).await?.pop();
+        Ok(pair_cells.unwrap_or(PairCells { record: None, entry: None }))
     }
 
     /// What the cells of pairs hold, in one round trip.
     pub(super) async fn look_at_all(
         &self,
         pairs: impl Iterator<Item = &Pair>,
-    ) -> Result<Vec<Sight>> {
+    ) -> Result<Vec<PairCells>> {
         let both = |pair: &Pair| [pair.record_address(), pair.entry_address()];
         let addresses: Vec<Address> = pairs.flat_map(both).collect();
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
         let mut cells = self.live.get(&addresses).await?.into_iter();
-        let sights = std::iter::from_fn(|| {
-            Some(Sight { record: cells.next()?, entry: cells.next().flatten() })
+        let cells_of_pairs = std::iter::from_fn(|| {
+            Some(PairCells { record: cells.next()?, entry: cells.next().flatten() })
         });
-        Ok(sights.collect())
+        Ok(cells_of_pairs.collect())
     }
 
-    async fn decide(&self, pair: &Pair, sight: &Sight) -> Result<Result<Step, Mended>> {
-        let (mut step, holder) = match at_sight(pair, sight) {
-            Sighted::Settled(mended) => return Ok(Err(mended)),
-            Sighted::Step(step) => return Ok(Ok(step)),
-            Sighted::Held { step, holder } => (step, holder),
+    async fn decide(&self, pair: &Pair, pair_cells: &PairCells) -> Result<Result<Step, Mended>> {
+        let (mut step, holder) = match step_for(pair, pair_cells) {
+            NextStep::Settled(mended) => return Ok(Err(mended)),
+            NextStep::Step(step) => return Ok(Ok(step)),
+            NextStep::Held { step, holder } => (step, holder),
         };
         let rival = pair.with_record(holder.clone());
         let record = self.look(&rival).await?.record;
         step.rests_on.push((rival.record_address(), stamp_of(record.as_ref())));
-        match rival.judge(&Sight { record, entry: sight.entry.clone() }) {
+        match rival.judge(&PairCells { record, entry: pair_cells.entry.clone() }) {
             Verdict::Dangling | Verdict::Misplaced => Ok(Ok(step)),
             _ => Ok(Ok(Step { effect: None, mended: Mended::Clash { holder }, ..step })),
         }
@@ -148,30 +148,30 @@ impl Mender<'_> {
 }
 
 /// What mends a pair, as far as its own two cells tell.
-pub(super) fn at_sight(pair: &Pair, sight: &Sight) -> Sighted {
+pub(super) fn step_for(pair: &Pair, pair_cells: &PairCells) -> NextStep {
     let step = |effect, mended| Step {
         rests_on: vec![
-            (pair.record_address(), stamp_of(sight.record.as_ref())),
-            (pair.entry_address(), stamp_of(sight.entry.as_ref())),
+            (pair.record_address(), stamp_of(pair_cells.record.as_ref())),
+            (pair.entry_address(), stamp_of(pair_cells.entry.as_ref())),
         ],
         entry: pair.entry_address(),
         effect: Some(effect),
         mended,
     };
-    match pair.judge(sight) {
-        Verdict::Sound => Sighted::Settled(Mended::Sound),
-        Verdict::Unreadable => Sighted::Settled(Mended::Unreadable),
+    match pair.judge(pair_cells) {
+        Verdict::Sound => NextStep::Settled(Mended::Sound),
+        Verdict::Unreadable => NextStep::Settled(Mended::Unreadable),
         Verdict::Dangling | Verdict::Misplaced => {
-            Sighted::Step(step(Effect::Delete, Mended::Removed))
+            NextStep::Step(step(Effect::Delete, Mended::Removed))
         }
         Verdict::Altered { value } => {
-            Sighted::Step(step(put(pair, sight, value), Mended::Rewritten))
+            NextStep::Step(step(put(pair, pair_cells, value), Mended::Rewritten))
         }
         Verdict::Missing { value, holder: None } => {
-            Sighted::Step(step(put(pair, sight, value), Mended::Put))
+            NextStep::Step(step(put(pair, pair_cells, value), Mended::Put))
         }
         Verdict::Missing { value, holder: Some(holder) } => {
-            Sighted::Held { step: step(put(pair, sight, value), Mended::Put), holder }
+            NextStep::Held { step: step(put(pair, pair_cells, value), Mended::Put), holder }
         }
     }
 }
@@ -191,11 +191,12 @@ impl Step {
 /// The effect that makes an entry hold what its record gives. It is stamped with the record's
 /// version, as a writer would. If what is wrong with the entry bears that stamp already, another
 /// one tells the two apart; but an entry that carries the record must have the record's.
-fn put(pair: &Pair, sight: &Sight, value: Bytes) -> Effect {
-    let version = stamp_of(sight.record.as_ref());
+fn put(pair: &Pair, pair_cells: &PairCells, value: Bytes) -> Effect {
+    let version = stamp_of(pair_cells.record.as_ref());
     let fresh = || Version::first().stamp();
-    let is_free =
-        |version: &Stamp| pair.carries_record() || stamp_of(sight.entry.as_ref()) != Some(*version);
+    let is_free = |version: &Stamp| {
+        pair.carries_record() || stamp_of(pair_cells.entry.as_ref()) != Some(*version)
+    };
     let stamp = version.filter(is_free).unwrap_or_else(fresh);
     Effect::Put { stamp, bytes: value }
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::build::{Built, HearBuilt};
 use super::group::Group;
 use super::obstacle::{OBSTACLES_MAX, Obstacle};
-use super::pair::{Pair, Sight, owner};
-use super::pair_repair::{Hand, Mended, Mender, Sighted, at_sight};
+use super::pair::{Pair, PairCells, owner};
+use super::pair_repair::{Hand, Mended, Mender, NextStep, step_for};
 use crate::engine::{Address, Outcome, Row, ShowKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::read_record;
@@ -65,7 +65,7 @@ impl<'p> Pass<'p> {
     }
 
     /// Entries as they are, each with the record that it names.
-    async fn pairs_of_entries(&self, rows: Vec<Row>) -> Result<Vec<(Pair, Sight)>> {
+    async fn pairs_of_entries(&self, rows: Vec<Row>) -> Result<Vec<(Pair, PairCells)>> {
         let pairs: Vec<(Pair, Row)> = rows
             .into_iter()
             .filter_map(|row| {
@@ -77,12 +77,12 @@ impl<'p> Pass<'p> {
         let seen = pairs
             .into_iter()
             .zip(records)
-            .map(|((pair, row), record)| (pair, Sight { record, entry: Some(row.cell) }));
+            .map(|((pair, row), record)| (pair, PairCells { record, entry: Some(row.cell) }));
         Ok(seen.collect())
     }
 
     /// Records as they are, each with every entry that it should have.
-    async fn pairs_of_records(&mut self, rows: Vec<Row>) -> Result<Vec<(Pair, Sight)>> {
+    async fn pairs_of_records(&mut self, rows: Vec<Row>) -> Result<Vec<(Pair, PairCells)>> {
         let mut pairs = Vec::new();
         for row in rows {
             self.built.records += 1;
@@ -97,7 +97,7 @@ impl<'p> Pass<'p> {
         let seen = pairs
             .into_iter()
             .zip(entries)
-            .map(|((pair, record), entry)| (pair, Sight { record: Some(record), entry }));
+            .map(|((pair, record), entry)| (pair, PairCells { record: Some(record), entry }));
         Ok(seen.collect())
     }
 
@@ -112,17 +112,19 @@ impl<'p> Pass<'p> {
     }
 
     /// What can be mended in few batches, and what has to be mended by itself.
-    fn grouped(&self, seen: Vec<(Pair, Sight)>) -> (Vec<Members>, Vec<Pair>) {
+    fn grouped(&self, seen: Vec<(Pair, PairCells)>) -> (Vec<Members>, Vec<Pair>) {
         let (mut groups, mut alone) = (Vec::new(), Vec::new());
         let mut group = Group::new(&self.mender);
-        for (pair, sight) in seen {
-            match at_sight(&pair, &sight) {
-                Sighted::Settled(Mended::Sound) => {}
+        for (pair, pair_cells) in seen {
+            match step_for(&pair, &pair_cells) {
+                NextStep::Settled(Mended::Sound) => {}
                 // Two records of the chunk may claim one key. The second finds out by itself.
-                Sighted::Step(step) if group.fits(&step) => {
+                NextStep::Step(step) if group.fits(&step) => {
                     group.add(&step, Hand::Real, (pair, step.mended.clone()));
                 }
-                Sighted::Settled(_) | Sighted::Step(_) | Sighted::Held { .. } => alone.push(pair),
+                NextStep::Settled(_) | NextStep::Step(_) | NextStep::Held { .. } => {
+                    alone.push(pair)
+                }
             }
             if group.is_full(self.mender.live.engine.capabilities()) {
                 groups.push(std::mem::replace(&mut group, Group::new(&self.mender)));
@@ -139,7 +141,7 @@ impl<'p> Pass<'p> {
     async fn mend_chunk(
         &mut self,
         step: &mut Step<'_, '_, Built>,
-        seen: Vec<(Pair, Sight)>,
+        seen: Vec<(Pair, PairCells)>,
     ) -> Under<()> {
         let (groups, mut alone) = self.grouped(seen);
         let count = groups.len();

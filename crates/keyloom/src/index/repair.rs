@@ -10,7 +10,7 @@ use super::examine::{Examination, examine};
 use super::group::Group;
 use super::not_ready::NotReady;
 use super::pair::Pair;
-use super::pair_repair::{Hand, Mended, Sighted, at_sight};
+use super::pair_repair::{Hand, Mended, NextStep, step_for};
 use super::side_cells;
 use super::suspect::Suspect;
 use super::verification::VerifyOptions;
@@ -173,11 +173,11 @@ async fn mend_together(
         })
         .filter(|(_, pair)| mender.loaded.is_maintained(&pair.collection, &pair.index))
         .collect();
-    let sights = mender.look_at_all(pairs.iter().map(|(_, pair)| *pair)).await?;
+    let cells_of_pairs = mender.look_at_all(pairs.iter().map(|(_, pair)| *pair)).await?;
     let mut groups = vec![Group::new(&mender)];
-    for ((place, pair), sight) in pairs.into_iter().zip(sights) {
+    for ((place, pair), pair_cells) in pairs.into_iter().zip(cells_of_pairs) {
         let Some(group) = groups.last_mut() else { break };
-        if let Sighted::Step(step) = at_sight(pair, &sight)
+        if let NextStep::Step(step) = step_for(pair, &pair_cells)
             && group.fits(&step)
         {
             group.add(&step, hand, place);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pair::{Pair, Sight, Verdict, owner};
+use super::pair::{Pair, PairCells, Verdict, owner};
 use super::suspect::{Suspect, complete_indexes};
 use crate::engine::{Address, Cell, Row};
 use crate::record::{misfits, read_record};
@@ -88,7 +88,7 @@ impl Half {
                 (!fits).then_some(Suspect::Unmatched(pair))
             }
             Half::Entry { pair, cell } => {
-                let verdict = pair.judge(&Sight { record: other, entry: Some(cell) });
+                let verdict = pair.judge(&PairCells { record: other, entry: Some(cell) });
                 (verdict != Verdict::Sound).then_some(Suspect::Stale(pair))
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pair::{Pair, Sight, Verdict, owner};
+use super::pair::{Pair, PairCells, Verdict, owner};
 use crate::engine::{Address, Area, Cell, ShowKey};
 use crate::record::{misfits, read_record};
 use crate::schema::{Collection, Index, IndexState};
@@ -62,11 +62,15 @@ impl Suspect {
     pub(super) fn judge(&self, judging: &Judging<'_>, cells: &[Option<Cell>]) -> Option<Finding> {
         let at = |place: usize| cells.get(place).cloned().flatten();
         match self {
-            Suspect::Unmatched(pair) => match pair.judge(&Sight { record: at(0), entry: at(1) }) {
-                Verdict::Missing { holder, .. } => Some(missing(pair, holder)),
-                _ => None,
-            },
-            Suspect::Stale(pair) => stale(pair, pair.judge(&Sight { record: at(0), entry: at(1) })),
+            Suspect::Unmatched(pair) => {
+                match pair.judge(&PairCells { record: at(0), entry: at(1) }) {
+                    Verdict::Missing { holder, .. } => Some(missing(pair, holder)),
+                    _ => None,
+                }
+            }
+            Suspect::Stale(pair) => {
+                stale(pair, pair.judge(&PairCells { record: at(0), entry: at(1) }))
+            }
             Suspect::Nameless { collection, index, key } => {
                 let cell = at(0)?;
                 owner(collection, index, key, &cell).is_none().then(|| Finding {

@@ -8,8 +8,8 @@
 use bytes::Bytes;
 
 use super::assemble::{Role, assemble};
+use super::building_claims::rest_on_claims;
 use super::entries::stored_keys_of;
-use super::guard::guard;
 use super::logged::note;
 use crate::engine::{Address, Batch, Cause, Cell, Reading, Rejection};
 use crate::error::{ErrorKind, Result};
@@ -97,7 +97,7 @@ pub(super) async fn remove_alone(
         let changes = std::slice::from_ref(change);
         let work = Work::of(changes);
         let mut assembled = assemble(session, loaded, work).await?;
-        guard(session, loaded, changes, &mut assembled).await?;
+        rest_on_claims(session, loaded, changes, &mut assembled).await?;
         session.live.commit(loaded, assembled.batch, || note(session, &work)).await?;
     }
     Ok(())

@@ -2,10 +2,10 @@
 
 mod assemble;
 mod attempts;
+mod building_claims;
 mod bulk_insert;
 mod displace_expired;
 mod entries;
-mod guard;
 mod idempotent;
 mod increment;
 mod logged;

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::assemble::{Assembled, Role, assemble, explain};
 use super::attempts::Attempts;
+use super::building_claims::rest_on_claims;
 use super::displace_expired::{
     ROUNDS_MAX, displace_expired, expired_rivals, is_too_large, remove_alone,
 };
-use super::guard::guard;
 use super::logged::{keep_log_short, note};
 use crate::engine::{
     Batch, Cause, Cell, Effect as EngineEffect, Entry, Integers, Outcome, Rejection, ShowKey,
@@ -81,7 +81,7 @@ pub(super) async fn commit_counting(
     loop {
         let work = Work { changes: &changes, ..work };
         let mut assembled = assemble(session, loaded, work).await?;
-        guard(session, loaded, &changes, &mut assembled).await?;
+        rest_on_claims(session, loaded, &changes, &mut assembled).await?;
         let Assembled { batch, roles } = assembled;
         let rivals = expired_rivals(asked, &changes);
         if !rivals.is_empty() && is_too_large(session, &batch) {

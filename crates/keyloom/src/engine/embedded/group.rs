@@ -12,7 +12,7 @@ use super::fjall::Fault;
 use super::hashed::{AsReckoned, Key, KeyRef};
 use super::layout;
 use super::log::Appends;
-use super::prepare::{Place, Prepared};
+use super::prepare::{Prepared, PreparedEntry};
 use super::view::Moment;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -113,9 +113,9 @@ impl<'v, 'b> Group<'v, 'b> {
     }
 
     /// The cell as the batches before this one leave it.
-    fn look_up(&self, place: Option<&Place>, seen_at: u64) -> Result<Option<Cell>> {
+    fn look_up(&self, place: Option<&PreparedEntry>, seen_at: u64) -> Result<Option<Cell>> {
         let unprepared = || Error::new(ErrorKind::Internal, "a batch was not prepared as a whole");
-        let Place { key, seen, .. } = place.ok_or_else(unprepared)?;
+        let PreparedEntry { key, seen, .. } = place.ok_or_else(unprepared)?;
         let change = self.places.as_ref().and_then(|places| places.get(key));
         let stored = match (change, seen) {
             (Some(&change), _) => self.changes[change].stored.as_deref().cloned(),

@@ -16,7 +16,7 @@ use super::layout;
 use super::view::{Keep, Moment};
 
 /// One address of a batch.
-pub(super) struct Place {
+pub(super) struct PreparedEntry {
     pub(super) key: Key,
     /// The cell that a `Put` leaves, as it is stored.
     pub(super) put: Option<Bytes>,
@@ -27,9 +27,9 @@ pub(super) struct Place {
 /// A batch that is ready for the commit thread.
 pub(super) struct Prepared {
     pub(super) batch: Batch,
-    pub(super) fence: Option<Place>,
+    pub(super) fence: Option<PreparedEntry>,
     /// One for each entry of the batch.
-    pub(super) entries: Vec<Place>,
+    pub(super) entries: Vec<PreparedEntry>,
     /// The order in which the entries are best read and written; empty if it is their own.
     order: Vec<usize>,
     /// The commit that the moment of the preparation comes after.
@@ -41,7 +41,7 @@ impl Prepared {
         let spans = write_all(&batch);
         let place = |span: &Span| {
             let key = spans.buffer.slice(span.key_start..span.key_end);
-            Place {
+            PreparedEntry {
                 key: Key { hash: moment.hasher().hash_one(&key[..]), bytes: key },
                 put: (span.put_end > span.key_end)
                     .then(|| spans.buffer.slice(span.key_end..span.put_end)),
@@ -52,7 +52,7 @@ impl Prepared {
         if let Some(fence) = &mut fence {
             fence.look_up_in(moment, Look::InCaches(Keep::InCache));
         }
-        let mut entries: Vec<Place> = spans.entries.iter().map(place).collect();
+        let mut entries: Vec<PreparedEntry> = spans.entries.iter().map(place).collect();
         let order = order(&batch, &entries);
         for entry in in_order(&order, entries.len()) {
             if let Some(look) = look_at(&batch.entries[entry]) {
@@ -63,7 +63,7 @@ impl Prepared {
     }
 
     /// The entries with their places, in the order in which they are best written.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (&Entry, &Place)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&Entry, &PreparedEntry)> {
         let of = |entry: usize| (&self.batch.entries[entry], &self.entries[entry]);
         in_order(&self.order, self.entries.len()).map(of)
     }
@@ -74,7 +74,7 @@ impl Prepared {
     }
 }
 
-impl Place {
+impl PreparedEntry {
     /// What cannot be read now is left to the commit thread, which tells of the failure.
     fn look_up_in(&mut self, moment: &Moment<'_>, look: Look) {
         let found = match look {
@@ -91,7 +91,7 @@ const MANY: usize = 256;
 
 /// The order of the keys, where there are many. Sums come in the order of the entries, so that a
 /// batch that adds keeps it.
-fn order(batch: &Batch, places: &[Place]) -> Vec<usize> {
+fn order(batch: &Batch, places: &[PreparedEntry]) -> Vec<usize> {
     let adds = |entry: &Entry| matches!(entry.effect, Some(Effect::Add { .. }));
     if places.len() < MANY || batch.entries.iter().any(adds) {
         return Vec::new();

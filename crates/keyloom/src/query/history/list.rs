@@ -52,7 +52,7 @@ impl<R> HistoryEntry<R> {
 
 /// Where a listing is.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct ListPosition {
     /// The last version of the stretch, and when the record left the key with it. For a record
     /// that is there, a time after all traces.
     trace: Trace,
@@ -104,7 +104,7 @@ pub(crate) async fn history(
 }
 
 /// Where the listing of a key starts; `None` when nothing is known of it.
-async fn first(subject: &Subject<'_>) -> Result<Option<Place>> {
+async fn first(subject: &Subject<'_>) -> Result<Option<ListPosition>> {
     let retry = subject.patience();
     for made in 1.. {
         let cell = subject.get(&[subject.record_address()]).await?.pop().flatten();
@@ -119,14 +119,14 @@ async fn first(subject: &Subject<'_>) -> Result<Option<Place>> {
         let newest = subject.trace_before(None).await?.map_or(0, |trace| trace.at);
         let at = newest.max(subject.session.now()).saturating_add(1);
         let text = (!rows.is_empty()).then_some(present.text);
-        return Ok(Some(Place { trace: Trace { at, version }, listed: None, text }));
+        return Ok(Some(ListPosition { trace: Trace { at, version }, listed: None, text }));
     }
     let trace = subject.trace_before(None).await?;
-    Ok(trace.map(|trace| Place { trace, listed: None, text: None }))
+    Ok(trace.map(|trace| ListPosition { trace, listed: None, text: None }))
 }
 
 /// The stretch before this one.
-async fn older(subject: &Subject<'_>, place: &Place) -> Result<Option<Place>> {
+async fn older(subject: &Subject<'_>, place: &ListPosition) -> Result<Option<ListPosition>> {
     let address = |trace| trace_address(subject.name(), &subject.key, trace);
     let mut later = address(place.trace);
     while let Some(trace) = subject.trace_before(Some(&later)).await? {
@@ -134,7 +134,7 @@ async fn older(subject: &Subject<'_>, place: &Place) -> Result<Option<Place>> {
         let is_listed = trace.version.is_same_incarnation(place.trace.version)
             && trace.version > place.trace.version;
         if !is_listed {
-            return Ok(Some(Place { trace, listed: None, text: None }));
+            return Ok(Some(ListPosition { trace, listed: None, text: None }));
         }
         later = address(trace);
     }
@@ -158,7 +158,11 @@ struct Listing<'l> {
 
 impl Listing<'_> {
     /// Lists the versions of one stretch from where it is.
-    async fn stretch(&mut self, place: &mut Place, read_count: &mut usize) -> Result<Stretched> {
+    async fn stretch(
+        &mut self,
+        place: &mut ListPosition,
+        read_count: &mut usize,
+    ) -> Result<Stretched> {
         let subject = self.subject;
         let last = place.trace.version;
         let mut after = place.text.take();
@@ -252,21 +256,21 @@ fn bind(subject: &Subject<'_>) -> Binding {
 }
 
 /// A place as the key of its trace, with the revision that was listed last in front.
-fn position(subject: &Subject<'_>, place: &Place) -> Position {
+fn position(subject: &Subject<'_>, place: &ListPosition) -> Position {
     let address = trace_address(subject.name(), &subject.key, place.trace);
     let mut key = place.listed.unwrap_or(0).to_be_bytes().to_vec();
     key.extend(&address.key[..]);
     Position { indexes: String::new(), key: key.into(), towards_start: false, inclusive: false }
 }
 
-fn open(subject: &Subject<'_>, text: &str, binding: &Binding) -> Result<Place> {
+fn open(subject: &Subject<'_>, text: &str, binding: &Binding) -> Result<ListPosition> {
     let Position { key, .. } = Cursor::open(text, binding)?;
     let read = || {
         let (listed, address) = key.split_first_chunk::<8>()?;
         let (_, trace) = trace_of(address)?;
         // Revisions are from 1; none is listed of a stretch that comes next.
         let listed = Some(u64::from_be_bytes(*listed)).filter(|listed| *listed > 0);
-        Some(Place { trace, listed, text: None })
+        Some(ListPosition { trace, listed, text: None })
     };
     read().ok_or_else(|| {
         Error::new(ErrorKind::InvalidCursor, "the cursor has another format")

@@ -19,7 +19,7 @@ use crate::space::Loaded;
 use crate::space::Session;
 
 /// Makes every unconditional effect on a claim of a building index rest on what is there.
-pub(super) async fn guard(
+pub(super) async fn rest_on_claims(
     session: &Session,
     loaded: &Loaded,
     changes: &[Change<'_>],
