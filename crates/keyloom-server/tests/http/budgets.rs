@@ -92,7 +92,7 @@ fn the_schema_is_one_read_however_many_indexes_it_has() {
     let engine = Arc::new(metered.clone());
     let server = TestServer::on_engine(engine, crate::schemas::APPROVALS);
     // Before its first answer the server has looked for jobs of an earlier one.
-    server.get("/health").expect(200);
+    assert_eq!(server.get("/health").status, 200);
     metered.take();
     let told = server.get("/v1/schema").expect(200);
     let states = json!({
