@@ -1,5 +1,7 @@
 //! A verification, a repair or a build that is a job goes on after whatever ended it, is done by
 //! one of those who work on it, and leaves nothing of itself behind.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

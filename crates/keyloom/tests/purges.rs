@@ -1,5 +1,7 @@
 //! What removes things that are over may end anywhere: the next one goes on, and both together
 //! leave what one leaves that never ended.
+
+#![cfg(feature = "embedded")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
