@@ -11,12 +11,14 @@ mod typed_support;
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use keyloom::blocking::{self, Store};
+use keyloom::blocking::{self, Job, Started, Store};
 use keyloom::{
-    BranchOptions, Due, Error, ErrorKind, IndexState, Near, Query, RawList, Record, RepairOptions,
-    Retry, Schema, StatsOptions, SweepOptions, VerifyOptions, WatchOptions,
+    BranchOptions, Due, Error, ErrorKind, IndexState, JobOptions, JobProgress, JobResult, Near,
+    Query, RawList, Record, RepairOptions, Retry, Schema, StatsOptions, SweepOptions,
+    VerifyOptions, WatchOptions, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -464,8 +466,35 @@ fn the_stored_schema_tells_states_and_long_work_its_progress() {
     assert_eq!(stored.states[approvals.name()]["code"], IndexState::Ready);
 }
 
+#[test]
+fn a_job_is_started_found_run_and_stopped() {
+    let store = Store::open("memory:").unwrap();
+    store.collection::<Account>().unwrap().insert(&account("ana", 1)).unwrap();
+    let work = || Work::Verify(VerifyOptions::default());
+    let options = || JobOptions::default().with_note(json!("nightly"));
+    let Started::Job(job) = store.start_job(work(), options()).unwrap() else { panic!("a rival") };
+    let Started::Rival(rival) = store.start_job(work(), options()).unwrap() else {
+        panic!("two jobs of a kind")
+    };
+    assert_eq!((rival.id(), rival.note()), (job.id(), &json!("nightly")));
+    let found = store.jobs().unwrap();
+    assert_eq!(found.iter().map(Job::id).collect::<Vec<_>>(), [job.id()]);
+    let heard = AtomicU64::new(0);
+    let hear = |progress: JobProgress| heard.store(progress.records, Ordering::Relaxed);
+    let Some(JobResult::Verified(verification)) = job.run(hear).unwrap() else {
+        panic!("no result")
+    };
+    assert_eq!((verification.records, heard.load(Ordering::Relaxed)), (1, 1));
+    assert!(store.jobs_of_all_spaces().unwrap().is_empty());
+    let Started::Job(job) = store.start_job(work(), options()).unwrap() else { panic!("a rival") };
+    assert!(job.stop().unwrap());
+    assert_eq!(job.run(|_| {}).unwrap().map(|_| "ran"), None);
+    let own = store.job_of_this_process(work(), JobOptions::default()).unwrap();
+    assert!(!own.is_kept() && own.run(|_| {}).unwrap().is_some());
+}
+
 /// The types with public async methods, and the file in which each of these has a twin.
-const TWINS: [(&str, &str); 12] = [
+const TWINS: [(&str, &str); 13] = [
     ("Store", "store"),
     ("Collection", "collection"),
     ("Plain", "plain"),
@@ -475,6 +504,7 @@ const TWINS: [(&str, &str); 12] = [
     ("Watch", "watch"),
     ("Freshness", "store"),
     ("Lease", "store"),
+    ("Job", "job"),
     ("Verifier", "verifier"),
     ("Pages", "pages"),
     ("PagedRecords", "pages"),

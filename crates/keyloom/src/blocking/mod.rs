@@ -34,6 +34,7 @@
 //! ```
 
 mod collection;
+mod job;
 mod pages;
 mod plain;
 mod raw_keys;
@@ -44,6 +45,7 @@ mod verifier;
 mod watch;
 
 pub use collection::Collection;
+pub use job::{Job, Started};
 pub use pages::{PagedRecords, Pages};
 pub use plain::Plain;
 pub use raw_keys::RawKeys;

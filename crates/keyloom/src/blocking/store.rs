@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::collection::Collection;
+use super::job::{Job, Started};
 use super::plain::Plain;
 use super::raw_keys::RawKeys;
 use super::runtime::Runtime;
@@ -21,7 +22,9 @@ use crate::backup::BackupInfo;
 use crate::due::{Lease, MaintainOptions, Maintained, SweepOptions, Swept};
 use crate::engine::{Engine, LogBounds, Position};
 use crate::error::{Error, Result};
-use crate::index::{Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions};
+use crate::index::{
+    Built, Repair, RepairOptions, RepairProgress, Verification, VerifyOptions, Work,
+};
 use crate::log::Trimmed;
 use crate::query::Freshness;
 use crate::schema::{IndexState, Schema, Warning};
@@ -29,7 +32,8 @@ use crate::space::Applied;
 use crate::space::Clock;
 use crate::space::{PurgeOptions, Purged, Retry};
 use crate::store::{
-    Changes, Distribution, Replayed, StatsOptions, StoreStats, StoredSchema, WatchOptions,
+    Changes, Distribution, JobOptions, Replayed, StatsOptions, StoreStats, StoredSchema,
+    WatchOptions,
 };
 use crate::typed::Record;
 use crate::write::{Counters, Increment};
@@ -176,6 +180,30 @@ impl Store {
     /// As [`Lease::release`].
     pub fn release(&self, lease: Lease) -> Result<bool> {
         self.run(lease.release())
+    }
+
+    /// As [`Store::start_job`](crate::Store::start_job).
+    pub fn start_job(&self, work: Work, options: JobOptions) -> Result<Started> {
+        Ok(Started::new(self.run(self.inner.start_job(work, options))?, &self.runtime))
+    }
+
+    /// As [`Store::job_of_this_process`](crate::Store::job_of_this_process).
+    pub fn job_of_this_process(&self, work: Work, options: JobOptions) -> Result<Job> {
+        Ok(Job::new(self.inner.job_of_this_process(work, options)?, &self.runtime))
+    }
+
+    /// As [`Store::jobs`](crate::Store::jobs).
+    pub fn jobs(&self) -> Result<Vec<Job>> {
+        Ok(self.with_runtime(self.run(self.inner.jobs())?))
+    }
+
+    /// As [`Store::jobs_of_all_spaces`](crate::Store::jobs_of_all_spaces).
+    pub fn jobs_of_all_spaces(&self) -> Result<Vec<Job>> {
+        Ok(self.with_runtime(self.run(self.inner.jobs_of_all_spaces())?))
+    }
+
+    fn with_runtime(&self, jobs: Vec<crate::Job>) -> Vec<Job> {
+        jobs.into_iter().map(|job| Job::new(job, &self.runtime)).collect()
     }
 
     /// As [`Store::watch`](crate::Store::watch).

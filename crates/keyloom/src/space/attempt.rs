@@ -5,11 +5,15 @@
 //! This is the one place that says so, and that gives up when the schema never comes to rest.
 
 use super::live::Live;
+use super::retry::Retry;
 use crate::engine::{Cause, Outcome};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How often work is tried while the schema keeps changing.
 const ATTEMPTS: u32 = 16;
+
+/// How many of these follow each other at once.
+const ATTEMPTS_AT_ONCE: u32 = 4;
 
 /// What work under one state of the schema came to.
 pub(crate) type Under<T> = std::result::Result<T, Interrupted>;
@@ -130,6 +134,11 @@ impl Attempts<'_> {
                 self.interrupted += 1;
                 if self.interrupted >= ATTEMPTS {
                     return Err(Error::new(ErrorKind::StaleSchema, self.message));
+                }
+                // Builds change the schema now and then. Whoever is interrupted more often reads it
+                // late, or meets somebody who changes it all the time: time helps against both.
+                if let Some(made @ 1..) = self.interrupted.checked_sub(ATTEMPTS_AT_ONCE) {
+                    Retry::eager().pause(made).await;
                 }
                 self.live.reload().await?;
                 Ok(None)

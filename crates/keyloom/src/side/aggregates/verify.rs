@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::SHOWN_WITHIN;
 use super::total::Total;
 use super::write::share;
-use crate::engine::{Direction, Range, Reading, Stamp, successor};
+use crate::engine::{Direction, Range, Reading, Row, Stamp, Stretch, successor};
 use crate::error::Result;
 use crate::own::{OwnKind, OwnRange, own_address};
 use crate::record::read_record;
@@ -281,8 +281,10 @@ impl Comparison<'_> {
 /// over of earlier generations is nothing wrong.
 async fn litter(live: &Live, loaded: &Loaded) -> Under<Vec<(Finding, Cure)>> {
     let mut all = Vec::new();
-    for kind in [OwnKind::AggregateMark, OwnKind::AggregateCell] {
-        litter_of(live, loaded, kind.range(), &mut all).await?;
+    let ranges = [OwnKind::AggregateMark, OwnKind::AggregateCell].map(OwnKind::range);
+    let firsts = live.scan(&ranges, CHUNK_KEYS, Direction::Forward).await?;
+    for (range, first) in ranges.into_iter().zip(firsts) {
+        litter_of(live, loaded, range, first, &mut all).await?;
     }
     // A key may belong to an aggregate that was declared meanwhile.
     if !all.is_empty() {
@@ -295,10 +297,10 @@ async fn litter_of(
     live: &Live,
     loaded: &Loaded,
     mut left: Range,
+    mut stretch: Stretch<Row>,
     all: &mut Vec<(Finding, Cure)>,
 ) -> Result<()> {
     loop {
-        let stretch = live.scan_one(&left, CHUNK_KEYS, Direction::Forward).await?;
         let more = stretch.more;
         for row in stretch.rows {
             if !left.contains(&row.key) {
@@ -316,6 +318,7 @@ async fn litter_of(
         if !more {
             return Ok(());
         }
+        stretch = live.scan_one(&left, CHUNK_KEYS, Direction::Forward).await?;
     }
 }
 
