@@ -3,16 +3,18 @@
 use clap::Args;
 use serde_json::Value;
 
+use crate::numbers;
+
 /// Options of commands that go over a whole space.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct Pace {
     /// Go over at most about so many keys in a second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    keys_per_second: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    keys_per_second: Option<usize>,
     /// Work at most about so many percent of the time
     #[arg(long, value_name = "PERCENT", conflicts_with = "keys_per_second",
-          value_parser = clap::value_parser!(u8).range(1..=100))]
-    percent_of_time: Option<u8>,
+          value_parser = numbers::percent)]
+    percent_of_time: Option<usize>,
 }
 
 impl Pace {

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::hostile::METHODS;
 
 /// Refused to acting users; see `examples::maintenance_is_refused`.
-const REFUSED: [&str; 32] = [
+const REFUSED: [&str; 36] = [
     "Store::apply",
     "Store::backup",
     "Store::backup_to",
@@ -37,6 +37,10 @@ const REFUSED: [&str; 32] = [
     "Store::sweep",
     "Store::maintain",
     "Store::maintain_every",
+    "Store::start_job",
+    "Store::job_of_this_process",
+    "Store::jobs",
+    "Store::jobs_of_all_spaces",
     "Store::purge_history",
     "Store::purge_idempotency_keys",
     "Collection::lease",
@@ -44,7 +48,7 @@ const REFUSED: [&str; 32] = [
 ];
 
 /// Reach no record by themselves, or only through those that do.
-const HARMLESS: [&str; 62] = [
+const HARMLESS: [&str; 75] = [
     // Reached only through `Store::backup`, which is refused.
     "Backup::info",
     "Backup::next",
@@ -67,6 +71,19 @@ const HARMLESS: [&str; 62] = [
     "GroupQuery::within",
     "Increment::add",
     "Increment::of",
+    // Reached only through `Store::start_job` and its like, which are refused.
+    "Job::id",
+    "Job::is_kept",
+    "Job::note",
+    "Job::pace",
+    "Job::progress",
+    "Job::run",
+    "Job::space_name",
+    "Job::started_at",
+    "Job::stop",
+    "Job::work",
+    "JobOptions::with_note",
+    "JobOptions::with_pace",
     "LoggedChange::after",
     "LoggedChange::document",
     "Plain::in_area",
@@ -92,6 +109,7 @@ const HARMLESS: [&str; 62] = [
     "Store::engine",
     "Store::on",
     "Store::open",
+    "Store::open_existing",
     // The same caller, at one moment.
     "Store::pinned",
     "Store::plain",

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use keyloom::engine::{Address, Area, Batch, Effect, Engine, Memory, Metered, Space, Torn};
 use keyloom::{
-    Due, ErrorKind, GroupQuery, MaintainOptions, Position, PurgeOptions, Query, RepairOptions,
-    Schema, StatsOptions, Store, SweepOptions, VerifyOptions, WatchOptions,
+    Due, ErrorKind, GroupQuery, JobOptions, MaintainOptions, Position, PurgeOptions, Query,
+    RepairOptions, Schema, StatsOptions, Store, SweepOptions, VerifyOptions, WatchOptions, Work,
 };
 use serde_json::{Value, json};
 
@@ -327,6 +327,11 @@ async fn maintenance_is_refused() {
         ana.sweep(&SweepOptions::default()).await.err(),
         ana.maintain(&MaintainOptions::default()).await.err(),
         ana.maintain_every(minute, MaintainOptions::default()).err(),
+        ana.start_job(Work::Verify(VerifyOptions::default()), JobOptions::default()).await.err(),
+        ana.job_of_this_process(Work::Verify(VerifyOptions::default()), JobOptions::default())
+            .err(),
+        ana.jobs().await.err(),
+        ana.jobs_of_all_spaces().await.err(),
         ana.purge_history(&PurgeOptions::default()).await.err(),
         ana.purge_idempotency_keys(&PurgeOptions::default()).await.err(),
         notes.lease(&due, "worker", minute).await.err(),
