@@ -1,7 +1,7 @@
 //! The calls of what fjall and lsm-tree hide from their documentation.
 //!
 //! They stand together so that a reader of a new version of either can go through them one by one,
-//! and so that tests can break each of them; see [`Broken`].
+//! and so that tests can break each of them; see `Broken`.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@
 //!
 //! The store itself is asked ([`self_check`]). What turns out wrong is not done any more ([`trust`]);
 //! then everything is right, and something takes longer. A warning says so once, and the figure
-//! `disabled short cuts` counts it. [`tests`] break each assumption in [`internals`].
+//! `disabled short cuts` counts it. `tests` break each assumption in [`internals`].
 //!
 //! | assumed | used by | if it were wrong | looked at |
 //! | --- | --- | --- | --- |
