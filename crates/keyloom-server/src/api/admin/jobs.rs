@@ -1,5 +1,6 @@
 //! Starts, shows and stops jobs.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -10,7 +11,7 @@ use keyloom::{Pace, RepairOptions, VerifyOptions, Work};
 use serde_json::{Value, json};
 
 use crate::api::answer;
-use crate::api::operation::Members;
+use crate::api::operation::{Members, whole};
 use crate::api::routes::Routes;
 use crate::app::App;
 use crate::body::{WordsBody, WordsJson};
@@ -89,25 +90,30 @@ async fn start_build(
 
 /// How fast a job is to go.
 fn pace(members: &mut Members) -> Result<Pace, Problem> {
-    let number = |name: &str, wanted: Option<Value>, most: u64| match wanted {
-        None => Ok(None),
-        Some(wanted) => match wanted.as_u64().filter(|number| (1..=most).contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => {
-                let detail = format!("{name} is a whole number from 1 to {most}");
-                Err(Problem::invalid_request(detail))
-            }
-        },
-    };
-    let mut take = |name, most| number(name, members.take_if_there(name), most);
-    let keys = take("keys_per_second", u64::from(u32::MAX))?;
-    let percent = take("percent_of_time", 100)?;
+    let keys = at_most::<u32>(members, "keys_per_second", u32::MAX)?;
+    let percent = at_most::<u8>(members, "percent_of_time", 100)?;
     match (keys, percent) {
         (None, None) => Ok(Pace::Full),
-        (Some(keys), None) => Ok(Pace::KeysPerSecond(u32::try_from(keys).unwrap_or(u32::MAX))),
-        (None, Some(percent)) => Ok(Pace::PercentOfTime(u8::try_from(percent).unwrap_or(100))),
+        (Some(keys), None) => Ok(Pace::KeysPerSecond(keys)),
+        (None, Some(percent)) => Ok(Pace::PercentOfTime(percent)),
         (Some(_), Some(_)) => {
             Err(Problem::invalid_request("a job has one pace: keys_per_second or percent_of_time"))
+        }
+    }
+}
+
+/// A member that is a whole number from 1 on, if it is there.
+fn at_most<N>(members: &mut Members, name: &str, most: N) -> Result<Option<N>, Problem>
+where
+    N: TryFrom<i64> + PartialOrd + From<u8> + Display,
+{
+    let Some(sent) = members.take_if_there(name) else { return Ok(None) };
+    let number = whole(&sent).and_then(|number| N::try_from(number).ok());
+    match number.filter(|number| *number >= N::from(1) && *number <= most) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let detail = format!("{name} is a whole number from 1 to {most}");
+            Err(Problem::invalid_request(detail))
         }
     }
 }
