@@ -231,7 +231,7 @@ impl Bench<'_> {
         let things = if is_list { workload::users_of(self.size) } else { self.size };
         let all = (things * WARMING_ALL).min(WARMING_ALL_MAX) as usize;
         let warming = all.max(self.options.reads * self.options.rounds * WARMING);
-        // In parts: what is to be asked for takes memory too, which is not the rivals'.
+        // The list of questions takes memory that is not the rivals'. Short parts keep it small.
         for part in 0..warming.div_ceil(WARMING_PART) {
             let task = self.reading(spread, is_list, WARMING_PART, WARMING_ROUND + part);
             for contestant in &mut self.contestants {

@@ -198,7 +198,7 @@ impl<'m> Room<'m> {
     }
 }
 
-/// Reads a whole body. Most bodies have a single piece, which is not copied.
+/// Reads a whole body. Most bodies come in one piece, and that piece is not copied.
 async fn gather(mut body: Body, room: &mut Room<'_>, bytes_max: usize) -> Result<Bytes, Problem> {
     let (mut first, mut whole) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {

@@ -18,7 +18,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Adds it to what is asked of the server.
+    /// Adds the pace to the body of a request.
     pub(super) fn say(self, mut request: Value) -> Value {
         if let Some(keys) = self.keys_per_second {
             request["keys_per_second"] = keys.into();

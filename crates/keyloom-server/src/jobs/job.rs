@@ -47,7 +47,7 @@ enum State {
     Elsewhere,
 }
 
-/// What the store is told of a job besides its work.
+/// The note that the store keeps with a job: the request and its idempotency key.
 pub(super) fn note(asked: &Asked) -> Value {
     json!({ "request": asked.request, "key": asked.key })
 }

@@ -20,7 +20,7 @@ use crate::output::{counted, moment, note};
 
 const FORMAT: u32 = 1;
 
-/// The settings of an import, so that it is not resumed with others.
+/// The settings of an import. A resumed import must have the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {

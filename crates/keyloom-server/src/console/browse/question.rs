@@ -286,7 +286,7 @@ mod tests {
         assert!(other.order.is_none() && other.cursor.is_none());
         let none = asked("was=by&where.b=1")?;
         assert!(none.conditions.is_empty());
-        // A URL without this parameter is taken as it is.
+        // Without the parameter `was`, every condition of the URL counts.
         assert_eq!(asked("index=by&where.x=2")?.conditions.len(), 1);
         Ok(())
     }

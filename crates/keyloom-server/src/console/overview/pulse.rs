@@ -53,7 +53,7 @@ impl Pulse {
     }
 }
 
-/// All steps except the last one, which is not over: its rate would be too low.
+/// The steps that are over. The last one is still running, and its rate would be too low.
 fn over(values: &[f64]) -> &[f64] {
     values.split_last().map_or(values, |(_, over)| over)
 }

@@ -22,8 +22,9 @@
 //!
 //! Where lists do not fit, a hand goes round. Those that were not read often since it came by last
 //! are [packed](list), so that two take the room of one. When little is left to pack, those of the
-//! packed ones go that were not read at all. A packed list that is read often is unpacked for good. From then on a list is kept
-//! when it is read for the [second time](super::doorkeeper).
+//! packed ones go that were not read at all. A packed list that is
+//! read often is unpacked for good. Once lists did not fit, a list is kept only at its [second
+//! reading](super::doorkeeper).
 
 mod list;
 mod recorder;
@@ -214,8 +215,8 @@ impl ListCache {
         self.shrink();
     }
 
-    /// Packs and pushes out what was not read for longest, roughly, until the rest fits. Packing
-    /// takes its time, in which others may read.
+    /// Packs lists, and removes packed ones, until the rest fits. It begins with those that nobody
+    /// has read lately. A list is packed outside the lock, so that readers go on meanwhile.
     fn shrink(&self) {
         loop {
             let cool = self.write().next_cool(self.weight_max());
